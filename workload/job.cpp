@@ -33,7 +33,7 @@ bool alike(const Job& a, const Job& b) {
     return p.kind == q.kind && p.compute == q.compute && p.bytes == q.bytes && p.rate == q.rate &&
            p.overlap == q.overlap;
   };
-  return a.flows == b.flows && a.rate == b.rate && a.cc == b.cc &&
+  return a.flows == b.flows && a.rate == b.rate && a.cc == b.cc && a.programs == b.programs &&
          std::equal(a.phases.begin(), a.phases.end(), b.phases.begin(), b.phases.end(), same_phase);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -56,8 +57,14 @@ struct Job {
   /// Communication pattern of its ranks, one on each of `hosts`. `phases` then only summarise it: maximum compute time,
   /// and maximum bytes sent or received, of any rank.
   std::optional<Pattern> pattern{};
+  /// In place of a pattern, the programs of its ranks, as recorded (graph_program.h); `phases` summarise them likewise.
+  std::shared_ptr<const Programs> programs{};
+  /// Of how many of the latest recorded iterations drivers keep when each operation began and ended.
+  std::uint32_t timeline = 0;
   std::uint32_t priority = 0;  ///< for policy priority: priority of its packets, 0 to 7, higher first
 
+  /// Whether its ranks have programs of their own, in place of its phases.
+  [[nodiscard]] bool ranked() const { return pattern || programs; }
   /// Whether compute times differ between iterations.
   [[nodiscard]] bool compute_varies() const {
     return jitter.count > 0 || straggler.probability > 0 || pause.time.count > 0 || change.compute_scale != 1;

@@ -47,7 +47,8 @@ constexpr auto fields_of(const Job* /*type*/) {
       field("weight", &T::weight, FactorKey{kMostWeight}), field("priority", &T::priority, WholeKey{0, kMostPriority}),
       field("rate", &T::rate, RateKey{}), field("iterations", &T::iterations, WholeKey{1, kMostIterations}),
       field("unaware", &T::unaware, TruthKey{}), field("cc", &T::cc), field("hosts", &T::hosts),
-      field("pattern", &T::pattern));
+      field("pattern", &T::pattern), left_out(&T::programs),  // large, and told otherwise
+      left_out(&T::timeline));
 }
 
 }  // namespace mltcp::workload

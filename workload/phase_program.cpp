@@ -88,7 +88,10 @@ class Builder {
 
 }  // namespace
 
-std::uint32_t ranks_of(const Job& job) { return job.hosts.empty() ? 2 : static_cast<std::uint32_t>(job.hosts.size()); }
+std::uint32_t ranks_of(const Job& job) {
+  if (job.programs) return static_cast<std::uint32_t>(job.programs->ranks.size());
+  return job.hosts.empty() ? 2 : static_cast<std::uint32_t>(job.hosts.size());
+}
 
 RankProgram phase_program(const Job& job) {
   Builder builder(0, 1);
@@ -103,6 +106,7 @@ RankProgram phase_program(const Job& job) {
 }
 
 RankProgram rank_program(const Job& job, std::uint32_t rank) {
+  if (job.programs) return job.programs->ranks.at(rank);
   if (job.pattern) return rank_program(*job.pattern, rank);
   const std::uint32_t ranks = ranks_of(job);
   const bool sends = !job.hosts.empty() || rank == 0;

@@ -20,10 +20,10 @@ RankProgram phase_program(const Job& job);
 /// Number of ranks of a job, with or without a pattern.
 std::uint32_t ranks_of(const Job& job);
 
-/// The program of a rank, by the job's pattern or its phases. A job with hosts is a ring of workers, each of which
-/// sends a phase's bytes to the next. A job without hosts has two ranks: 0 computes and sends, 1 receives. Throws
-/// InputError for a phase without bytes, whose end could not be detected, for a program above kMostOperations, and like
-/// rank_program() of a pattern.
+/// The program of a rank, by the job's programs, its pattern or its phases. A job with hosts is a ring of workers, each
+/// of which sends a phase's bytes to the next. A job without hosts has two ranks: 0 computes and sends, 1 receives.
+/// Throws InputError for a phase without bytes, whose end could not be detected, for a program above kMostOperations,
+/// and like rank_program() of a pattern.
 RankProgram rank_program(const Job& job, std::uint32_t rank);
 
 }  // namespace mltcp::workload

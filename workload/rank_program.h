@@ -88,7 +88,12 @@ inline constexpr std::uint32_t kMostRanks = 1024;
 inline constexpr std::uint32_t kMostOperations = 1'000'000;  ///< per rank
 
 struct Operation {
-  enum class Kind : std::uint8_t { compute, send, receive };
+  enum class Kind : std::uint8_t {
+    compute,  ///< one at a time in a rank
+    send,
+    receive,
+    delay,  ///< takes time beside computations: what happens elsewhere in the machine
+  };
   Kind kind = Kind::compute;
   bool reduce = false;           ///< receive: the data is added to what is there
   bool barrier = false;          ///< send, receive: synchronisation only, carries none of the job's bytes
@@ -100,8 +105,10 @@ struct Operation {
       0;  ///< send, receive: offset in the collective's buffer (all-to-all has separate send and receive buffers)
   std::uint64_t tag =
       0;          ///< send, receive: equal at both ends; identifies a message between two ranks within an iteration
-  Nanos compute;  ///< compute: duration; in a pattern above 0
+  Nanos compute;  ///< compute, delay: duration; a pattern's are above 0
   Rate rate;      ///< send: maximum rate of the rank from then on; 0: the job's rate
+
+  [[nodiscard]] bool communicates() const { return kind == Kind::send || kind == Kind::receive; }
 };
 
 /// Operations depend on earlier ones in the list only. Between two ranks, sends are in the order of the receives;
@@ -112,13 +119,18 @@ struct RankProgram {
   std::vector<Operation> operations;
   std::vector<std::uint32_t> waits;  ///< indices of operations depended on
 
-  /// Compute time and bytes of the job itself, without barriers.
+  /// Compute time, without delays, and bytes of the job itself, without barriers.
   struct Load {
     Nanos compute;
     Bytes sent = 0;
     Bytes received = 0;
   };
   [[nodiscard]] Load load() const;
+};
+
+/// Of all ranks of a job. Operations of ranks fit together: what one sends is received, in the same order.
+struct Programs {
+  std::vector<RankProgram> ranks;
 };
 
 /// Throws InputError "cause; cure" for an invalid pattern: too few or too many ranks, not a power of two where

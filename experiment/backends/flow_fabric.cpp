@@ -1,6 +1,7 @@
 // The network of datapath flow (see flow_fabric.h).
 #include "mltcp/experiment/backends/flow_fabric.h"
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <span>
@@ -70,6 +71,28 @@ FlowFabric flow_fabric(const sim::SwitchedNetworkConfig& config) {
       paths.push_back(std::move(path));
     }
     return paths;
+  };
+  fabric.between = [map](const JobSpec& job, std::uint32_t from_rank, std::uint32_t to_rank) {
+    const std::uint32_t from = job.workers[from_rank].from;
+    const std::uint32_t to = job.workers[to_rank].from;
+    const std::uint16_t port = sender_port(job.number);
+    const auto [lower, higher] = std::minmax(from_rank, to_rank);
+    const ConnectionId id = lower * 0x9E3779B1U + higher;
+    // NOLINTNEXTLINE(readability-suspicious-call-argument): there and back
+    FlowPath path{map->path(from, port, to, port, id), map->path(to, port, from, port, id), {}};
+    Nanos delay;
+    const auto rates = [&](const std::vector<std::uint32_t>& links) {
+      std::vector<Rate> found;
+      for (const std::uint32_t link : links) {
+        found.push_back(map->topology().capacity(link));
+        delay += map->topology().delay(link);
+      }
+      return found;
+    };
+    const std::vector<Rate> there = rates(path.data);
+    const std::vector<Rate> back = rates(path.acknowledgements);
+    path.round_trip = round_trip(there, back, delay, map->config().mtu);
+    return path;
   };
   return fabric;
 }

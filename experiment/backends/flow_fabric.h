@@ -32,6 +32,9 @@ struct FlowFabric {
   std::uint32_t mtu = 1500;
   /// The paths of the job's connections from `worker`, one for each flow.
   std::function<std::vector<FlowPath>(const JobSpec& job, std::uint32_t worker)> route;
+  /// The path from one of its workers to another, of a job with programs. Of paths of equal cost, all connections of
+  /// the two take one. Empty where workers have no hosts of their own.
+  std::function<FlowPath(const JobSpec& job, std::uint32_t from, std::uint32_t to)> between;
 };
 
 /// A single link shared by all jobs.

@@ -11,6 +11,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/cc/controller.h"
 #include "mltcp/cc/registry.h"
+#include "mltcp/experiment/backends/internal/flow_ranks.h"
 #include "mltcp/experiment/engine/iteration_engine.h"
 #include "mltcp/sim/event_queue.h"
 #include "mltcp/workload/phase_program.h"
@@ -19,14 +20,6 @@ namespace mltcp::experiment {
 namespace {
 
 using Network = sim::FlowNetwork;
-
-constexpr std::uint32_t ip_udp_bytes = encap::kIpv4Bytes + encap::kUdpBytes;
-constexpr double initial_window_packets = 10;  // RFC 6928
-
-/// Of a full packet.
-double payload_bytes(std::uint32_t mtu) {
-  return static_cast<double>(mtu - ip_udp_bytes - wire::header_bytes - wire::data_frame_bytes);
-}
 
 }  // namespace
 
@@ -51,10 +44,19 @@ class FlowLevelCluster::State {
   void remove(JobId id);
   PlanState set_plan(JobId id, const PhasePlan& plan);
   void clear_plan(JobId id);
-  GateStats gate_stats(JobId id) { return job(id).gate.stats(); }
+  GateStats gate_stats(JobId id) {
+    const FlowRanks* const ranks = ranks_of(id);
+    return ranks != nullptr ? ranks->gate_stats() : job(id).gate.stats();
+  }
   JobResult result(JobId id);
-  std::size_t recorded(JobId id) { return job(id).engine.recorded(); }
-  bool done(JobId id) { return job(id).engine.done(); }
+  std::size_t recorded(JobId id) {
+    const FlowRanks* const ranks = ranks_of(id);
+    return ranks != nullptr ? ranks->recorded() : job(id).engine.recorded();
+  }
+  bool done(JobId id) {
+    const FlowRanks* const ranks = ranks_of(id);
+    return ranks != nullptr ? ranks->done() : job(id).engine.done();
+  }
 
   bool run(Nanos until, const std::function<bool()>& stop);
 
@@ -124,6 +126,10 @@ class FlowLevelCluster::State {
     if (id >= jobs_.size() || !jobs_[id]) throw InputError(fmt::format("there is no job {} in the cluster", id));
     return *jobs_[id];
   }
+  /// Of a job with programs; null for others.
+  [[nodiscard]] FlowRanks* ranks_of(JobId id) { return id < ranked_.size() ? ranked_[id].get() : nullptr; }
+  JobId add_ranks(JobSpec spec);
+  void advance_ranks(JobId id);
   void add_workers(JobId id, Job& job);
   /// By worker. Throws InputError for paths that can't be.
   [[nodiscard]] std::vector<std::vector<FlowPath>> routes_of(const JobSpec& spec) const;
@@ -149,6 +155,7 @@ class FlowLevelCluster::State {
   Network network_;
   sim::EventQueue timers_;  // by job
   std::vector<std::unique_ptr<Job>> jobs_;
+  std::vector<std::unique_ptr<FlowRanks>> ranked_;  ///< likewise; a job is in one of the two
   std::size_t alive_ = 0;
   std::vector<std::size_t> jobs_on_;
   std::vector<Owner> owners_;                  // by flow of the network
@@ -163,15 +170,51 @@ FlowLevelCluster::JobId FlowLevelCluster::State::add_job(JobSpec spec) {
   if (spec.workers.empty()) refuse("it has no workers; give it at least one");
   if (spec.job.flows == 0) refuse("it has no flows; give it at least one");
   if (spec.job.bytes_per_iteration() == 0) refuse("it sends nothing; give it a phase that communicates");
+  if (spec.job.ranked()) return add_ranks(std::move(spec));
   auto made = std::make_unique<Job>(*this, std::move(spec));
   const auto id = static_cast<JobId>(jobs_.size());
   add_workers(id, *made);
   made->engine.start(std::max(network_.now(), made->spec.job.start));
   jobs_.push_back(std::move(made));
+  ranked_.emplace_back();
   timers_.add(id);
   schedule(id, *jobs_[id]);
   ++alive_;
   return id;
+}
+
+FlowLevelCluster::JobId FlowLevelCluster::State::add_ranks(JobSpec spec) {
+  const Nanos start = spec.job.start;
+  auto made = std::make_unique<FlowRanks>(network_, fabric_, options_.burst_latency, std::move(spec));
+  const auto id = static_cast<JobId>(jobs_.size());
+  for (const std::uint32_t link : made->links()) ++jobs_on_[link];
+  const std::vector<Network::FlowId> flows = made->flows();
+  for (std::uint32_t channel = 0; channel < flows.size(); ++channel) {
+    if (owners_.size() <= flows[channel]) owners_.resize(flows[channel] + 1);
+    owners_[flows[channel]] = {id, 0, channel};
+  }
+  made->start(std::max(network_.now(), start));
+  jobs_.emplace_back();
+  ranked_.push_back(std::move(made));
+  timers_.add(id);
+  timers_.set(id, ranked_[id]->wake());
+  ++alive_;
+  return id;
+}
+
+void FlowLevelCluster::State::advance_ranks(JobId id) {
+  FlowRanks& at = *ranked_[id];
+  struct Ended {
+    std::uint32_t iteration;
+    Nanos start;
+    Nanos length;
+  };
+  std::vector<Ended> ended;  // told behind it: whoever is told may remove the job
+  at.advance([&](std::uint32_t iteration, Nanos start, Nanos length) { ended.push_back({iteration, start, length}); });
+  const bool done = at.done();
+  timers_.set(id, at.wake());
+  for (std::size_t i = 0; i < ended.size() && on_iteration; ++i)
+    on_iteration(id, {ended[i].iteration, ended[i].start, ended[i].length, done && i + 1 == ended.size()});
 }
 
 std::vector<std::vector<FlowPath>> FlowLevelCluster::State::routes_of(const JobSpec& spec) const {
@@ -269,6 +312,12 @@ void FlowLevelCluster::State::add_workers(JobId id, Job& job) {
 }
 
 void FlowLevelCluster::State::remove(JobId id) {
+  if (ranks_of(id) != nullptr) {
+    timers_.set(id, Nanos::never());
+    ranked_[id].reset();
+    --alive_;
+    return;
+  }
   for (const Worker& worker : job(id).workers) {
     network_.remove_group(worker.group);
     if (worker.limit) spare_limits_.push_back(*worker.limit);
@@ -279,6 +328,11 @@ void FlowLevelCluster::State::remove(JobId id) {
 }
 
 PlanState FlowLevelCluster::State::set_plan(JobId id, const PhasePlan& plan) {
+  if (FlowRanks* const ranks = ranks_of(id)) {
+    const PlanState state = ranks->set_plan(plan);
+    timers_.set(id, ranks->wake());
+    return state;
+  }
   Job& held = job(id);
   const PlanState state = held.gate.set(plan, network_.now());
   ask_gate(held);
@@ -287,6 +341,11 @@ PlanState FlowLevelCluster::State::set_plan(JobId id, const PhasePlan& plan) {
 }
 
 void FlowLevelCluster::State::clear_plan(JobId id) {
+  if (FlowRanks* const ranks = ranks_of(id)) {
+    ranks->clear_plan();
+    timers_.set(id, ranks->wake());
+    return;
+  }
   Job& held = job(id);
   if (held.gate.stats().state != PlanState::active) return;
   held.gate.clear(PlanState::removed, network_.now());
@@ -295,6 +354,7 @@ void FlowLevelCluster::State::clear_plan(JobId id) {
 }
 
 JobResult FlowLevelCluster::State::result(JobId id) {
+  if (const FlowRanks* const ranks = ranks_of(id)) return ranks->result();
   const Job& of = job(id);
   JobResult result;
   result.name = of.spec.job.name;
@@ -321,7 +381,10 @@ bool FlowLevelCluster::State::run(Nanos until, const std::function<bool()>& stop
     while (!timers_.empty() && timers_.time() <= network_.now()) {
       const JobId id = timers_.source();
       timers_.set(id, Nanos::never());
-      advance(id);
+      if (ranks_of(id) != nullptr)
+        advance_ranks(id);
+      else
+        advance(id);
     }
     if (stop && stop()) return true;
   }
@@ -331,6 +394,11 @@ bool FlowLevelCluster::State::run(Nanos until, const std::function<bool()>& stop
 
 void FlowLevelCluster::State::on_finished(const Network::Finished& finished) {
   const Owner& owner = owners_[finished.flow];
+  if (FlowRanks* const ranks = ranks_of(owner.job)) {
+    ranks->on_finished(owner.flow, finished);
+    timers_.set(owner.job, ranks->wake());
+    return;
+  }
   Job& of = *jobs_[owner.job];
   Flow& flow = of.workers[owner.worker].flows[owner.flow];
   flow.last_end = network_.now();
@@ -398,25 +466,8 @@ void FlowLevelCluster::State::send(Job& of, std::uint32_t number) {
 /// What a burst of `bytes` that begins now loses in slow start.
 Nanos FlowLevelCluster::State::slow_start(const Job& of, const Flow& flow, Bytes bytes, Rate limit) const {
   if (options_.burst_latency || !of.slow_start) return {};
-  // A probe timeout (RFC 9002 section 6.2.1) where delays don't vary.
-  static const ConnectionConfig config;
-  const Nanos probe_timeout = flow.round_trip + config.timer_granularity + config.max_ack_delay;
-  if (!network_.idle(flow.id) || network_.now() - flow.last_end <= probe_timeout) return {};
-  const double payload = payload_bytes(fabric_.mtu);
-  double rate = flow.rate;
-  if (!limit.is_zero())
-    rate = std::min(rate, static_cast<double>(limit.bits_per_second) / 8e9 * payload /
-                              static_cast<double>(frame_bytes(fabric_.mtu)));
-  const auto round_trip = static_cast<double>(flow.round_trip.count);
-  double window = initial_window_packets * payload * static_cast<double>(flow.connections.size());
-  double sent = 0;
-  double lost = 0;
-  while (window < rate * round_trip && sent + window < static_cast<double>(bytes)) {
-    lost += round_trip - window / rate;
-    sent += window;
-    window *= 2;
-  }
-  return Nanos(static_cast<std::int64_t>(lost));
+  if (!network_.idle(flow.id) || !restarts_after(network_.now() - flow.last_end, flow.round_trip)) return {};
+  return slow_start_loss({flow.rate, flow.round_trip, flow.connections.size(), bytes, limit}, fabric_.mtu);
 }
 
 FlowLevelCluster::FlowLevelCluster(FlowFabric fabric, const FlowLevelOptions& options)

@@ -165,7 +165,7 @@ class PacketRun final : public LiveRun {
       for (JobSpec& spec : specs) spec.pacing_quantum = spec.connection.pacing_quantum = kRealPacingQuantum;
     patience_ = patience_with(experiment, specs);
     for (const JobSpec& spec : specs) {
-      if (spec.job.pattern)
+      if (spec.job.ranked())
         drivers_.push_back(std::make_unique<RankJob>(*network_, spec));
       else
         drivers_.push_back(std::make_unique<JobDriver>(*network_, spec));

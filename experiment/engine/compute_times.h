@@ -34,9 +34,13 @@ class ComputeTimes {
   Nanos of(Nanos compute) {
     const Nanos pause = pause_;
     pause_ = Nanos(0);
+    return pause + delay(compute);
+  }
+  /// Duration of what happens beside computations in this iteration, and is as slow as they are.
+  [[nodiscard]] Nanos delay(Nanos time) const {
     // Whatever is drawn, times that lie so far ahead can be added.
     constexpr double most = 0x1p60;
-    return pause + Nanos(static_cast<std::int64_t>(std::min(static_cast<double>(compute.count) * scale_ + 0.5, most)));
+    return Nanos(static_cast<std::int64_t>(std::min(static_cast<double>(time.count) * scale_ + 0.5, most)));
   }
 
  private:

@@ -28,6 +28,11 @@ IterationEngine::IterationEngine(const workload::RankProgram& program, const wor
   starts_.reserve(settings.iterations);
   times_.reserve(settings.iterations);
   if (compute_varies_) computes_.reserve(settings.iterations);
+  timeline_.resize(operations.size() * settings.timeline);
+  later_.reserve(
+      static_cast<std::size_t>(std::count_if(operations.begin(), operations.end(), [](const auto& operation) {
+        return operation.kind == Operation::Kind::delay;
+      })));
 }
 
 void IterationEngine::finish(std::uint32_t operation, Nanos now, Nanos at) {
@@ -38,6 +43,7 @@ void IterationEngine::finish(std::uint32_t operation, Nanos now, Nanos at) {
   } else {
     ++ending_;
     ending_until_ = std::max(ending_until_, at);
+    if (OperationTimes* const times = times_of(operation); times != nullptr && !done()) times->end = at;
   }
 }
 
@@ -64,6 +70,8 @@ IterationEngine::Step IterationEngine::advance(Nanos now, Carrier& carrier) {
       const Nanos compute = compute_times_.of(program_.operations[to_compute_[computed_]].compute);
       compute_ += compute;
       wake_ = now + compute;
+      if (OperationTimes* const times = times_of(to_compute_[computed_]); times != nullptr && !done())
+        times->begin = now;
     }
     if (now >= wake_) {
       wake_ = Nanos::never();
@@ -89,6 +97,7 @@ void IterationEngine::settle(Nanos now, Carrier& carrier) {
     const std::uint32_t done = finished_.back();
     finished_.pop_back();
     --left_;
+    if (OperationTimes* const times = times_of(done); times != nullptr && !this->done()) times->end = now;
     for (std::uint32_t i = first_dependent_[done]; i < first_dependent_[done + 1]; ++i)
       if (--waits_[dependents_[i]] == 0) begin(dependents_[i], now, carrier);
   }
@@ -98,10 +107,19 @@ void IterationEngine::settle(Nanos now, Carrier& carrier) {
 }
 
 void IterationEngine::begin(std::uint32_t operation, Nanos now, Carrier& carrier) {
-  if (program_.operations[operation].kind == Operation::Kind::compute)
-    to_compute_.push_back(operation);
-  else
-    carrier.begin(operation, now);
+  if (OperationTimes* const times = times_of(operation); times != nullptr && !done()) times->begin = now;
+  switch (program_.operations[operation].kind) {
+    case Operation::Kind::compute:
+      to_compute_.push_back(operation);
+      break;
+    case Operation::Kind::delay:
+      finish(operation, now, now + compute_times_.delay(program_.operations[operation].compute));
+      break;
+    case Operation::Kind::send:
+    case Operation::Kind::receive:
+      carrier.begin(operation, now);
+      break;
+  }
 }
 
 void IterationEngine::begin_iteration(Nanos now, Carrier& carrier) {
@@ -117,6 +135,18 @@ void IterationEngine::begin_iteration(Nanos now, Carrier& carrier) {
   carrier.begin_iteration(now);
   for (std::uint32_t i = 0; i < program_.operations.size(); ++i)
     if (program_.operations[i].waits == 0) begin(i, now, carrier);
+}
+
+std::vector<OperationTimes> IterationEngine::timeline() const {
+  std::vector<OperationTimes> result;
+  if (timeline_.empty()) return result;
+  const std::size_t kept = std::min<std::size_t>(times_.size(), settings_.timeline);
+  const std::size_t each = program_.operations.size();
+  for (std::size_t iteration = times_.size() - kept; iteration < times_.size(); ++iteration) {
+    const auto first = timeline_.begin() + static_cast<std::ptrdiff_t>(iteration % settings_.timeline * each);
+    result.insert(result.end(), first, first + static_cast<std::ptrdiff_t>(each));
+  }
+  return result;
 }
 
 IterationEngine::Step IterationEngine::end_iteration(Nanos now) {

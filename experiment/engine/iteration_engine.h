@@ -2,7 +2,8 @@
 // it computes, and when iterations begin and end. Used by all drivers, at packet level and flow level, in one process
 // and on many hosts; a Carrier transports the bytes.
 //
-// An operation begins as soon as those it depends on are done; computations run one at a time, as on one accelerator.
+// An operation begins as soon as those it depends on are done; computations run one at a time, as on one accelerator,
+// delays beside them.
 // An iteration is over when all of its operations are done, and the next one begins at once. When a phase of a job is
 // over is defined by its program: workload/phase_program.h.
 //
@@ -19,6 +20,12 @@
 #include "mltcp/workload/rank_program.h"
 
 namespace mltcp::experiment {
+
+/// When an operation of an iteration began and ended.
+struct OperationTimes {
+  Nanos begin;
+  Nanos end;
+};
 
 class IterationEngine {
  public:
@@ -38,6 +45,7 @@ class IterationEngine {
     bool stop_when_done = false;   ///< begin no iterations beyond the recorded ones
     std::uint64_t seed = 1;        ///< of compute times
     std::uint64_t stream = 0;      ///< see ComputeTimes
+    std::uint32_t timeline = 0;    ///< of how many of the latest recorded iterations timeline() tells
   };
   enum class Step {
     waiting,     ///< for a time, or for the carrier
@@ -82,6 +90,9 @@ class IterationEngine {
   }
   [[nodiscard]] const std::vector<Nanos>& times() const { return times_; }
   [[nodiscard]] const std::vector<Nanos>& computes() const { return computes_; }
+  /// When each operation of the latest recorded iterations began and ended, iteration after iteration. A receive begins
+  /// when it may; what is sent ends when the carrier says so.
+  [[nodiscard]] std::vector<OperationTimes> timeline() const;
 
  private:
   enum class State { idle, before, running, between, ended };
@@ -95,6 +106,11 @@ class IterationEngine {
   /// Notifies the dependents of finished operations.
   void settle(Nanos now, Carrier& carrier);
   void begin(std::uint32_t operation, Nanos now, Carrier& carrier);
+  /// Of the current iteration; null if nobody asks.
+  OperationTimes* times_of(std::uint32_t operation) {
+    if (timeline_.empty()) return nullptr;
+    return &timeline_[(times_.size() % settings_.timeline) * program_.operations.size() + operation];
+  }
 
   const workload::RankProgram& program_;
   const Settings settings_;
@@ -111,6 +127,8 @@ class IterationEngine {
   std::vector<std::uint32_t> to_compute_;  ///< ready computations of this iteration, in order
   std::size_t computed_ = 0;               ///< number of to_compute_ that are done
   std::uint32_t left_ = 0;
+
+  std::vector<OperationTimes> timeline_;  ///< by iteration modulo settings_.timeline, and operation
 
   State state_ = State::idle;
   Nanos wake_ = Nanos::never();

@@ -33,13 +33,13 @@ constexpr std::uint64_t hello = ~std::uint64_t{0};  // tag of the first message
 /// What compute times are drawn for: of a pattern's ranks, a pause holds up the first one only.
 workload::Job job_of(const workload::Job& job, std::uint32_t rank) {
   workload::Job result = job;
-  if (rank > 0 && job.pattern) result.pause = {};
+  if (rank > 0 && job.ranked()) result.pause = {};
   return result;
 }
 
 /// Of random numbers: jobs have their numbers, ranks of patterns have their own beyond.
 std::uint64_t stream_of(const JobSpec& spec, std::uint32_t rank) {
-  return spec.number + (spec.job.pattern ? std::uint64_t{rank} << 33U : 0);
+  return spec.number + (spec.job.ranked() ? std::uint64_t{rank} << 33U : 0);
 }
 
 /// Times of each rank, and from them what the collective took.
@@ -89,6 +89,11 @@ JobResult merge_ranks(const workload::Job& job, std::span<const RankResult> rank
     if (!slowest->computes.empty()) result.iteration_compute.push_back(slowest->computes[i]);
   }
   add_rank_times(job, ranks, recorded, result);
+  if (job.timeline > 0)
+    for (const RankResult& rank : ranks) {
+      std::vector<TimeSpan>& own = result.timelines.emplace_back();
+      for (const OperationTimes& times : rank.timeline) own.push_back({times.begin - epoch, times.end - epoch});
+    }
   GateStats gate = ranks.front().gate;
   for (const RankResult& rank : ranks) {
     result.bytes_per_iteration += rank.bytes_per_iteration;
@@ -118,6 +123,8 @@ std::optional<Nanos> time_to_first_send(const RankProgram& program) {
     if (ready.is_never()) continue;
     if (operation.kind == Operation::Kind::compute)
       done[i] = computed = std::max(computed, ready) + operation.compute;
+    else if (operation.kind == Operation::Kind::delay)
+      done[i] = ready + operation.compute;
     else if (operation.kind == Operation::Kind::send)
       first = std::min(first, ready);
   }
@@ -125,7 +132,7 @@ std::optional<Nanos> time_to_first_send(const RankProgram& program) {
 }
 
 Nanos time_to_first_send(const workload::Job& job) {
-  if (!job.pattern) return job.compute_before_sending();
+  if (!job.ranked()) return job.compute_before_sending();
   Nanos first = Nanos::never();
   for (std::uint32_t rank = 0; rank < workload::ranks_of(job); ++rank)
     if (const auto own = time_to_first_send(workload::rank_program(job, rank))) first = std::min(first, *own);
@@ -141,7 +148,7 @@ std::shared_ptr<const Payload> RankDriver::make_payload(const JobSpec& spec) {
 ShardConfig RankDriver::shard_config(const JobSpec& spec, const RankProgram& program) {
   std::vector<std::uint32_t> flows(program.ranks);  // to each rank; one is enough for barriers
   for (const Operation& operation : program.operations)
-    if (operation.kind != Operation::Kind::compute)
+    if (operation.communicates())
       flows[operation.peer] = std::max(flows[operation.peer], operation.barrier ? 1 : spec.job.flows);
   const std::uint32_t all = std::accumulate(flows.begin(), flows.end(), 0U);
   ShardConfig config = mltcp::experiment::shard_config(spec.seed, spec.number, program.rank, all + spare_connections);
@@ -164,7 +171,8 @@ RankDriver::RankDriver(PacketIo& io, const JobSpec& spec, std::uint32_t rank, st
               {.iterations = spec.iterations,
                .stop_when_done = spec.stop_when_done,
                .seed = spec.seed,
-               .stream = stream_of(spec, rank)}),
+               .stream = stream_of(spec, rank),
+               .timeline = spec.job.timeline}),
       payload_(std::move(payload)),
       shard_(io, shard_config(spec, program_)) {
   job_id_ = shard_.add_job(spec.job_config());
@@ -181,7 +189,7 @@ void RankDriver::make_channels(std::span<const Address> addresses, Nanos now) {
   channel_of_.resize(program_.operations.size());
   for (std::uint32_t i = 0; i < program_.operations.size(); ++i) {
     const Operation& operation = program_.operations[i];
-    if (operation.kind == Operation::Kind::compute) continue;
+    if (!operation.communicates()) continue;
     const auto [at, is_new] = channels.try_emplace(operation.peer, static_cast<std::uint32_t>(channels_.size()));
     channel_of_[i] = at->second;
     if (is_new) {
@@ -607,6 +615,7 @@ RankResult RankDriver::result() const {
   result.checksum_errors = errors_;
   result.first_error = first_error_;
   result.gate = done() ? gate_ : gate();
+  result.timeline = engine_.timeline();
   return result;
 }
 
@@ -649,7 +658,7 @@ std::size_t RankJob::recorded() const {
 PlanState RankDriver::set_plan(const PhasePlan& plan, Nanos now, std::optional<Nanos> job_lead) {
   if (!lead_) return PlanState::active;
   PhasePlan own = plan;
-  if (spec_.job.pattern) own.slot += *lead_ - (job_lead ? *job_lead : time_to_first_send(spec_.job));
+  if (spec_.job.ranked()) own.slot += *lead_ - (job_lead ? *job_lead : time_to_first_send(spec_.job));
   return shard_.set_plan(job_id_, own, now);
 }
 

@@ -51,6 +51,7 @@ struct RankResult {
   std::uint64_t checksum_errors = 0;
   std::string first_error;  ///< first damaged segment; empty if there is none
   GateStats gate;
+  std::vector<OperationTimes> timeline;  ///< IterationEngine::timeline(), on the datapath's clock
 };
 
 /// Merges the results of a job's ranks, of which there must be at least one, in order: an iteration starts with the
@@ -252,7 +253,11 @@ class RankJob final : public DrivenJob {
   [[nodiscard]] const RankDriver& rank(std::uint32_t rank) const { return *ranks_[rank]; }
 
  private:
-  [[nodiscard]] JobNetwork::End end(std::uint32_t rank) const { return {JobNetwork::Side::sender, spec_.number, rank}; }
+  /// Without hosts there are two ranks, at the ends of a dumbbell.
+  [[nodiscard]] JobNetwork::End end(std::uint32_t rank) const {
+    if (spec_.job.hosts.empty() && rank == 1) return {JobNetwork::Side::receiver, spec_.number, 0};
+    return {JobNetwork::Side::sender, spec_.number, rank};
+  }
 
   JobNetwork& network_;
   const JobSpec spec_;

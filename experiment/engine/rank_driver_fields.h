@@ -13,7 +13,8 @@ constexpr auto fields_of(const RankResult* /*type*/) {
                     field("communications", &T::communications), field("bytes_per_iteration", &T::bytes_per_iteration),
                     field("retransmitted_packets", &T::retransmitted_packets),
                     field("verified_messages", &T::verified_messages), field("checksum_errors", &T::checksum_errors),
-                    field("first_error", &T::first_error), field("gate", &T::gate));
+                    field("first_error", &T::first_error), field("gate", &T::gate),
+                    left_out(&T::timeline));  // long
 }
 
 }  // namespace mltcp::experiment

@@ -16,8 +16,7 @@ constexpr std::array kKinds{
     DatapathKind{.name = "sim", .summary = "virtual time", .priorities = true},
     DatapathKind{.name = "flow",
                  .summary = "virtual time, flows in place of packets: for large networks",
-                 .packets = false,
-                 .patterns = false},
+                 .packets = false},
     DatapathKind{
         .name = "ring", .summary = "DPDK, real time", .real_time = true, .topologies = false, .patterns = false},
     DatapathKind{.name = "hosts",

@@ -583,7 +583,7 @@ PlanFile plan_of(const ScheduleResult& schedule, const ScheduleSettings& setting
 ScheduleResult make_schedule(const Experiment& experiment, const ScheduleOptions& options) {
   try {
     for (const workload::Job& job : experiment.jobs)
-      if (job.pattern && !options.measure)
+      if (job.ranked() && !options.measure)
         throw InputError(
             fmt::format("job {}: what a pattern of communication asks of the links has to be measured; add "
                         "--measure",

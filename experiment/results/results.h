@@ -38,6 +38,36 @@ struct RankTimes {
   bool operator==(const RankTimes&) const = default;
 };
 
+struct TimeSpan {
+  Nanos from;
+  Nanos to;
+};
+
+/// A replayed trace beside its recording.
+struct ReplayResult {
+  struct Step {
+    std::string name;  ///< as recorded; may be empty
+    Nanos recorded;    ///< recorded_ns: length; 0 = unknown
+    Nanos replayed;    ///< replayed_ns: mean over the latest iterations
+    bool operator==(const Step&) const = default;
+  };
+  struct Collective {
+    std::string name;         ///< "all-reduce"
+    std::uint64_t count = 0;  ///< in an iteration, a collective of several ranks being one
+    Bytes bytes = 0;          ///< sum of the sizes, as recorded
+    Nanos recorded;           ///< recorded_ns: mean over its ranks, waiting for others included; 0 = unknown
+    Nanos replayed;           ///< replayed_ns
+    /// Mean over collectives and ranks of |replayed - recorded| / recorded; 0 if lengths are unknown.
+    double mean_error = 0;
+    bool operator==(const Collective&) const = default;
+  };
+  std::string format;                   ///< of the trace
+  std::vector<std::string> sources;     ///< its files
+  std::vector<Step> steps;              ///< those that an iteration replays, in order
+  std::vector<Collective> collectives;  ///< by kind
+  std::vector<std::string> simplified;  ///< what was left out or simplified, one line each
+};
+
 /// Results of one job of a run.
 struct JobResult {
   std::string name;  ///< unique within the run
@@ -77,8 +107,11 @@ struct JobResult {
   /// patterns that are a single collective (workload::bus_factor()), like the two bandwidths; otherwise 0, and not
   /// written.
   Nanos communication{};
-  Rate algorithm_bandwidth{};      ///< algorithm_bandwidth_bps: the pattern's size / `communication`
-  Rate bus_bandwidth{};            ///< bus_bandwidth_bps: algorithm_bandwidth * bus_factor()
+  Rate algorithm_bandwidth{};            ///< algorithm_bandwidth_bps: the pattern's size / `communication`
+  Rate bus_bandwidth{};                  ///< bus_bandwidth_bps: algorithm_bandwidth * bus_factor()
+  std::optional<ReplayResult> replay{};  ///< of a replayed trace; otherwise not written
+  /// By rank: when each operation of the latest iterations began and ended (Job::timeline); in no file.
+  std::vector<std::vector<TimeSpan>> timelines{};
   std::vector<RankTimes> ranks{};  ///< of a job whose ranks execute iterations separately; otherwise not written
 };
 
@@ -86,11 +119,6 @@ struct JobResult {
 struct Usage {
   Nanos bin;                                       ///< bin_ns: width of a bin; 0 = nothing was recorded
   std::map<std::string, std::vector<Bytes>> jobs;  ///< bytes on the wire per bin; ends at the job's last used bin
-};
-
-struct TimeSpan {
-  Nanos from;
-  Nanos to;
 };
 
 /// The most significant link of the run: of a dumbbell the bottleneck; of a topology the link with the highest

@@ -19,6 +19,24 @@ constexpr auto fields_of(const RankTimes* /*type*/) {
                     field("communication_ns", &T::communication, kIfSet));
 }
 
+constexpr auto fields_of(const ReplayResult::Step* /*type*/) {
+  using T = ReplayResult::Step;
+  return list_of<T>(field("name", &T::name), field("recorded_ns", &T::recorded), field("replayed_ns", &T::replayed));
+}
+
+constexpr auto fields_of(const ReplayResult::Collective* /*type*/) {
+  using T = ReplayResult::Collective;
+  return list_of<T>(field("name", &T::name), field("count", &T::count), field("bytes", &T::bytes),
+                    field("recorded_ns", &T::recorded), field("replayed_ns", &T::replayed),
+                    field("mean_error", &T::mean_error, InJson{.least = 0, .most = kMostSlowdown}));
+}
+
+constexpr auto fields_of(const ReplayResult* /*type*/) {
+  using T = ReplayResult;
+  return list_of<T>(field("format", &T::format), field("sources", &T::sources), field("steps", &T::steps),
+                    field("collectives", &T::collectives), field("simplified", &T::simplified));
+}
+
 constexpr auto fields_of(const JobResult* /*type*/) {
   using T = JobResult;
   return list_of<T>(
@@ -38,7 +56,10 @@ constexpr auto fields_of(const JobResult* /*type*/) {
       field("plan_dropped", &T::plan_dropped, kIfSet), field("unaware", &T::unaware, kIfSet),
       field("communication_ns", &T::communication, kIfSet),
       field("algorithm_bandwidth_bps", &T::algorithm_bandwidth, WrittenWith{&T::communication}),
-      field("bus_bandwidth_bps", &T::bus_bandwidth, WrittenWith{&T::communication}), field("ranks", &T::ranks, kIfSet));
+      field("bus_bandwidth_bps", &T::bus_bandwidth, WrittenWith{&T::communication}),
+      field("replay", &T::replay, kIfSet),
+      left_out(&T::timelines),  // long
+      field("ranks", &T::ranks, kIfSet));
 }
 
 constexpr auto fields_of(const Usage* /*type*/) {

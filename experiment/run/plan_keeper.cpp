@@ -207,7 +207,7 @@ bool PlanKeeper::measure_again(std::size_t number, const RunningJob& driver) {
   constexpr double least_change = 0.001;
   // Of ranks with jitter of their own the slowest counts, which is later than the mean by about this many deviations.
   const workload::Job& job = jobs_[number];
-  const double slowest = job.pattern ? std::sqrt(2 * std::log(static_cast<double>(workload::ranks_of(job)))) : 0.0;
+  const double slowest = job.ranked() ? std::sqrt(2 * std::log(static_cast<double>(workload::ranks_of(job)))) : 0.0;
   const double jitter = job.jitter.seconds();
   const std::size_t latest = jitter > 0 ? many : few;
   std::vector<Nanos> computed = driver.result().iteration_compute;

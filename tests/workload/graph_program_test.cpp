@@ -1,0 +1,416 @@
+// Programs of recorded graphs: run in an order drawn at random, as far as what they wait for allows.
+#include "mltcp/workload/graph_program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "graphs.h"
+#include "mltcp/base/error.h"
+#include "mltcp/base/random.h"
+#include "mltcp/workload/phase_program.h"
+
+namespace mltcp::workload::graph_program_test {
+namespace {
+
+using namespace literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Kind = Operation::Kind;
+constexpr std::uint32_t kNoNode = 0xFFFFFFFF;
+
+std::string refusal(const ExecutionGraph& graph, const GraphOptions& options = {}) {
+  try {
+    graph_programs(graph, options);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+/// Runs programs as drivers do: messages of two ranks in the order of lists, nothing before what it waits for.
+class Runner {
+ public:
+  Runner(const ExecutionGraph& graph, const GraphPrograms& programs) : graph_(graph), programs_(programs) {
+    for (const RankProgram& program : programs.ranks) {
+      began_.emplace_back(program.operations.size());
+      done_.emplace_back(program.operations.size());
+    }
+  }
+  /// The nodes (program, node) in the order in which they were done: a collective when all of it is received.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> run(std::uint64_t seed) {
+    Random random = Random::stream(seed, 1);
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> left;
+    for (std::uint32_t rank = 0; rank < programs_.ranks.size(); ++rank)
+      for (std::uint32_t i = 0; i < programs_.ranks[rank].operations.size(); ++i) left.emplace_back(rank, i);
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> unfinished;
+    const auto counts = [&](std::uint32_t rank, std::uint32_t i) {
+      const std::uint32_t node = programs_.node_of[rank][i];
+      return node != kNoNode && (programs_.ranks[rank].operations[i].kind != Kind::send ||
+                                 graph_.ranks[programs_.graph_rank[rank]].nodes[node].kind == GraphNode::Kind::send);
+    };
+    for (const auto& [rank, i] : left)
+      if (counts(rank, i)) ++unfinished[{rank, programs_.node_of[rank][i]}];
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> order;
+    for (bool moved = true; moved && !left.empty();) {
+      moved = false;
+      for (std::size_t i = left.size(); i-- > 1;) std::swap(left[i], left[random.below(i + 1)]);
+      for (const auto& [rank, i] : left) {
+        if (!step(rank, i)) continue;
+        moved = true;
+        const std::pair node(rank, programs_.node_of[rank][i]);
+        if (counts(rank, i) && --unfinished[node] == 0) order.push_back(node);
+      }
+      std::erase_if(left, [&](const auto& at) { return done_[at.first][at.second] != 0; });
+    }
+    EXPECT_TRUE(left.empty()) << "ranks wait for each other";
+    return order;
+  }
+
+ private:
+  bool step(std::uint32_t rank, std::uint32_t number) {
+    const RankProgram& program = programs_.ranks[rank];
+    const Operation& operation = program.operations[number];
+    if (began_[rank][number] != 0) return false;
+    for (std::uint32_t i = 0; i < operation.waits; ++i) {
+      const std::uint32_t wait = program.waits[operation.first_wait + i];
+      EXPECT_LT(wait, number);
+      if (done_[rank][wait] == 0) return false;
+    }
+    if (operation.communicates()) {
+      for (std::uint32_t before = 0; before < number; ++before)
+        if (program.operations[before].kind == operation.kind && program.operations[before].peer == operation.peer &&
+            began_[rank][before] == 0)
+          return false;
+    }
+    if (operation.kind == Kind::send) {
+      EXPECT_TRUE(tags_.emplace(rank, operation.peer, operation.tag).second) << "two messages of one name";
+      wires_[{rank, operation.peer}].push_back(operation);
+    } else if (operation.kind == Kind::receive) {
+      std::deque<Operation>& wire = wires_[{operation.peer, rank}];
+      if (wire.empty()) return false;
+      EXPECT_EQ(wire.front().tag, operation.tag);
+      EXPECT_EQ(wire.front().bytes, operation.bytes);
+      EXPECT_EQ(wire.front().barrier, operation.barrier);
+      wire.pop_front();
+    }
+    began_[rank][number] = done_[rank][number] = 1;
+    return true;
+  }
+
+  const ExecutionGraph& graph_;
+  const GraphPrograms& programs_;
+  std::vector<std::vector<char>> began_;
+  std::vector<std::vector<char>> done_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::deque<Operation>> wires_;
+  std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>> tags_;
+};
+
+/// Runs them in several orders, and sees that nodes end behind those that they wait for.
+void expect_order(const ExecutionGraph& graph, const GraphPrograms& programs) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> place;
+    for (const auto& node : Runner(graph, programs).run(seed)) place.emplace(node, place.size());
+    for (std::uint32_t program = 0; program < programs.ranks.size(); ++program) {
+      const RankGraph& of_rank = graph.ranks[programs.graph_rank[program]];
+      for (std::uint32_t i = 0; i < of_rank.nodes.size(); ++i) {
+        const auto own = place.find({program, i});
+        for (std::uint32_t k = 0; own != place.end() && k < of_rank.nodes[i].waits; ++k) {
+          const auto wait = place.find({program, of_rank.waits[of_rank.nodes[i].first_wait + k]});
+          // What receives is there when its message is: it may be early, and whoever waits for it isn't.
+          if (wait == place.end() || of_rank.nodes[i].kind == GraphNode::Kind::receive) continue;
+          EXPECT_LT(wait->second, own->second);
+        }
+      }
+    }
+  }
+}
+
+/// Forward and backward passes of ranks that reduce gradients in buckets, as in data-parallel training.
+ExecutionGraph training(std::uint32_t ranks, Bytes bucket, std::uint32_t buckets = 3) {
+  GraphBuilder builder(ranks);
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    std::uint32_t computed = builder.compute(rank, 10_ms);
+    std::vector<std::uint32_t> reduced;
+    for (std::uint32_t i = 0; i < buckets; ++i) {
+      computed = builder.compute(rank, 5_ms, {computed});
+      reduced.push_back(builder.collective(rank, Collective::all_reduce, bucket, {computed}));
+    }
+    builder.compute(rank, 1_ms, reduced);
+  }
+  return builder.graph();
+}
+
+TEST(GraphProgram, all_reduce__sends_what_its_algorithm_sends) {
+  for (const std::uint32_t n : {2U, 3U, 4U, 8U}) {
+    const ExecutionGraph graph = training(n, 8'000);
+    for (const Algorithm algorithm : {Algorithm::ring, Algorithm::tree, Algorithm::halving_doubling})
+      for (const bool whole : {false, true}) {
+        GraphOptions options;
+        options.algorithm = algorithm;
+        options.whole = whole;
+        const GraphPrograms programs = graph_programs(graph, options);
+        Bytes sent = 0;
+        Bytes received = 0;
+        for (const RankProgram& program : programs.ranks) {
+          sent += program.load().sent;
+          received += program.load().received;
+          EXPECT_EQ(program.load().compute, 26_ms);
+        }
+        EXPECT_EQ(sent, received);
+        EXPECT_EQ(sent, 3 * 2 * (n - 1) * 8'000U) << name(algorithm) << " of " << n;
+        expect_order(graph, programs);
+      }
+  }
+}
+
+TEST(GraphProgram, collectives__all_run_to_their_end) {
+  for (const Collective kind : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter,
+                                Collective::all_to_all, Collective::broadcast, Collective::all_reduce_all_to_all})
+    for (const std::uint32_t islands : {1U, 2U, 4U})
+      for (const Algorithm algorithm : {Algorithm::ring, Algorithm::tree, Algorithm::halving_doubling}) {
+        GraphBuilder builder(8);
+        for (std::uint32_t rank = 0; rank < 8; ++rank) {
+          const auto first = builder.collective(rank, kind, 80'000, {builder.compute(rank, 1_ms)}, 0, Nanos::never(),
+                                                {}, kind == Collective::broadcast ? 5 : 0);
+          builder.compute(rank, 1_ms, {builder.collective(rank, kind, 801, {first})});
+        }
+        GraphOptions options;
+        options.algorithm = algorithm;
+        options.islands = islands;
+        expect_order(builder.graph(), graph_programs(builder.graph(), options));
+      }
+}
+
+TEST(GraphProgram, broadcast__begins_with_its_root) {
+  GraphBuilder builder(4);
+  for (std::uint32_t rank = 0; rank < 4; ++rank)
+    builder.collective(rank, Collective::broadcast, 1'000, {}, 0, Nanos::never(), {}, 2);
+  const GraphPrograms programs = graph_programs(builder.graph());
+  EXPECT_EQ(programs.ranks[2].load().received, 0U);
+  for (const std::uint32_t rank : {0U, 1U, 3U}) EXPECT_EQ(programs.ranks[rank].load().received, 1'000U);
+}
+
+TEST(GraphProgram, islands__leave_their_share_to_the_network) {
+  const ExecutionGraph graph = training(8, 8'000, 1);
+  GraphOptions options;
+  options.islands = 4;
+  options.island_rate = Rate(8'000'000'000);  // a byte in a nanosecond
+  const GraphPrograms programs = graph_programs(graph, options);
+  for (const RankProgram& program : programs.ranks) {
+    EXPECT_EQ(program.load().sent, 2'000U);  // an all-reduce of a quarter between two
+    Nanos delayed;
+    for (const Operation& operation : program.operations)
+      if (operation.kind == Kind::delay) delayed += operation.compute;
+    EXPECT_EQ(delayed, Nanos(2 * 6'000));
+    for (const Operation& operation : program.operations)
+      EXPECT_TRUE(!operation.communicates() || operation.barrier || operation.peer % 4 == program.rank % 4);
+  }
+  expect_order(graph, programs);
+  EXPECT_THAT(programs.warnings, ElementsAre(HasSubstr("ranks of an island")));
+}
+
+TEST(GraphProgram, islands__that_ranks_are_spread_unevenly_over_are_told) {
+  GraphBuilder builder(4);
+  const std::uint32_t group = builder.group({0, 1, 2});
+  for (std::uint32_t rank = 0; rank < 3; ++rank) builder.collective(rank, Collective::all_reduce, 900, {}, group);
+  GraphOptions options;
+  options.islands = 2;
+  const GraphPrograms programs = graph_programs(builder.graph(), options);
+  EXPECT_EQ(programs.ranks[0].load().sent, 1'200U);
+  EXPECT_THAT(programs.warnings, testing::Contains(HasSubstr("1 collective of ranks that are spread unevenly")));
+}
+
+TEST(GraphProgram, collective_of_no_bytes__is_a_barrier) {
+  GraphBuilder builder(5);
+  for (std::uint32_t rank = 0; rank < 5; ++rank) {
+    const auto barrier = builder.collective(rank, Collective::all_reduce, 0, {builder.compute(rank, 1_ms)});
+    builder.collective(rank, Collective::all_reduce, 10, {barrier});
+  }
+  const GraphPrograms programs = graph_programs(builder.graph());
+  for (const RankProgram& program : programs.ranks) {
+    EXPECT_EQ(program.load().sent, 16U);
+    EXPECT_EQ(std::count_if(program.operations.begin(), program.operations.end(),
+                            [](const Operation& operation) { return operation.barrier; }),
+              6);
+  }
+  expect_order(builder.graph(), programs);
+}
+
+TEST(GraphProgram, messages__that_are_received_in_another_order_than_sent_arrive) {
+  GraphBuilder builder(2);
+  const auto first = builder.send(0, 1, 100, 1);
+  builder.send(0, 1, 200, 2, {first});
+  const auto second = builder.receive(1, 0, 200, 2);
+  builder.compute(1, 1_ms, {builder.receive(1, 0, 100, 1, {second})});
+  const GraphPrograms programs = graph_programs(builder.graph());
+  expect_order(builder.graph(), programs);
+  // The computation waits for both messages.
+  const RankProgram& program = programs.ranks[1];
+  ASSERT_EQ(program.operations.back().kind, Kind::compute);
+  EXPECT_EQ(program.operations.back().waits, 2U);
+}
+
+TEST(GraphProgram, ranks_that_send_before_they_receive__do_not_wait_for_each_other) {
+  GraphBuilder builder(2);
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    const auto sent = builder.send(rank, 1 - rank, 1'000, 7);
+    builder.compute(rank, 1_ms, {builder.receive(rank, 1 - rank, 1'000, 7, {sent})});
+  }
+  expect_order(builder.graph(), graph_programs(builder.graph()));
+}
+
+TEST(GraphProgram, ranks_that_wait_for_each_other__are_refused) {
+  GraphBuilder builder(2);
+  for (std::uint32_t rank = 0; rank < 2; ++rank)
+    builder.send(rank, 1 - rank, 1'000, 7, {builder.receive(rank, 1 - rank, 1'000, 7)});
+  EXPECT_THAT(refusal(builder.graph()), HasSubstr("test.et: node 0 \"receive\" of rank 0 and nodes of other ranks wait "
+                                                  "for each other in a circle; record"));
+}
+
+TEST(GraphProgram, ranks_that_do_not_fit_together__are_refused) {
+  GraphBuilder lost(2);
+  lost.send(0, 1, 10, 3);
+  EXPECT_THAT(refusal(lost.graph()), HasSubstr("sends a message with tag 3 that rank 1 doesn't receive"));
+  GraphBuilder never_sent(2);
+  never_sent.receive(0, 1, 10, 3);
+  EXPECT_THAT(refusal(never_sent.graph()), HasSubstr("receives a message with tag 3 that rank 1 doesn't send"));
+  GraphBuilder longer(2);
+  longer.send(0, 1, 10);
+  longer.receive(1, 0, 11);
+  EXPECT_THAT(refusal(longer.graph()), HasSubstr("sends 10 bytes"));
+  GraphBuilder other_size(2);
+  other_size.collective(0, Collective::all_reduce, 10);
+  other_size.collective(1, Collective::all_reduce, 11);
+  EXPECT_THAT(refusal(other_size.graph()), HasSubstr("both are the same collective of their group"));
+  GraphBuilder fewer(3);
+  fewer.collective(0, Collective::all_reduce, 10);
+  fewer.collective(1, Collective::all_reduce, 10);
+  EXPECT_THAT(refusal(fewer.graph()), HasSubstr("2 of the 3 ranks of its group take part"));
+  GraphBuilder silent(2);
+  silent.compute(0, 1_ms);
+  EXPECT_THAT(refusal(silent.graph()), HasSubstr("nothing is sent"));
+  EXPECT_THAT(refusal(GraphBuilder(1).graph()), HasSubstr("1 rank of the trace is replayed"));
+}
+
+TEST(GraphProgram, options_out_of_range__are_refused) {
+  const ExecutionGraph graph = training(3, 900);
+  const auto with = [&](auto&& set) {
+    GraphOptions options;
+    set(options);
+    return refusal(graph, options);
+  };
+  EXPECT_THAT(with([](GraphOptions& o) { o.compute_scale = 0; }), HasSubstr("scale of compute times"));
+  EXPECT_THAT(with([](GraphOptions& o) { o.bytes_scale = -1; }), HasSubstr("scale of bytes"));
+  EXPECT_THAT(with([](GraphOptions& o) { o.islands = 0; }), HasSubstr("islands have 0 ranks"));
+  EXPECT_THAT(with([](GraphOptions& o) { o.ranks = {0, 3}; }), HasSubstr("there is no rank 3"));
+  EXPECT_THAT(with([](GraphOptions& o) { o.ranks = {1, 0}; }), HasSubstr("ascending"));
+  EXPECT_THAT(with([](GraphOptions& o) { o.steps = {0, 1}; }), HasSubstr("there are no steps 0 to 1"));
+}
+
+TEST(GraphProgram, subset_of_ranks__leaves_out_the_others_and_says_so) {
+  GraphBuilder builder(4);
+  const std::uint32_t pair = builder.group({0, 3});
+  for (std::uint32_t rank = 0; rank < 4; ++rank) builder.collective(rank, Collective::all_reduce, 400);
+  for (const std::uint32_t rank : {0U, 3U}) builder.collective(rank, Collective::all_reduce, 100, {}, pair);
+  const auto received = builder.receive(1, 2, 50);
+  builder.send(2, 1, 50);
+  builder.compute(1, 1_ms, {received});
+  GraphOptions options;
+  options.ranks = {0, 1};
+  const GraphPrograms programs = graph_programs(builder.graph(), options);
+  EXPECT_THAT(programs.graph_rank, ElementsAre(0, 1));
+  EXPECT_EQ(programs.ranks[0].load().sent, 400U);
+  EXPECT_THAT(programs.warnings,
+              ElementsAre("test.et: 1 message to and from ranks that are not replayed is left out",
+                          "test.et: 1 collective runs among fewer ranks than recorded, as the others are not replayed",
+                          "test.et: 1 collective with a single replayed rank is left out"));
+  expect_order(builder.graph(), programs);
+}
+
+TEST(GraphProgram, scales__apply_to_times_and_bytes) {
+  const ExecutionGraph graph = training(2, 1'000, 1);
+  GraphOptions options;
+  options.compute_scale = 0.5;
+  options.bytes_scale = 2;
+  const RankProgram::Load load = graph_programs(graph, options).ranks[0].load();
+  EXPECT_EQ(load.compute, 8_ms);
+  EXPECT_EQ(load.sent, 2'000U);
+}
+
+TEST(GraphProgram, recorded_times__give_delays_and_count_overlap_once) {
+  GraphBuilder builder(2);
+  builder.step(0, 0_ms, 30_ms);
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    const auto first = builder.compute(rank, 10_ms, {}, 1_ms);
+    builder.compute(rank, 6_ms, {}, 8_ms);  // on another stream: 3 ms of it are its own
+    builder.collective(rank, Collective::all_reduce, 100, {first}, 0, 13_ms, 4_ms);
+  }
+  const GraphPrograms programs = graph_programs(builder.graph());
+  Nanos delayed;
+  for (const Operation& operation : programs.ranks[0].operations)
+    if (operation.kind == Kind::delay) delayed += operation.compute;
+  EXPECT_EQ(delayed, 1_ms + 2_ms);
+  EXPECT_EQ(programs.ranks[0].load().compute, 13_ms);
+  EXPECT_THAT(programs.warnings, ElementsAre(HasSubstr("3 ms in which they overlapped count once"),
+                                             HasSubstr("each rank waits 3 ms in all that no dependency explains")));
+  GraphOptions options;
+  options.delays = false;
+  for (const Operation& operation : graph_programs(builder.graph(), options).ranks[0].operations)
+    EXPECT_NE(operation.kind, Kind::delay);
+}
+
+TEST(GraphProgram, steps__are_chosen_and_follow_each_other) {
+  GraphBuilder builder(2);
+  for (std::uint32_t step = 0; step < 3; ++step) {
+    builder.step(step, 100_ms * step, 10_ms * (step == 1 ? 5 : step + 1));
+    for (std::uint32_t rank = 0; rank < 2; ++rank)
+      builder.collective(rank, Collective::all_reduce, 100, {builder.compute(rank, 10_ms * (step + 1))});
+  }
+  EXPECT_EQ(typical_step(builder.graph()), 2U);
+  GraphOptions options;
+  options.steps = {1, 2};
+  const GraphPrograms programs = graph_programs(builder.graph(), options);
+  EXPECT_EQ(programs.ranks[0].load().compute, 50_ms);
+  // The second step's computation waits for what ended the first.
+  const RankProgram& program = programs.ranks[0];
+  std::vector<std::uint32_t> computations;
+  for (std::uint32_t i = 0; i < program.operations.size(); ++i)
+    if (program.operations[i].kind == Kind::compute) computations.push_back(i);
+  ASSERT_EQ(computations.size(), 2U);
+  EXPECT_GT(program.operations[computations[1]].waits, 0U);
+  expect_order(builder.graph(), programs);
+}
+
+TEST(GraphProgram, thousands_of_ranks__have_few_operations_in_whole_rings) {
+  const ExecutionGraph graph = training(2'000, 1'000'000, 2);
+  EXPECT_THAT(refusal(graph), HasSubstr("a group has 2000 ranks"));
+  GraphOptions options;
+  options.whole = true;
+  const GraphPrograms programs = graph_programs(graph, options);
+  EXPECT_LT(programs.ranks[7].operations.size(), 60U);
+  EXPECT_EQ(programs.ranks[7].load().sent, 2U * 1'998'999U + 2);
+}
+
+TEST(GraphProgram, replayed_job__is_summarised_by_its_phases) {
+  const GraphPrograms programs = graph_programs(training(4, 8'000));
+  const Job job = replayed_job("a", programs);
+  EXPECT_TRUE(job.ranked());
+  EXPECT_EQ(ranks_of(job), 4U);
+  EXPECT_EQ(job.compute_per_iteration(), 26_ms);
+  EXPECT_EQ(job.bytes_per_iteration(), 3U * 12'000);
+  EXPECT_EQ(rank_program(job, 3).operations.size(), programs.ranks[3].operations.size());
+  Job other = job;
+  EXPECT_TRUE(alike(job, other));
+  other.programs = replayed_job("b", programs).programs;
+  EXPECT_FALSE(alike(job, other));
+}
+
+}  // namespace
+}  // namespace mltcp::workload::graph_program_test
