@@ -14,6 +14,7 @@ void add_advise_command(CommandLine& line);
 void add_cluster_command(CommandLine& line);
 void add_inspect_command(CommandLine& line);
 void add_profile_command(CommandLine& line);
+void add_replay_command(CommandLine& line);
 void add_report_command(CommandLine& line);
 void add_switch_command(CommandLine& line);
 void add_gen_command(CommandLine& line);

@@ -297,6 +297,9 @@ class Maker {
       std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
         return of_rank.nodes[a].start < of_rank.nodes[b].start;
       });
+      std::vector<Nanos> step_ends(graph_.steps.size(), origin);
+      for (const std::uint32_t i : order)
+        step_ends[of_rank.nodes[i].step] = std::max(step_ends[of_rank.nodes[i].step], end_of(of_rank.nodes[i]));
       Nanos computed = origin;
       std::map<std::uint32_t, Nanos> last;  // end of the latest collective, by group
       for (const std::uint32_t i : order) {
@@ -307,8 +310,7 @@ class Maker {
           if (own[wait].joint != kNone && !end_of(of_rank.nodes[wait]).is_never())
             ready = std::max(ready, end_of(of_rank.nodes[wait]));
         }
-        if (given.waits == 0 && given.step > result_.first_step)
-          ready = std::max(ready, graph_.steps[given.step].start.is_never() ? ready : graph_.steps[given.step].start);
+        if (given.waits == 0 && given.step > result_.first_step) ready = std::max(ready, step_ends[given.step - 1]);
         if (given.kind == Kind::compute) {
           ready = std::max(ready, computed);
           const Nanos from = std::max(given.start, computed);
@@ -323,6 +325,15 @@ class Maker {
         if (options_.delays && given.kind != Kind::receive && given.start > ready) own[i].delay = given.start - ready;
         delayed += own[i].delay;
       }
+      // The step goes on behind its last node, on the host.
+      const ExecutionGraph::Step& last_step = graph_.steps[result_.last_step];
+      const Nanos last_end = step_ends[result_.last_step];
+      Nanos& rest = rests_.emplace_back();
+      if (options_.delays && !order.empty() && !last_step.start.is_never() &&
+          last_step.start + last_step.length > last_end)
+        rest = last_step.start + last_step.length - last_end;
+      delayed += rest;
+      rest = scaled(rest, options_.compute_scale);
       for (OfNode& of_node : own) {
         of_node.delay = scaled(of_node.delay, options_.compute_scale);
         of_node.compute = scaled(of_node.compute, options_.compute_scale);
@@ -381,6 +392,7 @@ class Maker {
         }
         if (!awaited[i]) ends.push_back(i);
       }
+      ends_.push_back(std::move(ends));
     }
     for (const auto& [group, sequence] : sequences_)
       for (std::size_t i = 1; i < sequence.joints.size(); ++i) connect(sequence.joints[i - 1], sequence.joints[i]);
@@ -679,6 +691,12 @@ class Maker {
       warn("ranks of an island tell each other that they have come so far by messages of one byte over the network");
     bool sends = false;
     for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
+      if (rests_[rank].count > 0) {
+        Waits ends;
+        for (const std::uint32_t end : ends_[rank]) ends = both(std::move(ends), nodes_[rank][end].done);
+        writers_[rank].delay(rests_[rank], writers_[rank].joined(std::move(ends)));
+        result_.node_of[rank].resize(writers_[rank].operations(), kNone);
+      }
       result_.ranks.push_back(writers_[rank].take());
       sends = sends || result_.ranks.back().load().sent > 0;
     }
@@ -697,6 +715,8 @@ class Maker {
   std::vector<std::uint32_t> program_of_;  ///< by rank of the graph
   std::vector<std::vector<OfNode>> nodes_;
   std::vector<std::map<std::uint32_t, std::vector<std::uint32_t>>> extra_waits_;
+  std::vector<Nanos> rests_;                      ///< by program: of the last step, behind its last node
+  std::vector<std::vector<std::uint32_t>> ends_;  ///< by program: what nothing waits for, of the last step
   std::vector<Joint> joints_;
   std::vector<Collective> collectives_;
   std::map<std::uint32_t, Sequence> sequences_;  ///< by group

@@ -3,7 +3,8 @@
 // A computation becomes a computation, a send a send, a collective what its algorithm makes of it on each rank. What a
 // node waits for, its operations wait for. Computations of a rank run one at a time: where they overlapped in the
 // recording (several streams), the later one counts from the end of the earlier. What nobody recorded a reason for,
-// a node that began later than all that it waited for had ended (the host was slow to launch it), is a delay before it.
+// a node that began later than all that it waited for had ended (the host was slow to launch it), is a delay before it;
+// so is the rest of the last step behind its last node.
 //
 // Operations of all ranks are written in one global order in which each comes after those that it waits for; of what is
 // possible, the earliest goes first, as estimated from recorded computations and a nominal rate. So no rank waits for
@@ -45,6 +46,8 @@ struct GraphOptions {
   bool delays = true;         ///< keep what no reason was recorded for
   Rate rate{10'000'000'000};  ///< nominal, for the order
 };
+
+inline constexpr std::uint32_t kNoNode = 0xFFFFFFFF;
 
 struct GraphPrograms {
   std::vector<RankProgram> ranks;

@@ -12,11 +12,11 @@
 namespace mltcp::workload {
 
 /// Makes a graph, node after node; times are known only where they are given.
-class GraphBuilder {
+class SmallGraph {
  public:
   using Waits = std::vector<std::uint32_t>;
 
-  explicit GraphBuilder(std::uint32_t ranks) {
+  explicit SmallGraph(std::uint32_t ranks) {
     graph_.format = "test";
     graph_.sources = {"test.et"};
     graph_.ranks.resize(ranks);
@@ -28,7 +28,7 @@ class GraphBuilder {
   }
 
   /// What is added from now on has this step.
-  GraphBuilder& step(std::uint32_t number, Nanos start = Nanos::never(), Nanos length = {}) {
+  SmallGraph& step(std::uint32_t number, Nanos start = Nanos::never(), Nanos length = {}) {
     step_ = number;
     while (graph_.steps.size() <= number) graph_.steps.push_back({"", Nanos::never(), Nanos()});
     graph_.steps[number].start = start;

@@ -1,0 +1,206 @@
+// From traces to an experiment (see replay_experiment.h).
+#include "mltcp/experiment/replay/replay_experiment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <utility>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/experiment/files/experiment_file.h"
+#include "mltcp/workload/traces/read_traces.h"
+
+namespace mltcp::experiment {
+namespace {
+
+/// Of timelines: operations of all ranks in all iterations that are kept.
+constexpr std::uint64_t most_times = 4'000'000;
+
+std::optional<std::uint32_t> number(std::string_view text) {
+  std::uint32_t value = 0;
+  const auto [at, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc() || at != text.data() + text.size() || text.empty()) return std::nullopt;
+  return value;
+}
+
+/// "2" or "1-3".
+std::optional<std::pair<std::uint32_t, std::uint32_t>> range_in(std::string_view text) {
+  const std::size_t dash = text.find('-');
+  const auto first = number(text.substr(0, dash));
+  const auto last = dash == std::string_view::npos ? first : number(text.substr(dash + 1));
+  if (!first || !last || *last < *first) return std::nullopt;
+  return std::pair(*first, *last);
+}
+
+std::vector<std::string> parts(const std::string& text, char separator) {
+  std::vector<std::string> result;
+  for (std::size_t from = 0;;) {
+    const std::size_t to = text.find(separator, from);
+    result.push_back(text.substr(from, to == std::string::npos ? to : to - from));
+    if (to == std::string::npos) return result;
+    from = to + 1;
+  }
+}
+
+bool names_a_job(const std::string& word) {
+  std::error_code problem;
+  return word.find('=') != std::string::npos && !std::filesystem::exists(word, problem);
+}
+
+/// What an experiment may call a job, of a file's name.
+std::string job_name_of(const std::filesystem::path& file) {
+  const std::filesystem::path path = file.has_filename() ? file : file.parent_path();
+  std::string name = path.filename().string();
+  name = name.substr(0, name.find('.'));
+  return name.empty() || !objection_to_name(name).empty() ? "trace" : name;
+}
+
+void place_on_switch(const ReplayNetwork& wanted, Experiment& experiment) {
+  experiment.bottleneck.rate = wanted.rate;
+  experiment.bottleneck.delay = wanted.delay;
+  experiment.bottleneck.buffer_bytes = wanted.buffer;
+  experiment.mtu = wanted.mtu;
+  if (wanted.dumbbell) return;
+  std::uint32_t hosts = 2;
+  for (const workload::Job& job : experiment.jobs)
+    hosts = std::max(hosts, static_cast<std::uint32_t>(job.programs->ranks.size()));
+  sim::SwitchedNetworkConfig& network = experiment.topology.emplace();
+  network.topology = std::make_shared<const Topology>(Topology::single_switch(hosts, wanted.rate, wanted.delay));
+  network.buffer_bytes = wanted.buffer;
+  network.mtu = wanted.mtu;
+  network.seed = experiment.seed;
+  sim::check(network);
+}
+
+/// Rank r on host r; on a dumbbell at its two sides.
+void place(workload::Job& job, const Experiment& experiment, const std::string& file) {
+  const auto ranks = static_cast<std::uint32_t>(job.programs->ranks.size());
+  if (!experiment.topology) {
+    if (ranks != 2)
+      throw InputError(
+          fmt::format("{}: {} ranks are replayed, and a dumbbell has hosts for 2 of a job; give --ranks, or "
+                      "a topology",
+                      file, ranks));
+    return;
+  }
+  if (ranks > experiment.topology->hosts())
+    throw InputError(
+        fmt::format("{}: {} ranks are replayed, and the topology has {} hosts; give --ranks, or a larger "
+                    "topology",
+                    file, ranks, experiment.topology->hosts()));
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) job.hosts.push_back(rank);
+}
+
+}  // namespace
+
+ReplayJob parse_replay_job(const std::string& word) {
+  const auto refuse = [&](std::string_view why) {
+    throw InputError(fmt::format("{} {}; write NAME=TRACE[,TRACE...][@START], as in a=rank0.json,rank1.json@100ms",
+                                 in_quotes(word), why));
+  };
+  ReplayJob job;
+  const std::size_t equals = word.find('=');
+  if (equals == std::string::npos) refuse("names no job");
+  job.name = word.substr(0, equals);
+  if (const std::string wrong = objection_to_name(job.name); !wrong.empty())
+    throw InputError(fmt::format("{}: its name {}", in_quotes(word), wrong));
+  std::string files = word.substr(equals + 1);
+  if (const std::size_t at = files.rfind('@'); at != std::string::npos) {
+    try {
+      job.start = parse_duration(files.substr(at + 1));
+    } catch (const InputError& error) {
+      refuse(fmt::format("has a start that is no time ({})", error.what()));
+    }
+    files.resize(at);
+  }
+  for (const std::string& file : parts(files, ',')) {
+    if (file.empty()) refuse("names an empty file");
+    job.files.emplace_back(file);
+  }
+  return job;
+}
+
+std::vector<ReplayJob> parse_replay_jobs(const std::vector<std::string>& words) {
+  std::vector<ReplayJob> jobs;
+  const auto named = static_cast<std::size_t>(std::count_if(words.begin(), words.end(), names_a_job));
+  if (named == 0) {
+    ReplayJob& job = jobs.emplace_back();
+    for (const std::string& word : words) job.files.emplace_back(word);
+    if (!words.empty()) job.name = job_name_of(words.front());
+    return jobs;
+  }
+  if (named < words.size())
+    throw InputError(fmt::format("{} names no job and {} does; name all of them, as in a=TRACE b=TRACE, or none",
+                                 in_quotes(*std::find_if_not(words.begin(), words.end(), names_a_job)),
+                                 in_quotes(*std::find_if(words.begin(), words.end(), names_a_job))));
+  std::set<std::string> names;
+  for (const std::string& word : words) {
+    jobs.push_back(parse_replay_job(word));
+    if (!names.insert(jobs.back().name).second)
+      throw InputError(fmt::format("two jobs are called {}; give each a name of its own", in_quotes(jobs.back().name)));
+  }
+  return jobs;
+}
+
+ReplaySteps ReplaySteps::from_text(const std::string& text) {
+  ReplaySteps steps;
+  if (text == "all") return steps;
+  if (text == "typical") {
+    steps.typical = true;
+    return steps;
+  }
+  steps.range = range_in(text);
+  if (!steps.range) throw InputError(fmt::format("{} are no steps; write all, typical, 2 or 1-3", in_quotes(text)));
+  return steps;
+}
+
+std::vector<std::uint32_t> ranks_from_text(const std::string& text) {
+  std::vector<std::uint32_t> ranks;
+  for (const std::string& part : parts(text, ',')) {
+    const auto own = range_in(part);
+    if (!own || own->second - own->first >= Topology::kMostHosts)
+      throw InputError(fmt::format("{} are no ranks; write numbers in ascending order, as in 0-3,6", in_quotes(text)));
+    for (std::uint32_t rank = own->first; rank <= own->second; ++rank) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+Replay make_replay(const ReplayRequest& request, Experiment settings, bool own_network) {
+  Replay replay;
+  replay.experiment = std::move(settings);
+  Experiment& experiment = replay.experiment;
+  experiment.jobs.clear();
+  experiment.places.clear();
+  experiment.warnings.clear();
+  for (const ReplayJob& wanted : request.jobs) {
+    workload::TraceOptions options;
+    options.ranks = request.trace_ranks;
+    auto graph = std::make_shared<const workload::ExecutionGraph>(workload::read_traces(wanted.files, options));
+    workload::GraphOptions own = request.graph;
+    own.steps = request.steps.range;
+    if (request.steps.typical) {
+      const std::uint32_t step = workload::typical_step(*graph);
+      own.steps = {step, step};
+    }
+    if (own_network) own.rate = request.network.rate;
+    workload::GraphPrograms programs = workload::graph_programs(*graph, own);
+    workload::Job job = workload::replayed_job(wanted.name, programs);
+    job.start = wanted.start;
+    job.flows = request.flows;
+    std::uint64_t operations = 0;
+    for (const workload::RankProgram& program : programs.ranks) operations += program.operations.size();
+    job.timeline = static_cast<std::uint32_t>(
+        std::clamp<std::uint64_t>(most_times / std::max<std::uint64_t>(operations, 1), 1, experiment.iterations));
+    experiment.jobs.push_back(std::move(job));
+    replay.traces.push_back({std::move(graph), std::move(programs)});
+  }
+  if (own_network) place_on_switch(request.network, experiment);
+  for (std::size_t i = 0; i < experiment.jobs.size(); ++i)
+    place(experiment.jobs[i], experiment, request.jobs[i].files.front().string());
+  return replay;
+}
+
+}  // namespace mltcp::experiment

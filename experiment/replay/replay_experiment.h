@@ -1,0 +1,74 @@
+// An experiment whose jobs replay recorded traces: traces read, made into programs of ranks, and placed on a network.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mltcp/base/units.h"
+#include "mltcp/experiment/files/experiment.h"
+#include "mltcp/workload/execution_graph.h"
+#include "mltcp/workload/graph_program.h"
+
+namespace mltcp::experiment {
+
+/// A job to replay.
+struct ReplayJob {
+  std::string name;
+  std::vector<std::filesystem::path> files;  ///< of its ranks
+  Nanos start;
+};
+
+/// "a=x.json,y.json@100 ms": a job of two files that starts at 100 ms. Throws InputError that quotes the word.
+ReplayJob parse_replay_job(const std::string& word);
+/// The jobs that words name: all of them as above, or all of them files of one job, which is called as the first one.
+/// Throws InputError.
+std::vector<ReplayJob> parse_replay_jobs(const std::vector<std::string>& words);
+
+/// "all", "typical", "2" or "1-3". Throws InputError.
+struct ReplaySteps {
+  bool typical = false;
+  std::optional<std::pair<std::uint32_t, std::uint32_t>> range;  ///< empty: all, or the typical one
+
+  static ReplaySteps from_text(const std::string& text);
+};
+/// "0-3,6": ascending. Throws InputError.
+std::vector<std::uint32_t> ranks_from_text(const std::string& text);
+
+/// One switch, to which each rank's host has a link. On a dumbbell a job has two ranks, one at each side.
+struct ReplayNetwork {
+  Rate rate{100'000'000'000};
+  Nanos delay{1'000};        ///< of each link, one way
+  Bytes buffer = 1'000'000;  ///< of each of the switch's ports
+  std::uint32_t mtu = 1500;
+  bool dumbbell = false;
+};
+
+struct ReplayRequest {
+  std::vector<ReplayJob> jobs;
+  workload::GraphOptions graph;  ///< `steps` is set by `steps`
+  ReplaySteps steps;
+  std::uint32_t trace_ranks = 0;  ///< see workload::TraceOptions::ranks
+  std::uint32_t flows = 1;        ///< connections between two ranks
+  ReplayNetwork network;          ///< unless the experiment has one
+};
+
+/// What is replayed, by job.
+struct ReplayedTrace {
+  std::shared_ptr<const workload::ExecutionGraph> graph;
+  workload::GraphPrograms programs;
+};
+
+struct Replay {
+  Experiment experiment;
+  std::vector<ReplayedTrace> traces;
+};
+
+/// `settings`: what is not of the traces; its jobs are replaced. `own_network`: its network, too, by the request's.
+/// Rank r of each job is on host r. Throws InputError.
+Replay make_replay(const ReplayRequest& request, Experiment settings, bool own_network);
+
+}  // namespace mltcp::experiment

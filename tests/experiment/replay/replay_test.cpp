@@ -1,0 +1,247 @@
+// Replayed graphs over packets and flows: as long as they were recorded on such a link, and what is said of them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "../../workload/graphs.h"
+#include "mltcp/base/error.h"
+#include "mltcp/experiment/backends/datapath.h"
+#include "mltcp/experiment/replay/replay_experiment.h"
+#include "mltcp/experiment/replay/replay_summary.h"
+#include "mltcp/experiment/replay/replay_timeline.h"
+#include "mltcp/experiment/run/runner.h"
+#include "mltcp/workload/graph_program.h"
+
+namespace mltcp::experiment {
+namespace {
+
+using namespace literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using workload::Collective;
+using workload::ExecutionGraph;
+using workload::GraphOptions;
+using workload::GraphPrograms;
+using workload::SmallGraph;
+
+constexpr Rate kRate{10'000'000'000};
+
+/// Ranks that compute, reduce a bucket while they compute on, and then another.
+ExecutionGraph training(std::uint32_t ranks, bool with_times = false) {
+  SmallGraph graph(ranks);
+  if (with_times) graph.step(0, 0_ms, 27_ms);
+  const auto at = [&](Nanos time) { return with_times ? time : Nanos::never(); };
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    const auto first = graph.compute(rank, 5_ms, {}, at(1_ms));
+    const auto one =
+        graph.collective(rank, Collective::all_reduce, 2'500'000, {first}, 0, at(6_ms), with_times ? 4_ms : Nanos());
+    const auto second = graph.compute(rank, 10_ms, {first}, at(6_ms));
+    const auto two =
+        graph.collective(rank, Collective::all_reduce, 5'000'000, {second}, 0, at(16_ms), with_times ? 8_ms : Nanos());
+    graph.compute(rank, 2_ms, {one, two}, at(24_ms));
+  }
+  return graph.graph();
+}
+
+Experiment on_switch(const std::vector<GraphPrograms>& programs, std::uint32_t iterations = 4) {
+  Experiment experiment;
+  experiment.name = "replay";
+  experiment.iterations = iterations;
+  experiment.policies = {"fair"};
+  experiment.bottleneck.rate = kRate;
+  experiment.bottleneck.delay = 1_us;
+  experiment.bottleneck.buffer_bytes = 1'000'000;
+  sim::SwitchedNetworkConfig& network = experiment.topology.emplace();
+  std::uint32_t hosts = 2;
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    workload::Job job = workload::replayed_job("job" + std::to_string(i), programs[i]);
+    job.timeline = 2;
+    for (std::uint32_t rank = 0; rank < programs[i].ranks.size(); ++rank) job.hosts.push_back(rank);
+    hosts = std::max(hosts, static_cast<std::uint32_t>(job.hosts.size()));
+    experiment.jobs.push_back(std::move(job));
+  }
+  network.topology = std::make_shared<const Topology>(Topology::single_switch(hosts, kRate, 1_us));
+  return experiment;
+}
+
+TEST(Replay, packets__take_as_long_as_the_recording_on_such_a_link) {
+  // An all-reduce of S between two takes S / rate: 2 ms and 4 ms of payload.
+  const ExecutionGraph graph = training(2, true);
+  const GraphPrograms programs = workload::graph_programs(graph);
+  const Experiment experiment = on_switch({programs});
+  const Results results = run_experiment(experiment, *make_sim_datapath(true));
+  const JobResult& job = results.runs[0].jobs[0];
+  EXPECT_EQ(job.iterations.size(), 4U);
+  EXPECT_EQ(job.checksum_errors, 0U);
+  EXPECT_GT(job.verified_messages, 0U);
+  EXPECT_EQ(job.bytes_per_iteration, 2U * 7'500'000);
+  // 1 ms of delay, 15 ms of computing, 4 ms and more of the second all-reduce, 2 ms, and 1 ms to the step's end.
+  for (const Nanos time : job.iterations) {
+    EXPECT_GT(time, 23_ms);
+    EXPECT_LT(time, 24_ms);
+  }
+  const ReplayResult replay = summarize_replay(graph, programs, job);
+  ASSERT_EQ(replay.steps.size(), 1U);
+  EXPECT_EQ(replay.steps[0].recorded, 27_ms);
+  EXPECT_EQ(replay.steps[0].replayed, job.iterations.back());
+  ASSERT_EQ(replay.collectives.size(), 1U);
+  EXPECT_EQ(replay.collectives[0].name, "all-reduce");
+  EXPECT_EQ(replay.collectives[0].count, 2U);
+  EXPECT_EQ(replay.collectives[0].bytes, 7'500'000U);
+  EXPECT_EQ(replay.collectives[0].recorded, 6_ms);
+  EXPECT_GT(replay.collectives[0].replayed, 3_ms);
+  EXPECT_LT(replay.collectives[0].replayed, 4_ms);
+  EXPECT_NEAR(replay.collectives[0].mean_error, 0.47, 0.05);
+}
+
+TEST(Replay, nodes__begin_behind_what_they_wait_for) {
+  const ExecutionGraph graph = training(4);
+  const GraphPrograms programs = workload::graph_programs(graph);
+  const Experiment experiment = on_switch({programs});
+  for (const bool flows : {false, true}) {
+    const std::unique_ptr<Datapath> datapath = flows ? make_flow_datapath() : make_sim_datapath();
+    const Results results = run_experiment(experiment, *datapath);
+    const JobResult& job = results.runs[0].jobs[0];
+    ASSERT_EQ(iterations_with_times(programs, job), 2U);
+    for (std::size_t iteration = 0; iteration < 2; ++iteration) {
+      const std::vector<NodeTimes> times = node_times(graph, programs, job, iteration);
+      for (std::uint32_t rank = 0; rank < 4; ++rank) {
+        const workload::RankGraph& of_rank = graph.ranks[rank];
+        for (std::uint32_t i = 0; i < of_rank.nodes.size(); ++i) {
+          const auto& node = of_rank.nodes[i];
+          EXPECT_TRUE(node.kind != workload::GraphNode::Kind::compute ||
+                      times[rank][i].to - times[rank][i].from == node.length);
+          for (std::uint32_t k = 0; k < node.waits; ++k)
+            EXPECT_GE(times[rank][i].from, times[rank][of_rank.waits[node.first_wait + k]].to);
+        }
+      }
+    }
+  }
+}
+
+TEST(Replay, flows__take_as_long_as_packets) {
+  for (const std::uint32_t ranks : {2U, 5U})
+    for (const std::uint32_t islands : {1U, 2U}) {
+      if (ranks % islands != 0) continue;
+      GraphOptions options;
+      options.islands = ranks > 2 ? islands : 1;
+      const GraphPrograms programs = workload::graph_programs(training(ranks), options);
+      const Experiment experiment = on_switch({programs});
+      const Nanos packets = run_experiment(experiment, *make_sim_datapath()).runs[0].jobs[0].mean;
+      const Nanos flows = run_experiment(experiment, *make_flow_datapath()).runs[0].jobs[0].mean;
+      EXPECT_NEAR(flows.millis(), packets.millis(), 0.03 * packets.millis()) << ranks;
+    }
+}
+
+TEST(Replay, two_jobs__share_the_links_of_their_hosts) {
+  const GraphPrograms programs = workload::graph_programs(training(2));
+  for (const bool flows : {false, true}) {
+    Experiment experiment = on_switch({programs, programs}, 8);
+    const std::unique_ptr<Datapath> datapath = flows ? make_flow_datapath() : make_sim_datapath();
+    const Results together = run_experiment(experiment, *datapath);
+    EXPECT_GT(together.runs[0].jobs[0].slowdown, 1.04) << flows;
+    experiment.jobs[1].start = 5_ms;  // where the other job computes
+    const Results apart = run_experiment(experiment, *datapath);
+    EXPECT_LT(apart.runs[0].jobs[0].slowdown, 1.01) << flows;
+  }
+}
+
+TEST(Replay, dumbbell__has_a_rank_at_each_side) {
+  const GraphPrograms programs = workload::graph_programs(training(2));
+  Experiment experiment = on_switch({programs});
+  const Nanos on_a_switch = run_experiment(experiment, *make_sim_datapath()).runs[0].jobs[0].mean;
+  experiment.topology.reset();
+  experiment.jobs[0].hosts.clear();
+  const Nanos mean = run_experiment(experiment, *make_sim_datapath()).runs[0].jobs[0].mean;
+  EXPECT_NEAR(mean.millis(), on_a_switch.millis(), 0.02 * on_a_switch.millis());
+  EXPECT_THROW(run_experiment(experiment, *make_flow_datapath()), InputError);
+}
+
+TEST(Replay, thousand_ranks__run_at_flow_level) {
+  GraphOptions options;
+  options.whole = true;
+  const GraphPrograms programs = workload::graph_programs(training(1'000), options);
+  const Experiment experiment = on_switch({programs}, 2);
+  const JobResult job = run_experiment(experiment, *make_flow_datapath()).runs[0].jobs[0];
+  // 2 (n-1)/n S of each rank.
+  EXPECT_GT(job.mean, 17_ms + 8_ms);
+  EXPECT_LT(job.mean, 17_ms + 10_ms);
+}
+
+TEST(Replay, schedule__gives_ranks_slots) {
+  for (const bool flows : {false, true}) {
+    const GraphPrograms programs = workload::graph_programs(training(2));
+    Experiment experiment = on_switch({programs, programs}, 10);
+    experiment.policies = {"fair", "schedule"};
+    const std::unique_ptr<Datapath> datapath = flows ? make_flow_datapath() : make_sim_datapath();
+    const Results results = run_experiment(experiment, *datapath);
+    ASSERT_EQ(results.runs.size(), 2U);
+    EXPECT_EQ(results.runs[1].schedule->slots.size(), 2U) << flows;
+    EXPECT_LE(results.runs[1].jobs[1].slowdown, results.runs[0].jobs[1].slowdown) << flows;
+  }
+}
+
+TEST(Replay, timeline__draws_recording_and_replay) {
+  const ExecutionGraph graph = training(2, true);
+  const GraphPrograms programs = workload::graph_programs(graph);
+  const Results results = run_experiment(on_switch({programs}), *make_sim_datapath());
+  const DrawnReplay drawn{&graph, &programs, &results.runs[0].jobs[0]};
+  const auto json = nlohmann::json::parse(replay_timeline(std::span(&drawn, 1)));
+  std::vector<std::string> processes;
+  std::size_t events = 0;
+  for (const auto& event : json.at("traceEvents")) {
+    if (event.at("name") == "process_name") processes.push_back(event.at("args").at("name"));
+    if (event.at("ph") != "X") continue;
+    ++events;
+    EXPECT_GE(event.at("ts").get<double>(), 0);
+    EXPECT_GT(event.at("dur").get<double>(), 0);
+  }
+  EXPECT_THAT(processes, ElementsAre("job0 recorded: rank 0", "job0 replayed: rank 0", "job0 recorded: rank 1",
+                                     "job0 replayed: rank 1"));
+  EXPECT_EQ(events, 2U * 2 * 5);
+}
+
+std::string refusal(const std::vector<std::string>& words) {
+  try {
+    parse_replay_jobs(words);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Replay, words__name_jobs_or_files_of_one) {
+  const auto one = parse_replay_jobs({"dir/resnet.0.json", "dir/resnet.1.json"});
+  ASSERT_EQ(one.size(), 1U);
+  EXPECT_EQ(one[0].name, "resnet");
+  EXPECT_EQ(one[0].files.size(), 2U);
+  const auto two = parse_replay_jobs({"a=x.et,y.et@100ms", "b=z.et"});
+  ASSERT_EQ(two.size(), 2U);
+  EXPECT_EQ(two[0].name, "a");
+  EXPECT_THAT(two[0].files, ElementsAre("x.et", "y.et"));
+  EXPECT_EQ(two[0].start, 100_ms);
+  EXPECT_EQ(two[1].start, Nanos(0));
+  EXPECT_THAT(refusal({"a=x.et", "y.et"}), HasSubstr("\"y.et\" names no job and \"a=x.et\" does"));
+  EXPECT_THAT(refusal({"a=x.et", "a=y.et"}), HasSubstr("two jobs are called \"a\""));
+  EXPECT_THAT(refusal({"a=x.et@soon"}), HasSubstr("has a start that is no time"));
+  EXPECT_THAT(refusal({"a=x.et,"}), HasSubstr("names an empty file"));
+}
+
+TEST(Replay, steps_and_ranks__are_read) {
+  EXPECT_TRUE(ReplaySteps::from_text("typical").typical);
+  EXPECT_FALSE(ReplaySteps::from_text("all").range.has_value());
+  EXPECT_EQ(ReplaySteps::from_text("2").range, std::pair(2U, 2U));
+  EXPECT_EQ(ReplaySteps::from_text("1-3").range, std::pair(1U, 3U));
+  for (const std::string wrong : {"", "some", "3-1", "1-", "-1"})
+    EXPECT_THROW(ReplaySteps::from_text(wrong), InputError);
+  EXPECT_THAT(ranks_from_text("0-2,6"), ElementsAre(0, 1, 2, 6));
+  for (const std::string wrong : {"", "a", "0,,1", "0-4000000000"}) EXPECT_THROW(ranks_from_text(wrong), InputError);
+}
+
+}  // namespace
+}  // namespace mltcp::experiment

@@ -1,0 +1,330 @@
+// `mltcp replay`: recorded traces as jobs whose ranks follow them, over a network in virtual time or on datapath ring.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "command_line.h"
+#include "commands.h"
+#include "end_on_signal.h"
+#include "experiment_options.h"
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/cc/registry.h"
+#include "mltcp/experiment/backends/datapath.h"
+#include "mltcp/experiment/backends/flow_level.h"
+#include "mltcp/experiment/backends/run_plan.h"
+#include "mltcp/experiment/files/algorithms.h"
+#include "mltcp/experiment/files/policy.h"
+#include "mltcp/experiment/replay/replay_experiment.h"
+#include "mltcp/experiment/replay/replay_summary.h"
+#include "mltcp/experiment/replay/replay_timeline.h"
+#include "mltcp/experiment/run/runner.h"
+#include "output_file.h"
+#include "provenance.h"
+#include "results_output.h"
+#include "terminal.h"
+
+namespace mltcp::tools {
+namespace {
+
+struct ReplayArguments {
+  std::vector<std::string> words;
+  ExperimentArguments experiment;
+  std::optional<std::string> cores;
+  std::optional<std::string> rate;
+  std::optional<std::string> delay;
+  std::optional<std::string> buffer;
+  std::uint32_t mtu = 0;  ///< 0: not given
+  std::string steps = "all";
+  std::string ranks;  ///< empty: all
+  std::uint32_t trace_ranks = 0;
+  std::string algorithm = "ring";
+  bool whole = false;
+  std::uint32_t islands = 1;
+  std::string island_rate;  ///< empty: no time
+  std::uint32_t flows = 1;
+  double compute_scale = 1;
+  double bytes_scale = 1;
+  bool no_delays = false;
+  bool verify = false;
+  std::uint32_t threads = 0;
+  std::optional<std::string> json;
+  std::optional<std::string> timeline;
+};
+
+constexpr std::uint32_t kIterationsAlone = 5;
+constexpr std::uint32_t kIterationsTogether = 20;
+
+std::vector<std::string> ring_tree_halving() {
+  std::vector<std::string> names;
+  for (const auto algorithm :
+       {workload::Algorithm::ring, workload::Algorithm::tree, workload::Algorithm::halving_doubling})
+    names.emplace_back(name(algorithm));
+  return names;
+}
+
+void add_options(Options& options, ReplayArguments& arguments) {
+  options
+      .add(
+          "TRACE", arguments.words,
+          "The traces of one job: a file for each rank, or one for all, an archive or a folder; or several jobs, as in "
+          "a=TRACE,TRACE b=TRACE@100ms (docs/replay.md)")
+      .required();
+  options
+      .add(
+          "--datapath", arguments.experiment.datapath,
+          "sim (virtual time, packets), flow (virtual time, flows in place of packets: for thousands of ranks) or ring "
+          "(DPDK, real time; two ranks of a job); default: sim")
+      .suggest(experiment::available_datapaths());
+  options.add("--rate", arguments.rate, "Rate of each rank's link to the switch; default \"100 Gbps\"");
+  options.add("--delay", arguments.delay, "Delay of each link, one way; default \"1 us\"");
+  options.add("--buffer", arguments.buffer, "Buffer of each port of the switch; default \"1 MB\"");
+  options.add("--mtu", arguments.mtu, "Size of IP packets; default 1500").check(whole(576, 9000));
+  options.add("--network-of", arguments.experiment.file,
+              "An experiment whose network and settings are taken, in place of one switch; its jobs are left out");
+  options
+      .add("--cc", arguments.experiment.cc,
+           fmt::format("Congestion control: {} (docs/algorithms.md); default: the file's, or reno",
+                       experiment::algorithm_choices()))
+      .suggest(algorithm_names());
+  options
+      .add_list("--policy", arguments.experiment.policies,
+                "Policies, several as in fair,mltcp; default: the file's, or fair, and mltcp for several jobs")
+      .suggest(experiment::policy_names());
+  options
+      .add("--iterations", arguments.experiment.iterations,
+           fmt::format("How often the steps are repeated; default: the file's, or {}, for several jobs {}",
+                       kIterationsAlone, kIterationsTogether))
+      .check(whole(1, 1'000'000));
+  add_seed(options, arguments.experiment.seed, "Seed of everything random, 0 to 2^63 - 1; default: the file's, or 1");
+  options.add("--steps", arguments.steps,
+              "Steps of the traces that an iteration replays: all, typical (that of median length), 2 or 1-3; default: "
+              "all");
+  options.add("--ranks", arguments.ranks, "Ranks that are replayed, as in 0-3,6; default: all");
+  options
+      .add("--trace-ranks", arguments.trace_ranks,
+           "Number of ranks of traces that do not tell; default: as few as can be")
+      .check(whole(2, 65'536));
+  options.add("--algorithm", arguments.algorithm, "Of collectives: ring, tree or halving-doubling; default: ring")
+      .check(one_of(ring_tree_halving()));
+  options.flag("--whole", arguments.whole,
+               "A ring's steps are one message of each rank: for hundreds of ranks and more, on datapath flow");
+  options
+      .add("--islands", arguments.islands,
+           "Ranks that are connected by something faster (NVLink): collectives cross the network once for each place "
+           "in an island; default 1")
+      .check(whole(1, 1024));
+  options.add("--island-rate", arguments.island_rate, "Rate of each rank within its island; default: it takes no time");
+  options.add("--flows", arguments.flows, "Connections between two ranks; default 1").check(whole(1, 64));
+  options.add("--compute-scale", arguments.compute_scale, "Factor on compute times; default 1").check(factor(1e6));
+  options.add("--bytes-scale", arguments.bytes_scale, "Factor on bytes sent; default 1").check(factor(1e6));
+  options.flag("--no-delays", arguments.no_delays,
+               "Begin what waits for nothing more at once, also where the recording did not");
+  options.flag("--verify", arguments.verify, "Carry and verify every byte on datapath sim too (ring always does)");
+  options.add("--cores", arguments.cores, "CPUs of datapath ring: one, or two with the switch on the second, as in 0,1")
+      .check(cpu_list());
+  options.add("--threads", arguments.threads,
+              "Runs at a time, in virtual time; results are the same; default: one a core");
+  options.add("--json", arguments.json, "Write the results to this file (docs/results-file.md); - is standard output");
+  options.add("--timeline", arguments.timeline,
+              "Write the recording and its replay as a Chrome trace, for Perfetto, to this file");
+}
+
+/// Of an option with a unit.
+template <typename Value>
+Value value_of(const char* option, const std::string& text, Value (*parse)(std::string_view)) {
+  try {
+    return parse(text);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: {}", option, error.what()));
+  }
+}
+
+Rate rate_of(const char* option, const std::string& text) {
+  const Rate rate = value_of(option, text, parse_rate);
+  if (rate.is_zero()) throw InputError(fmt::format("{} 0: a rate is above 0, as in \"100 Gbps\"", option));
+  return rate;
+}
+
+/// The settings that are not of the traces: of a file, or of the command line alone.
+experiment::Experiment settings_of(const ReplayArguments& arguments, std::size_t jobs) {
+  const ExperimentArguments& given = arguments.experiment;
+  if (!given.file.empty()) {
+    for (const auto& [option, is_given] :
+         {std::pair("--rate", arguments.rate.has_value()), std::pair("--delay", arguments.delay.has_value()),
+          std::pair("--buffer", arguments.buffer.has_value()), std::pair("--mtu", arguments.mtu != 0)})
+      if (is_given)
+        throw InputError(fmt::format("{}: the network is that of {}; give one of the two", option, given.file));
+    return load_experiment(given);
+  }
+  experiment::Experiment settings;
+  settings.datapath = given.datapath.value_or("sim");
+  const std::vector<std::string>& datapaths = experiment::available_datapaths();
+  if (std::find(datapaths.begin(), datapaths.end(), settings.datapath) == datapaths.end())
+    throw InputError(fmt::format("--datapath {}: there is none of that name; take {}", in_quotes(settings.datapath),
+                                 fmt::join(datapaths, ", ")));
+  settings.cc = given.cc.value_or(settings.cc);
+  const std::vector<std::string> algorithms = algorithm_names();
+  if (std::find(algorithms.begin(), algorithms.end(), settings.cc) == algorithms.end())
+    throw InputError(fmt::format("--cc {}: there is no algorithm of that name; take one of {}", in_quotes(settings.cc),
+                                 fmt::join(algorithms, ", ")));
+  settings.policies = jobs > 1 ? std::vector<std::string>{"fair", "mltcp"} : std::vector<std::string>{"fair"};
+  if (!given.policies.empty()) settings.policies = given.policies;
+  const std::vector<std::string> policies = experiment::policy_names();
+  for (const std::string& policy : settings.policies)
+    if (std::find(policies.begin(), policies.end(), policy) == policies.end())
+      throw InputError(fmt::format("--policy {}: there is no policy of that name; take one of {}", in_quotes(policy),
+                                   fmt::join(policies, ", ")));
+  settings.iterations = given.iterations.value_or(jobs > 1 ? kIterationsTogether : kIterationsAlone);
+  settings.seed = given.seed.value_or(settings.seed);
+  return settings;
+}
+
+experiment::ReplayRequest request_of(const ReplayArguments& arguments) {
+  experiment::ReplayRequest request;
+  request.jobs = experiment::parse_replay_jobs(arguments.words);
+  const auto named = [](const char* option, auto&& parse) {
+    try {
+      return parse();
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("{}: {}", option, error.what()));
+    }
+  };
+  request.steps = named("--steps", [&] { return experiment::ReplaySteps::from_text(arguments.steps); });
+  if (!arguments.ranks.empty())
+    request.graph.ranks = named("--ranks", [&] { return experiment::ranks_from_text(arguments.ranks); });
+  request.trace_ranks = arguments.trace_ranks;
+  request.flows = arguments.flows;
+  for (const auto algorithm :
+       {workload::Algorithm::ring, workload::Algorithm::tree, workload::Algorithm::halving_doubling})
+    if (arguments.algorithm == name(algorithm)) request.graph.algorithm = algorithm;
+  request.graph.whole = arguments.whole;
+  request.graph.islands = arguments.islands;
+  if (!arguments.island_rate.empty()) request.graph.island_rate = rate_of("--island-rate", arguments.island_rate);
+  request.graph.compute_scale = arguments.compute_scale;
+  request.graph.bytes_scale = arguments.bytes_scale;
+  request.graph.delays = !arguments.no_delays;
+  if (arguments.rate) request.network.rate = rate_of("--rate", *arguments.rate);
+  if (arguments.delay) request.network.delay = duration_of("--delay", *arguments.delay);
+  if (arguments.buffer) request.network.buffer = value_of("--buffer", *arguments.buffer, parse_bytes);
+  if (arguments.mtu != 0) request.network.mtu = arguments.mtu;
+  return request;
+}
+
+std::unique_ptr<experiment::Datapath> make_datapath(const ReplayArguments& arguments,
+                                                    const experiment::Experiment& experiment) {
+  if (arguments.cores && experiment.datapath != "ring")
+    throw InputError(fmt::format("--cores is for datapath ring and this is {}; leave it out, or add --datapath ring",
+                                 experiment.datapath));
+  if (experiment.datapath == "flow") {
+    if (arguments.verify)
+      throw InputError("--verify: datapath flow carries no bytes; leave it out, or take --datapath sim");
+    return experiment::make_flow_datapath();
+  }
+  if (experiment.datapath == "ring")
+    return experiment::make_ring_datapath(arguments.cores.value_or(""), experiment::network_of(experiment));
+  return experiment::make_sim_datapath(arguments.verify);
+}
+
+std::string percent(Nanos replayed, Nanos recorded) {
+  if (recorded.count <= 0) return "-";
+  const double ratio = static_cast<double>(replayed.count) / static_cast<double>(recorded.count);
+  return fmt::format("{:+.1f}%", (ratio - 1) * 100);
+}
+
+std::string millis(Nanos time) { return time.count > 0 ? fmt::format("{:.3f}", time.millis()) : std::string("-"); }
+
+/// Steps and collectives of the first run beside the recording.
+void print_comparison(const experiment::Run& run, std::FILE* out) {
+  constexpr std::size_t most_steps = 12;
+  for (const experiment::JobResult& job : run.jobs) {
+    if (!job.replay) continue;
+    const experiment::ReplayResult& replay = *job.replay;
+    fmt::print(out, "\n{} under {}, beside its recording ({}):\n", job.name, run.policy, replay.format);
+    Table table({"", "count", "recorded ms", "replayed ms", "difference", "mean error"}, 1);
+    for (std::size_t i = 0; i < std::min(replay.steps.size(), most_steps); ++i) {
+      const auto& step = replay.steps[i];
+      table.add({step.name.empty() ? fmt::format("step {}", i) : step.name, "", millis(step.recorded),
+                 millis(step.replayed), percent(step.replayed, step.recorded), ""});
+    }
+    if (replay.steps.size() > most_steps)
+      table.add({fmt::format("and {} more", plural(replay.steps.size() - most_steps, "step")), "", "", "", "", ""});
+    for (const auto& collective : replay.collectives)
+      table.add({collective.name, fmt::format("{}", collective.count), millis(collective.recorded),
+                 millis(collective.replayed), percent(collective.replayed, collective.recorded),
+                 collective.recorded.count > 0 ? fmt::format("{:.1f}%", collective.mean_error * 100) : "-"});
+    fmt::print(out, "{}", table.text());
+  }
+}
+
+int replay(const ReplayArguments& arguments) {
+  if (arguments.json && arguments.json->empty())
+    throw InputError("--json: the name is empty; name a file, or - for standard output");
+  const FilesRead files;
+  experiment::ReplayRequest request = request_of(arguments);
+  experiment::Experiment settings = settings_of(arguments, request.jobs.size());
+  const bool own_network = arguments.experiment.file.empty();
+  request.network.dumbbell = settings.datapath == "ring";
+  if (own_network) settings.name = request.jobs.size() == 1 ? request.jobs.front().name : "replay";
+  for (const auto& output : {arguments.json, arguments.timeline})
+    if (output) check_writable(*output, request.jobs.front().files.front().string());
+  check_distinct({arguments.json, arguments.timeline}, "--json, --timeline");
+  const experiment::Replay replay = experiment::make_replay(request, std::move(settings), own_network);
+  const experiment::Experiment& experiment = replay.experiment;
+
+  std::FILE* const out = arguments.json == "-" || arguments.timeline == "-" ? stderr : stdout;
+  const std::unique_ptr<experiment::Datapath> datapath = make_datapath(arguments, experiment);
+  experiment::RunOptions options;
+  options.threads = arguments.threads;
+  experiment::check(experiment, *datapath, options);
+  fmt::print(out, "{}\n", headline(experiment, *datapath));
+  for (const experiment::ReplayedTrace& trace : replay.traces) {
+    for (const std::string& warning : trace.graph->warnings) fmt::print(out, "simplified: {}\n", one_line(warning));
+    for (const std::string& warning : trace.programs.warnings) fmt::print(out, "simplified: {}\n", one_line(warning));
+  }
+  fmt::print(out, "\n");
+  std::fflush(out);
+
+  const EndOnSignal signals;
+  ProgressBar bar;
+  options.report = [&](const std::string& problem) {
+    bar.clear();
+    print_warning(problem);
+  };
+  options.interrupted = EndOnSignal::why;
+  experiment::Results results = experiment::run_experiment(
+      experiment, *datapath, [&](double fraction, const std::string& what) { bar.show(fraction, what); }, options);
+  bar.clear();
+  results.provenance = provenance_of(files);
+  for (experiment::Run& run : results.runs)
+    for (std::size_t i = 0; i < run.jobs.size(); ++i)
+      run.jobs[i].replay =
+          experiment::summarize_replay(*replay.traces[i].graph, replay.traces[i].programs, run.jobs[i]);
+  print_results(results, *datapath, arguments.experiment.file, arguments.json, out);
+  if (!results.runs.empty()) print_comparison(results.runs.front(), out);
+  if (arguments.timeline && !results.runs.empty()) {
+    std::vector<experiment::DrawnReplay> drawn;
+    for (std::size_t i = 0; i < replay.traces.size(); ++i)
+      drawn.push_back({replay.traces[i].graph.get(), &replay.traces[i].programs, &results.runs.back().jobs[i]});
+    write_file(*arguments.timeline, experiment::replay_timeline(drawn));
+  }
+  if (!results.unfinished.empty())
+    throw RunError(fmt::format("{}: {} {} missing", EndOnSignal::why(), fmt::join(results.unfinished, ", "),
+                               results.unfinished.size() == 1 ? "is" : "are"));
+  return 0;
+}
+
+}  // namespace
+
+void add_replay_command(CommandLine& line) {
+  line.add<ReplayArguments>("replay", "Replay recorded traces: ranks follow what they did, over a network", add_options,
+                            replay);
+}
+
+}  // namespace mltcp::tools
