@@ -1,0 +1,820 @@
+// Parser of traces of PyTorch's profiler (see kineto_events.h).
+#include "mltcp/workload/internal/kineto_events.h"
+
+#include <fmt/format.h>
+#include <rapidjson/error/en.h>
+#include <rapidjson/reader.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <set>
+#include <unordered_map>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+
+namespace mltcp::workload {
+namespace {
+
+using Kind = KinetoDetails::Kind;
+
+constexpr double kMostStart = 3e15;  // microseconds since 1970: the year 2065
+constexpr double kMostLength = 1e15;
+constexpr std::int64_t kMostWorkers = 10'000'000;
+constexpr int kMostDepth = 64;
+constexpr std::size_t kMostValues = 1'000'000;  // of an event
+constexpr std::size_t kChunk = std::size_t{1} << 16;
+constexpr std::size_t kMostQuietChunks = 256;  // 16 MiB without a value: a text that long is no profiler's
+constexpr std::string_view kCure = "give a trace that torch.profiler exported";
+constexpr std::string_view kAnew = "export the trace anew";
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return result;
+}
+
+/// Bytes of an element as PyTorch spells its type, in a graph ("Float") or in C++ ("float", "c10::BFloat16").
+std::optional<Bytes> element_bytes(std::string_view type) {
+  static const std::map<std::string, Bytes, std::less<>> sizes{{"float", 4},
+                                                               {"double", 8},
+                                                               {"half", 2},
+                                                               {"bfloat16", 2},
+                                                               {"long", 8},
+                                                               {"long int", 8},
+                                                               {"int", 4},
+                                                               {"short", 2},
+                                                               {"char", 1},
+                                                               {"short int", 2},
+                                                               {"signed char", 1},
+                                                               {"unsigned char", 1},
+                                                               {"byte", 1},
+                                                               {"bool", 1},
+                                                               {"int64", 8},
+                                                               {"int32", 4},
+                                                               {"int8", 1},
+                                                               {"uint8", 1},
+                                                               {"float8_e4m3fn", 1},
+                                                               {"float8_e5m2", 1},
+                                                               {"float8_e4m3fnuz", 1},
+                                                               {"float8_e5m2fnuz", 1}};
+  std::string name = lower(type);
+  if (name.starts_with("c10::")) name.erase(0, 5);
+  const auto found = sizes.find(name);
+  return found == sizes.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::pair<Kind, Collective> kind_of(std::string_view name) {
+  std::string plain = lower(name);
+  std::erase_if(plain, [](char c) { return c < 'a' || c > 'z'; });
+  const auto has = [&](std::string_view part) { return plain.find(part) != std::string::npos; };
+  if (has("reducescatter")) return {Kind::collective, Collective::reduce_scatter};
+  if (has("allreduce")) return {Kind::collective, Collective::all_reduce};
+  if (has("allgather")) return {Kind::collective, Collective::all_gather};
+  if (has("alltoall")) return {Kind::collective, Collective::all_to_all};
+  if (has("broadcast")) return {Kind::collective, Collective::broadcast};
+  if (has("sendrecv")) return {Kind::unknown, Collective::none};  // a kernel's name: an all-to-all, a send or a receive
+  if (has("recv")) return {Kind::receive, Collective::none};
+  if (has("barrier")) return {Kind::barrier, Collective::none};
+  if (has("send")) return {Kind::send, Collective::none};
+  return {Kind::unknown, Collective::none};
+}
+
+/// Microseconds as nanoseconds. A double could not tell them apart: there are too many of them since 1970.
+std::optional<Nanos> parse_micros(std::string_view text, double most) {
+  const char* const end = text.data() + text.size();
+  std::int64_t whole = 0;
+  auto [at, error] = std::from_chars(text.data(), end, whole);
+  if (error != std::errc() || text.starts_with('-') || static_cast<double>(whole) > most) return std::nullopt;
+  if (at == end) return Nanos(whole * 1000);
+  if (*at == '.') {
+    std::int64_t nanos = 0;
+    std::int64_t unit = 100;
+    for (++at; at != end && *at >= '0' && *at <= '9'; ++at, unit /= 10)
+      if (unit > 0)
+        nanos += (*at - '0') * unit;
+      else if (unit == 0 && *at >= '5' && std::exchange(unit, -1) == 0)
+        ++nanos;
+      else
+        unit = -1;
+    if (at == end) return Nanos(whole * 1000 + nanos);
+  }
+  const double value = std::strtod(std::string(text).c_str(), nullptr);  // with an exponent
+  if (!(value >= 0) || value > most) return std::nullopt;
+  return Nanos(std::llround(value * 1000));
+}
+
+std::optional<std::int64_t> parse_whole(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || at != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+/// The ranks of "[0, 1, 2]"; empty if some are left out ("[0, 1, ..., 7]") or it is no such list.
+std::vector<std::uint32_t> parse_ranks(std::string_view text) {
+  std::vector<std::uint32_t> ranks;
+  const char* const end = text.data() + text.size();
+  for (const char* at = text.data(); at != end;) {
+    if (*at == '.') return {};
+    if (*at < '0' || *at > '9') {
+      ++at;
+      continue;
+    }
+    std::uint32_t rank = 0;
+    const auto [next, error] = std::from_chars(at, end, rank);
+    if (error != std::errc() || rank >= kMostWorkers) return {};
+    ranks.push_back(rank);
+    at = next;
+  }
+  std::sort(ranks.begin(), ranks.end());
+  if (std::adjacent_find(ranks.begin(), ranks.end()) != ranks.end()) return {};
+  return ranks;
+}
+
+/// The text as RapidJSON wants it, in pieces.
+class Stream {
+ public:
+  using Ch = char;
+
+  Stream(const KinetoSource& source, const std::string& file) : source_(source), file_(file) {
+    refill();
+    // A byte order mark.
+    if (std::string_view(at_, static_cast<std::size_t>(end_ - at_)).starts_with("\xEF\xBB\xBF")) at_ += 3;
+    if (at_ == end_) refill();
+  }
+
+  [[nodiscard]] Ch Peek() const { return *at_; }
+  Ch Take() {
+    const char c = *at_;
+    if (at_ != end_ && ++at_ == end_) refill();
+    return c;
+  }
+  [[nodiscard]] std::size_t Tell() const { return before_ + static_cast<std::size_t>(at_ - buffer_->data()); }
+  [[nodiscard]] bool ended() const { return at_ == end_; }
+  /// Of what is read next, from 1.
+  [[nodiscard]] std::size_t line() const {
+    return lines_ + static_cast<std::size_t>(std::count(static_cast<const char*>(buffer_->data()), at_, '\n')) + 1;
+  }
+  void value() { quiet_ = 0; }
+
+  // RapidJSON's readers want these to be there and never call them.
+  Ch* PutBegin() { return nullptr; }
+  void Put(Ch /*c*/) {}
+  void Flush() {}
+  std::size_t PutEnd(Ch* /*begin*/) { return 0; }
+
+ private:
+  void refill() {
+    const std::size_t read = end_ == nullptr ? 0 : static_cast<std::size_t>(end_ - buffer_->data());
+    before_ += read;
+    lines_ += static_cast<std::size_t>(std::count(buffer_->data(), buffer_->data() + read, '\n'));
+    if (++quiet_ > kMostQuietChunks)
+      throw InputError(one_line(fmt::format("{}: byte {}: a text of more than {} MB; {}", file_, before_,
+                                            kMostQuietChunks * kChunk / 1'000'000, kCure)));
+    const std::size_t filled = source_(buffer_->data(), kChunk);
+    at_ = buffer_->data();
+    end_ = at_ + filled;
+    (*buffer_)[filled] = '\0';
+  }
+
+  const KinetoSource& source_;
+  const std::string& file_;
+  std::unique_ptr<std::array<char, kChunk + 1>> buffer_ = std::make_unique<std::array<char, kChunk + 1>>();
+  const char* at_ = nullptr;
+  const char* end_ = nullptr;
+  std::size_t before_ = 0;  ///< bytes before the buffer
+  std::size_t lines_ = 0;   ///< ends of lines before it
+  std::size_t quiet_ = 0;   ///< pieces since the last value
+};
+
+/// What is kept of an event while it is read.
+enum Field : std::uint8_t {
+  kPhase,
+  kCategory,
+  kName,
+  kThread,
+  kProcess,
+  kStart,
+  kLength,
+  kArgs,
+  kCorrelation,
+  kCollective,
+  kIn,
+  kOut,
+  kGroupSize,
+  kType,
+  kDims,
+  kTypes,
+  kGroupName,
+  kGroupRanks,
+  kSource,
+  kDestination,
+  kStream,
+  kDevice,
+  kOfStream,
+  kOfCorrelation,
+  kFields,
+};
+
+Field event_field(std::string_view key) {
+  switch (key.size()) {
+    case 2:
+      return key == "ph" ? kPhase : key == "ts" ? kStart : kFields;
+    case 3:
+      return key == "cat"   ? kCategory
+             : key == "tid" ? kThread
+             : key == "pid" ? kProcess
+             : key == "dur" ? kLength
+                            : kFields;
+    case 4:
+      return key == "name" ? kName : key == "args" ? kArgs : kFields;
+    default:
+      return kFields;
+  }
+}
+
+Field args_field(std::string_view key) {
+  switch (key.size()) {
+    case 5:
+      return key == "dtype" ? kType : kFields;
+    case 6:
+      return key == "stream" ? kStream : key == "device" ? kDevice : kFields;
+    case 8:
+      return key == "Src Rank" ? kSource : key == "Dst Rank" ? kDestination : kFields;
+    case 10:
+      return key == "Group size" ? kGroupSize : key == "Input Dims" ? kDims : key == "Input type" ? kTypes : kFields;
+    case 11:
+      return key == "correlation" ? kCorrelation : kFields;
+    case 13:
+      return key == "In msg nelems" ? kIn : kFields;
+    case 14:
+      return key == "Out msg nelems" ? kOut : key == "wait_on_stream" ? kOfStream : kFields;
+    case 15:
+      return key == "Collective name" ? kCollective : kFields;
+    case 18:
+      return key == "Process Group Name" ? kGroupName : kFields;
+    case 19:
+      return key == "Process Group Ranks" ? kGroupRanks : kFields;
+    case 33:
+      return key == "wait_on_cuda_event_record_corr_id" ? kOfCorrelation : kFields;
+    default:
+      return kFields;
+  }
+}
+
+class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
+ public:
+  Parser(const KinetoSource& source, const std::string& file) : stream_(source, file) { events_.file = file; }
+
+  KinetoEvents parse() {
+    rapidjson::Reader reader;
+    const rapidjson::ParseResult result =
+        reader.Parse<rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseNanAndInfFlag>(stream_, *this);
+    if (result.IsError()) refuse(result);
+    if (!has_events_) fail("there is no \"traceEvents\"", kCure);
+    finish();
+    return std::move(events_);
+  }
+
+  // What RapidJSON calls; false would end the parsing.
+  bool Default() { return other(); }
+  bool Null() { return other(); }
+  bool Bool(bool /*value*/) { return other(); }
+  bool Double(double /*value*/) { return other(); }  // no number: NaN, Infinity
+  bool RawNumber(const char* text, rapidjson::SizeType length, bool /*copy*/) {
+    return value({text, length}, Value::Type::number);
+  }
+  bool String(const char* text, rapidjson::SizeType length, bool /*copy*/) {
+    return value({text, length}, Value::Type::text);
+  }
+  bool StartObject() {
+    begin();
+    if (top_ == Top::events && depth_ == 3) {
+      begin_event();
+    } else if (top_ == Top::events && depth_ == 4 && field_ == kArgs) {
+      in_args_ = true;
+      skipped_ = skipped_ || !wanted();
+    } else if (top_ == Top::info && depth_ == 4 && info_key_ == "pg_config") {
+      configured_.emplace_back();
+    }
+    return true;
+  }
+  bool EndObject(rapidjson::SizeType /*members*/) {
+    if (top_ == Top::events && depth_ == 3) take();
+    if (depth_ == 4) in_args_ = false;
+    --depth_;
+    return true;
+  }
+  bool Key(const char* text, rapidjson::SizeType length, bool /*copy*/) {
+    stream_.value();
+    const std::string_view key(text, length);
+    if (depth_ == 1) {
+      top_ = key == "traceEvents"           ? Top::events
+             : key == "distributedInfo"     ? Top::info
+             : key == "baseTimeNanoseconds" ? Top::clock
+                                            : Top::other;
+      has_events_ |= top_ == Top::events;
+      values_ = 0;
+    } else if (top_ == Top::events && !skipped_) {
+      if (depth_ == 3) field_ = event_field(key);
+      if (depth_ == 4 && in_args_) field_ = args_field(key);
+    } else if (top_ == Top::info) {
+      if (depth_ == 2) info_key_ = key;
+      if (depth_ == 4) config_key_ = key;
+    }
+    return true;
+  }
+  bool StartArray() {
+    begin();
+    if (in_args_ && !skipped_ && depth_ == 5) {
+      if (field_ == kDims) shapes_.clear();
+      if (field_ == kTypes) types_.clear();
+      if (field_ == kGroupRanks) values_of_[kGroupRanks].type = Value::Type::text;
+    }
+    if (in_args_ && !skipped_ && depth_ == 6) {
+      if (field_ == kDims) shapes_.emplace_back();
+      if (field_ == kTypes) types_.emplace_back();
+    }
+    return true;
+  }
+  bool EndArray(rapidjson::SizeType /*elements*/) {
+    --depth_;
+    return true;
+  }
+
+ private:
+  enum class Top { other, events, info, clock };
+  struct Value {
+    enum class Type { text, number, other };
+    Type type = Type::other;
+    std::string text;
+  };
+  /// One of "Input Dims".
+  struct Shape {
+    enum class State { none, sizes, wrong };
+    State state = State::none;
+    bool begun = false;
+    Uint128 elements = 1;
+  };
+  struct Configured {
+    std::string name;
+    std::vector<std::uint32_t> ranks;
+  };
+
+  [[noreturn]] void fail(std::string_view cause, std::string_view advice) const {
+    throw InputError(one_line(fmt::format("{}: {}; {}", events_.file, cause, advice)));
+  }
+  [[nodiscard]] std::string place() const { return fmt::format("event {} (byte {})", events_.count, stream_.Tell()); }
+  /// A trace that was not written to its end, or is no JSON.
+  [[noreturn]] void refuse(const rapidjson::ParseResult& result) const {
+    if (result.Code() == rapidjson::kParseErrorNumberTooBig)
+      fail(fmt::format("line {}, byte {}: a number is out of range", stream_.line(), result.Offset()), kCure);
+    std::string cause;
+    if (result.Code() == rapidjson::kParseErrorDocumentEmpty && stream_.ended())
+      cause = "it is empty";
+    else if (stream_.ended())
+      cause = fmt::format("it ends in the middle, after {}, as if cut off", plural(events_.count, "event"));
+    else
+      cause = rapidjson::GetParseError_En(result.Code());
+    if (cause.ends_with('.')) cause.pop_back();
+    fail(fmt::format("no JSON: parse error at line {}, byte {}: {}", stream_.line(), result.Offset(), cause), kCure);
+  }
+
+  /// An object or an array.
+  void begin() {
+    count();
+    if (++depth_ > kMostDepth) fail("it is nested too deeply", kCure);
+    // An argument that is neither a text nor a number.
+    if (in_args_ && !skipped_ && depth_ == 5) set(field_, {}, Value::Type::other);
+  }
+  void count() {
+    stream_.value();
+    if (top_ != Top::events && top_ != Top::info) return;
+    if (++values_ > kMostValues)
+      fail(fmt::format("{} has more than {} values", top_ == Top::events ? "an event" : "\"distributedInfo\"",
+                       kMostValues),
+           kCure);
+  }
+
+  bool other() { return value({}, Value::Type::other); }
+  bool value(std::string_view text, Value::Type type) {
+    count();
+    switch (top_) {
+      case Top::events:
+        if (!skipped_) event_value(text, type);
+        break;
+      case Top::info:
+        info_value(text, type);
+        break;
+      case Top::clock:
+        if (depth_ == 1) events_.clock = Nanos(parse_whole(text).value_or(0));
+        break;
+      case Top::other:
+        break;
+    }
+    return true;
+  }
+
+  void event_value(std::string_view text, Value::Type type) {
+    if (depth_ == 3 || (depth_ == 4 && in_args_)) {
+      set(field_, text, type);
+    } else if (in_args_ && depth_ == 5) {
+      if (field_ == kDims) shapes_.emplace_back();
+      if (field_ == kTypes) types_.push_back(type == Value::Type::text ? std::string(text) : std::string());
+      if (field_ == kGroupRanks) values_of_[kGroupRanks].text.append(text).append(",");
+    } else if (in_args_ && depth_ == 6 && field_ == kDims) {
+      side(text, type);
+    }
+  }
+
+  void side(std::string_view text, Value::Type type) {
+    Shape& shape = shapes_.back();
+    const auto parsed = type == Value::Type::number ? parse_whole(text) : std::nullopt;
+    const bool is_whole = parsed.has_value();
+    const std::int64_t size = parsed.value_or(-1);
+    // A list that does not begin with a number is none of sizes.
+    if (!std::exchange(shape.begun, true) && is_whole) shape.state = Shape::State::sizes;
+    if (shape.state != Shape::State::sizes || shape.elements > kMostKinetoBytes) return;
+    if (size < 0)
+      shape.state = Shape::State::wrong;
+    else
+      shape.elements *= static_cast<std::uint64_t>(size);
+  }
+
+  void set(std::uint8_t field, std::string_view text, Value::Type type) {
+    if (field >= kFields) return;
+    values_of_[field].type = type;
+    values_of_[field].text.assign(text);
+    present_ |= 1U << field;
+  }
+
+  void info_value(std::string_view text, Value::Type type) {
+    if (depth_ == 2 && (info_key_ == "rank" || info_key_ == "world_size")) {
+      const std::int64_t least = info_key_ == "rank" ? 0 : 1;
+      const auto number = checked(info_key_, text, type, least, kMostWorkers);
+      (info_key_ == "rank" ? rank_ : world_) = static_cast<std::uint32_t>(number);
+    }
+    if (info_key_ != "pg_config" || configured_.empty()) return;
+    Configured& configured = configured_.back();
+    if (depth_ == 4 && config_key_ == "pg_name") configured.name = text;
+    if (depth_ == 4 && config_key_ == "ranks" && type == Value::Type::text) configured.ranks = parse_ranks(text);
+    if (depth_ == 5 && config_key_ == "ranks" && type == Value::Type::number)
+      if (const auto rank = parse_whole(text); rank && *rank >= 0 && *rank < kMostWorkers)
+        configured.ranks.push_back(static_cast<std::uint32_t>(*rank));
+  }
+
+  std::int64_t checked(std::string_view key, std::string_view text, Value::Type type, std::int64_t least,
+                       std::int64_t most) const {
+    const auto number = type == Value::Type::number ? parse_whole(text) : std::nullopt;
+    if (!number || *number < least || *number > most)
+      fail(fmt::format("\"{}\" is {} and no whole number from {} to {}", key,
+                       in_quotes(type == Value::Type::text ? fmt::format("\"{}\"", text) : std::string(text)), least,
+                       most),
+           kAnew);
+    return *number;
+  }
+  [[nodiscard]] bool has(Field field) const { return (present_ & 1U << field) != 0; }
+  std::optional<std::int64_t> whole(Field field, std::string_view key, std::int64_t least, std::int64_t most) const {
+    if (!has(field)) return std::nullopt;
+    const Value& found = values_of_[field];
+    return checked(key, found.text, found.type, least, most);
+  }
+  /// A number that may be missing.
+  [[nodiscard]] std::int64_t number(Field field, std::int64_t otherwise) const {
+    return has(field) && values_of_[field].type == Value::Type::number
+               ? parse_whole(values_of_[field].text).value_or(otherwise)
+               : otherwise;
+  }
+  [[nodiscard]] std::string_view text(Field field) const {
+    return has(field) && values_of_[field].type == Value::Type::text ? std::string_view(values_of_[field].text)
+                                                                     : std::string_view();
+  }
+
+  Nanos time(Field field, std::string_view key, double most_micros) const {
+    std::optional<Nanos> found;
+    if (has(field) && values_of_[field].type == Value::Type::number)
+      found = parse_micros(values_of_[field].text, most_micros);
+    if (!found)
+      fail(fmt::format("{}: {} has no \"{}\" in microseconds from 0 to {}{}", place(), in_quotes(text(kName)), key,
+                       most_micros,
+                       has(field) && values_of_[field].type == Value::Type::number
+                           ? fmt::format(" but {}", in_quotes(values_of_[field].text))
+                           : std::string()),
+           kAnew);
+    return *found;
+  }
+
+  void begin_event() {
+    ++events_.count;
+    present_ = 0;
+    skipped_ = false;
+    in_args_ = false;
+    field_ = kFields;
+    shapes_.clear();
+    types_.clear();
+  }
+
+  enum class Sort { none, step, around, launch, synchronisation, wait, communication, kernel, copy };
+
+  [[nodiscard]] Sort sort() const {
+    if (text(kPhase) != "X") return Sort::none;
+    const std::string_view category = text(kCategory);
+    const std::string_view name = text(kName);
+    // PyTorch up to 1.11 begins them with a capital.
+    if (category == "kernel" || category == "Kernel")
+      return name.starts_with("nccl") && name.find("Kernel") != std::string_view::npos ? Sort::communication
+                                                                                       : Sort::kernel;
+    if (category == "gpu_memcpy" || category == "gpu_memset" || category == "Memcpy" || category == "Memset")
+      return Sort::copy;
+    // NCCL launches its kernels by the driver from CUDA 11.8 on.
+    if (category == "cuda_runtime" || category == "cuda_driver" || category == "Runtime")
+      return name.find("Synchronize") != std::string_view::npos ? Sort::synchronisation : Sort::launch;
+    if (category == "user_annotation") {
+      if (name.starts_with("ProfilerStep#")) return Sort::step;
+      if (name.starts_with("nccl:")) return Sort::around;
+    }
+    if (category == "cpu_op" && name == "record_param_comms") return Sort::around;
+    if (category == "cuda_sync" && name == "Stream Wait Event") return Sort::wait;
+    return Sort::none;
+  }
+  /// Whether the arguments matter of what is known so far; what is not known yet may make them.
+  [[nodiscard]] bool wanted() const { return !has(kPhase) || !has(kCategory) || !has(kName) || sort() != Sort::none; }
+
+  /// Takes what is needed of an event.
+  void take() {
+    values_ = 0;
+    const Sort sort = this->sort();
+    if (sort == Sort::none) return;
+    const std::string_view name = text(kName);
+    const Nanos start = time(kStart, "ts", kMostStart);
+    // A profiler that was stopped in a call may leave it out.
+    const Nanos length = sort == Sort::wait && !has(kLength) ? Nanos(0) : time(kLength, "dur", kMostLength);
+    const std::int64_t correlation = number(kCorrelation, -1);
+    const auto stream = static_cast<std::uint32_t>(number(kStream, number(kThread, 0)) & 0xFFFFFFFF);
+    switch (sort) {
+      case Sort::none:
+        break;
+      case Sort::step: {
+        KinetoEvents::Step step;
+        step.start = start;
+        step.length = length;
+        step.name = name;
+        events_.steps.push_back(std::move(step));
+        break;
+      }
+      case Sort::around: {
+        const std::uint32_t thread = this->thread();
+        if (events_.around.size() <= thread) events_.around.resize(thread + 1);
+        KinetoEvents::Around around;
+        around.start = start;
+        around.length = length;
+        around.details = details(name == "record_param_comms" ? std::string_view() : name.substr(5));
+        events_.around[thread].push_back(around);
+        break;
+      }
+      case Sort::synchronisation:
+        events_.synchronisations.push_back({start, length});
+        [[fallthrough]];  // cudaMemcpy and others launch what they wait for
+      case Sort::launch:
+        if (correlation >= 0) events_.launches.push_back({correlation, start, thread()});
+        break;
+      case Sort::wait:
+        events_.waits.push_back({correlation, number(kOfCorrelation, -1), stream,
+                                 static_cast<std::uint32_t>(number(kOfStream, 0) & 0xFFFFFFFF)});
+        break;
+      case Sort::communication: {
+        KinetoEvents::Communication communication;
+        communication.start = start;
+        communication.length = length;
+        communication.correlation = correlation;
+        communication.stream = stream;
+        communication.name = name_of(name.substr(0, name.find('(')));
+        communication.event = events_.count;
+        communication.details = details(name);
+        devices_.insert(number(kDevice, number(kProcess, 0)));
+        events_.communications.push_back(communication);
+        break;
+      }
+      case Sort::kernel:
+      case Sort::copy: {
+        KinetoEvents::Kernel kernel;
+        kernel.start = start;
+        kernel.length = length;
+        kernel.correlation = correlation;
+        kernel.stream = stream;
+        kernel.copies = sort == Sort::copy;
+        if (sort == Sort::kernel) devices_.insert(number(kDevice, number(kProcess, 0)));
+        events_.kernels.push_back(kernel);
+        break;
+      }
+    }
+  }
+
+  std::uint32_t thread() {
+    const std::string& tid = has(kThread) ? values_of_[kThread].text : empty_;
+    if (tid == last_thread_ && !threads_.empty()) return last_thread_number_;
+    last_thread_ = tid;
+    last_thread_number_ = threads_.try_emplace(tid, static_cast<std::uint32_t>(threads_.size())).first->second;
+    return last_thread_number_;
+  }
+  std::uint32_t name_of(std::string_view name) {
+    const auto [found, is_new] = names_.try_emplace(std::string(name), static_cast<std::uint32_t>(names_.size()));
+    if (is_new) events_.names.emplace_back(name);
+    return found->second;
+  }
+
+  KinetoDetails details(std::string_view name) {
+    KinetoDetails result;
+    const std::string_view spelled = text(kCollective).empty() ? name : text(kCollective);
+    std::tie(result.kind, result.collective) = kind_of(spelled);
+    if (const auto size = whole(kGroupSize, "Group size", 0, kMostWorkers))
+      result.workers = static_cast<std::uint32_t>(*size);
+    result.group = group(result.workers);
+    if (result.kind == Kind::send || result.kind == Kind::receive) peer(spelled, result);
+    const auto in = whole(kIn, "In msg nelems", 0, INT64_MAX);
+    const auto out = whole(kOut, "Out msg nelems", 0, INT64_MAX);
+    if (in || out) {
+      if (!has(kType) || values_of_[kType].type != Value::Type::text) return result;
+      if (in) result.in = product(static_cast<Uint128>(*in), text(kType));
+      if (out) result.out = product(static_cast<Uint128>(*out), text(kType));
+      return result;
+    }
+    if (!has(kDims) || !has(kTypes)) return result;
+    Uint128 sum = 0;
+    for (std::size_t i = 0; i < shapes_.size() && i < types_.size(); ++i) {
+      const Shape& shape = shapes_[i];
+      if (shape.state == Shape::State::none || types_[i].empty()) continue;
+      if (shape.state == Shape::State::wrong)
+        fail(fmt::format("{}: \"Input Dims\" of {} are no sizes", place(), in_quotes(text(kName))), kCure);
+      sum += product(shape.elements, types_[i]);
+      result.in = static_cast<Bytes>(std::min<Uint128>(sum, kMostKinetoBytes));
+    }
+    return result;
+  }
+
+  void peer(std::string_view name, KinetoDetails& result) const {
+    const Field field = result.kind == Kind::send ? kDestination : kSource;
+    if (const auto told = number(field, -1); told >= 0 && told < kMostWorkers) {
+      result.peer = told;
+      return;
+    }
+    // "send 0->1", "recv 1<-0"
+    std::size_t at = name.find("->");
+    if (at == std::string_view::npos) at = name.find("<-");
+    if (at == std::string_view::npos) return;
+    const auto told = parse_whole(name.substr(at + 2));
+    if (!told || *told < 0 || *told >= kMostWorkers) return;
+    result.peer = *told;
+    result.peer_of_group = true;
+  }
+
+  std::int32_t group(std::uint32_t size) {
+    const std::string_view name = text(kGroupName);
+    const std::string_view list = text(kGroupRanks);
+    if (name.empty() && list.empty()) return -1;
+    std::string key(name);
+    key += '\n';
+    key += list;
+    const auto [found, is_new] = groups_.try_emplace(std::move(key), static_cast<std::int32_t>(groups_.size()));
+    if (is_new) {
+      auto ranks = parse_ranks(list);
+      if (size > 0 && ranks.size() != size) ranks.clear();
+      events_.groups.push_back({std::string(name), std::move(ranks)});
+    }
+    return found->second;
+  }
+
+  [[nodiscard]] Bytes product(Uint128 elements, std::string_view type) const {
+    const auto each = element_bytes(type);
+    if (!each)
+      fail(fmt::format("{}: the element type {} is not known", place(), in_quotes(type)),
+           "leave out what communicates it");
+    if (elements > kMostKinetoBytes || elements * *each > kMostKinetoBytes)
+      fail(fmt::format("{}: a communication has more than 1 EB", place()), kAnew);
+    return static_cast<Bytes>(elements * *each);
+  }
+
+  void finish() {
+    events_.rank = rank_;
+    events_.workers = world_.value_or(0);
+    events_.devices = static_cast<std::uint32_t>(devices_.size());
+    for (auto& group : events_.groups) {
+      if (!group.ranks.empty()) continue;
+      const auto found = std::find_if(configured_.begin(), configured_.end(),
+                                      [&](const Configured& each) { return each.name == group.name; });
+      if (found == configured_.end()) continue;
+      group.ranks = found->ranks;
+      std::sort(group.ranks.begin(), group.ranks.end());
+      if (std::adjacent_find(group.ranks.begin(), group.ranks.end()) != group.ranks.end()) group.ranks.clear();
+    }
+    const auto by_start = [](const KinetoSpan& a, const KinetoSpan& b) { return a.start < b.start; };
+    std::stable_sort(events_.steps.begin(), events_.steps.end(), by_start);
+    std::stable_sort(events_.kernels.begin(), events_.kernels.end(), by_start);
+    std::stable_sort(events_.communications.begin(), events_.communications.end(), by_start);
+    std::stable_sort(events_.synchronisations.begin(), events_.synchronisations.end(), by_start);
+    for (auto& all : events_.around) std::stable_sort(all.begin(), all.end(), by_start);
+    std::stable_sort(events_.waits.begin(), events_.waits.end(),
+                     [](const auto& a, const auto& b) { return a.correlation < b.correlation; });
+    auto& launches = events_.launches;
+    std::stable_sort(launches.begin(), launches.end(),
+                     [](const auto& a, const auto& b) { return a.correlation < b.correlation; });
+    // Of several, the last.
+    const auto kept = std::unique(launches.rbegin(), launches.rend(),
+                                  [](const auto& a, const auto& b) { return a.correlation == b.correlation; });
+    launches.erase(launches.begin(), kept.base());
+  }
+
+  Stream stream_;
+  KinetoEvents events_;
+  Top top_ = Top::other;
+  int depth_ = 0;
+  bool has_events_ = false;
+  std::size_t values_ = 0;  ///< of the event that is being read, or before it
+  // Of the event that is being read.
+  bool skipped_ = false;
+  bool in_args_ = false;
+  std::uint8_t field_ = kFields;
+  std::uint32_t present_ = 0;  ///< a bit a field
+  std::array<Value, kFields> values_of_;
+  std::vector<Shape> shapes_;
+  std::vector<std::string> types_;  ///< empty: none
+  // Of "distributedInfo".
+  std::string info_key_;
+  std::string config_key_;
+  std::vector<Configured> configured_;
+  std::optional<std::uint32_t> rank_;
+  std::optional<std::uint32_t> world_;
+  std::unordered_map<std::string, std::uint32_t> threads_;
+  std::string last_thread_;
+  std::uint32_t last_thread_number_ = 0;
+  const std::string empty_;
+  std::unordered_map<std::string, std::uint32_t> names_;
+  std::unordered_map<std::string, std::int32_t> groups_;
+  std::set<std::int64_t> devices_;
+};
+
+/// What `details` make of a kernel; nothing if they don't tell enough.
+std::optional<KinetoTransfer> complete(const KinetoEvents& events, const KinetoEvents::Communication& kernel,
+                                       const KinetoDetails& details) {
+  const KinetoDetails& kind = details.kind != Kind::unknown ? details : kernel.details;
+  KinetoTransfer result;
+  result.kind = kind.kind;
+  result.collective = kind.collective;
+  result.workers = details.workers > 0 ? details.workers : std::max(events.workers, 1U);
+  result.group = details.group >= 0 ? details.group : kernel.details.group;
+  result.peer = details.peer;
+  result.peer_of_group = details.peer_of_group;
+  if (result.kind == Kind::unknown) return std::nullopt;
+  if (result.kind == Kind::barrier) return result;
+  if (result.kind == Kind::receive) {
+    // What comes in is what counts; a trace that tells no size counts for those who look at what is sent.
+    result.size = details.out.value_or(details.in.value_or(0));
+    return result;
+  }
+  // The size of an all-gather is that of the whole, which is what comes out.
+  if (result.collective == Collective::all_gather) {
+    if (!details.in && !details.out) return std::nullopt;
+    const Uint128 size = details.out ? Uint128{*details.out} : Uint128{*details.in} * result.workers;
+    result.size = static_cast<Bytes>(std::min<Uint128>(size, kMostKinetoBytes));
+    return result;
+  }
+  if (!details.in) return std::nullopt;
+  result.size = *details.in;
+  return result;
+}
+
+}  // namespace
+
+const KinetoEvents::Launch* KinetoEvents::launch(std::int64_t correlation) const {
+  const auto found = std::lower_bound(launches.begin(), launches.end(), correlation,
+                                      [](const Launch& each, std::int64_t key) { return each.correlation < key; });
+  return found == launches.end() || found->correlation != correlation ? nullptr : &*found;
+}
+
+std::optional<KinetoTransfer> KinetoEvents::resolve(const Communication& communication) const {
+  if (const auto own = complete(*this, communication, communication.details)) return own;
+  const Launch* const launched = launch(communication.correlation);
+  if (launched == nullptr || launched->thread >= around.size()) return std::nullopt;
+  const std::vector<Around>& all = around[launched->thread];
+  // The innermost that encloses the launch is the last that began before; what began before that may enclose it.
+  auto at = std::upper_bound(all.begin(), all.end(), launched->start,
+                             [](Nanos when, const Around& each) { return when < each.start; });
+  for (int looked = 0; looked < 4 && at != all.begin(); ++looked) {
+    --at;
+    if (at->end() < launched->start) continue;
+    if (const auto found = complete(*this, communication, at->details)) return found;
+  }
+  return std::nullopt;
+}
+
+KinetoEvents read_kineto_events(const KinetoSource& source, const std::string& file) {
+  return Parser(source, file).parse();
+}
+
+}  // namespace mltcp::workload
