@@ -535,7 +535,7 @@ PartialGraph read(TraceInput& input, const TraceOptions& /*options*/) {
 
 }  // namespace
 
-const TraceFormat kKinetoFormat{"Kineto", "a trace of PyTorch's profiler (Chrome trace events, JSON), one file a rank",
+constinit const TraceFormat kKinetoFormat{"Kineto", "a trace of PyTorch's profiler (Chrome trace events, JSON), one file a rank",
                                 recognise, read};
 
 }  // namespace mltcp::workload

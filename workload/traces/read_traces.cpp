@@ -9,6 +9,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/workload/traces/kineto_graph.h"
 
 namespace mltcp::workload {
 namespace {
@@ -72,7 +73,7 @@ class Parts {
 }  // namespace
 
 std::span<const TraceFormat> trace_formats() {
-  static const std::array<TraceFormat, 0> formats{};
+  static const std::array<TraceFormat, 1> formats{kKinetoFormat};
   return formats;
 }
 
