@@ -198,13 +198,14 @@ class CoordinatorOutput {
 };
 
 /// What had been measured before it failed.
-void print_unfinished(const GenArguments& arguments, const experiment::Experiment& experiment,
-                      const experiment::Results& results, const experiment::Datapath& coordinator, std::FILE* out) {
+void print_unfinished(const Serving& serving, const experiment::Experiment& experiment, experiment::Results results,
+                      const experiment::Datapath& coordinator, std::FILE* out) {
   if (results.runs.empty()) return;
+  if (serving.complete) serving.complete(results);
   print_warning(fmt::format("of {} policies, {} had been run; their results follow", experiment.policies.size(),
                             results.runs.size()));
   try {
-    print_results(results, coordinator, arguments.experiment.file, arguments.json, out);
+    print_results(results, coordinator, experiment.file, serving.json, out);
   } catch (const RunError& also) {
     print_error(also.what());
   }
@@ -220,43 +221,14 @@ int serve(const GenArguments& arguments, const std::string& address,
   if (arguments.json) check_writable(*arguments.json, arguments.experiment.file);
   std::FILE* const out = arguments.json == "-" ? stderr : stdout;
   print_warnings(experiment.warnings);
-  CoordinatorOutput output(out, arguments.ranks);
-  experiment::CoordinatorOptions options;
-  options.address = address;
-  options.join_limit = wait_of(arguments);
-  options.interrupted = EndOnSignal::why;
-  output.attach(options);
-  const auto coordinator = experiment::make_coordinator(experiment, options);
-  experiment::Provenance provenance;
-  experiment::Results results;  // those so far, while it runs
-  try {
-    experiment::RunOptions run_options;
-    run_options.plan_file = arguments.plan;
-    run_options.report = options.warn;
-    experiment::check(experiment, *coordinator, run_options);
-    provenance = provenance_of(files);
-    run_options.finished = [&](const experiment::Results& so_far) {
-      results = so_far;
-      results.provenance = provenance;
-      keep_results(results, arguments.json);
-    };
-    output.tell(
-        fmt::format("{}\nlistening on {}", headline(experiment, *coordinator), one_line(coordinator->address())));
-    listening(coordinator->address());
-    coordinator->join();
-    output.tell("ready\n");
-    const auto progress = [&](double fraction, const std::string& what) { output.progress(fraction, what); };
-    results = experiment::run_experiment(experiment, *coordinator, progress, run_options);
-    output.clear();
-    coordinator->finish();
-  } catch (const std::exception& error) {
-    output.clear();
-    coordinator->fail(error.what());
-    print_unfinished(arguments, experiment, results, *coordinator, out);
-    throw;
-  }
-  results.provenance = provenance;
-  print_results(results, *coordinator, arguments.experiment.file, arguments.json, out);
+  Serving serving;
+  serving.address = address;
+  serving.wait = wait_of(arguments);
+  serving.plan = arguments.plan;
+  serving.json = arguments.json;
+  serving.ranks = arguments.ranks;
+  serving.listening = listening;
+  serve_experiment(experiment, serving, files, out);
   return 0;
 }
 
@@ -470,6 +442,49 @@ int check_coordinator(const GenArguments& arguments) {
 }
 
 }  // namespace
+
+experiment::Results serve_experiment(const experiment::Experiment& experiment, const Serving& serving,
+                                     const FilesRead& files, std::FILE* out) {
+  CoordinatorOutput output(out, serving.ranks);
+  experiment::CoordinatorOptions options;
+  options.address = serving.address;
+  options.join_limit = serving.wait;
+  options.interrupted = EndOnSignal::why;
+  output.attach(options);
+  const auto coordinator = experiment::make_coordinator(experiment, options);
+  experiment::Provenance provenance;
+  experiment::Results results;  // those so far, while it runs
+  try {
+    experiment::RunOptions run_options;
+    run_options.plan_file = serving.plan;
+    run_options.report = options.warn;
+    experiment::check(experiment, *coordinator, run_options);
+    provenance = provenance_of(files);
+    run_options.finished = [&](const experiment::Results& so_far) {
+      results = so_far;
+      results.provenance = provenance;
+      keep_results(results, serving.json);
+    };
+    output.tell(
+        fmt::format("{}\nlistening on {}", headline(experiment, *coordinator), one_line(coordinator->address())));
+    if (serving.listening) serving.listening(coordinator->address());
+    coordinator->join();
+    output.tell("ready\n");
+    const auto progress = [&](double fraction, const std::string& what) { output.progress(fraction, what); };
+    results = experiment::run_experiment(experiment, *coordinator, progress, run_options);
+    output.clear();
+    coordinator->finish();
+  } catch (const std::exception& error) {
+    output.clear();
+    coordinator->fail(error.what());
+    print_unfinished(serving, experiment, results, *coordinator, out);
+    throw;
+  }
+  results.provenance = provenance;
+  if (serving.complete) serving.complete(results);
+  print_results(results, *coordinator, experiment.file, serving.json, out);
+  return results;
+}
 
 void add_gen_command(CommandLine& line) {
   line.add<GenArguments>("gen",

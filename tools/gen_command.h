@@ -1,8 +1,16 @@
 // What other commands ask of `mltcp gen`.
 #pragma once
 
+#include <cstdio>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "mltcp/base/units.h"
+#include "mltcp/experiment/files/experiment.h"
+#include "mltcp/experiment/results/results.h"
+#include "provenance.h"
 
 namespace mltcp::tools {
 
@@ -10,5 +18,23 @@ namespace mltcp::tools {
 /// the experiment and its plan, and listens nowhere. Throws the InputError that the coordinator would throw. False:
 /// they ask for --help, which has been printed.
 bool check_coordinator_words(const std::vector<std::string>& words);
+
+/// How a coordinator runs an experiment across hosts that join it (mltcp gen --join).
+struct Serving {
+  std::string address;                ///< to listen on
+  Nanos wait{60'000'000'000};         ///< for hosts to join
+  std::string plan{};                 ///< file; empty: plans are computed
+  std::optional<std::string> json{};  ///< file, or "-" for standard output
+  bool ranks = false;                 ///< show each rank on the terminal
+  /// Told the address when somebody may join.
+  std::function<void(const std::string& address)> listening{};
+  /// Adds to the results before they are printed.
+  std::function<void(experiment::Results& results)> complete{};
+};
+
+/// Coordinates the experiment, whose datapath is "hosts", prints its results to `out` and writes them. Throws
+/// InputError or RunError.
+experiment::Results serve_experiment(const experiment::Experiment& experiment, const Serving& serving,
+                                     const FilesRead& files, std::FILE* out);
 
 }  // namespace mltcp::tools

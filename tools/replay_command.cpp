@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "end_on_signal.h"
 #include "experiment_options.h"
+#include "gen_command.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
 #include "mltcp/cc/registry.h"
@@ -37,6 +38,8 @@ struct ReplayArguments {
   std::vector<std::string> words;
   ExperimentArguments experiment;
   std::optional<std::string> cores;
+  std::optional<std::string> serve;
+  std::string wait = "60s";
   std::optional<std::string> rate;
   std::optional<std::string> delay;
   std::optional<std::string> buffer;
@@ -82,6 +85,10 @@ void add_options(Options& options, ReplayArguments& arguments) {
           "sim (virtual time, packets), flow (virtual time, flows in place of packets: for thousands of ranks) or ring "
           "(DPDK, real time; two ranks of a job); default: sim")
       .suggest(experiment::available_datapaths());
+  options.add("--serve", arguments.serve,
+              "Be the coordinator at HOST:PORT or unix:/path of a host for each rank, which join with mltcp gen --join "
+              "(docs/gen.md), in real time over their ports");
+  options.add("--wait", arguments.wait, "How long the coordinator waits for hosts; default 60s");
   options.add("--rate", arguments.rate, "Rate of each rank's link to the switch; default \"100 Gbps\"");
   options.add("--delay", arguments.delay, "Delay of each link, one way; default \"1 us\"");
   options.add("--buffer", arguments.buffer, "Buffer of each port of the switch; default \"1 MB\"");
@@ -161,12 +168,21 @@ experiment::Experiment settings_of(const ReplayArguments& arguments, std::size_t
           std::pair("--buffer", arguments.buffer.has_value()), std::pair("--mtu", arguments.mtu != 0)})
       if (is_given)
         throw InputError(fmt::format("{}: the network is that of {}; give one of the two", option, given.file));
-    return load_experiment(given);
+    if (!arguments.serve) return load_experiment(given);
+    ExperimentArguments of_hosts = given;
+    of_hosts.datapath = "sim";  // it has all that hosts have
+    experiment::Experiment settings = load_experiment(of_hosts);
+    settings.datapath = "hosts";
+    return settings;
   }
   experiment::Experiment settings;
   settings.datapath = given.datapath.value_or("sim");
+  if (arguments.serve) {
+    if (given.datapath) throw InputError("--serve: hosts are a datapath of their own; leave --datapath out");
+    settings.datapath = "hosts";
+  }
   const std::vector<std::string>& datapaths = experiment::available_datapaths();
-  if (std::find(datapaths.begin(), datapaths.end(), settings.datapath) == datapaths.end())
+  if (!arguments.serve && std::find(datapaths.begin(), datapaths.end(), settings.datapath) == datapaths.end())
     throw InputError(fmt::format("--datapath {}: there is none of that name; take {}", in_quotes(settings.datapath),
                                  fmt::join(datapaths, ", ")));
   settings.cc = given.cc.value_or(settings.cc);
@@ -263,6 +279,37 @@ void print_comparison(const experiment::Run& run, std::FILE* out) {
   }
 }
 
+void print_simplified(const experiment::Replay& replay, std::FILE* out) {
+  for (const experiment::ReplayedTrace& trace : replay.traces) {
+    for (const std::string& warning : trace.graph->warnings) fmt::print(out, "simplified: {}\n", one_line(warning));
+    for (const std::string& warning : trace.programs.warnings) fmt::print(out, "simplified: {}\n", one_line(warning));
+  }
+  fmt::print(out, "\n");
+  std::fflush(out);
+}
+
+/// Adds to the results what became of each trace.
+void compare(const experiment::Replay& replay, experiment::Results& results) {
+  for (experiment::Run& run : results.runs)
+    for (std::size_t i = 0; i < run.jobs.size(); ++i)
+      run.jobs[i].replay =
+          experiment::summarize_replay(*replay.traces[i].graph, replay.traces[i].programs, run.jobs[i]);
+}
+
+int replay_on_hosts(const ReplayArguments& arguments, const experiment::Replay& replay, const FilesRead& files,
+                    std::FILE* out) {
+  const EndOnSignal signals;
+  Serving serving;
+  serving.address = *arguments.serve;
+  serving.wait = duration_of("--wait", arguments.wait);
+  serving.json = arguments.json;
+  serving.complete = [&](experiment::Results& results) { compare(replay, results); };
+  print_simplified(replay, out);
+  const experiment::Results results = serve_experiment(replay.experiment, serving, files, out);
+  if (!results.runs.empty()) print_comparison(results.runs.front(), out);
+  return 0;
+}
+
 int replay(const ReplayArguments& arguments) {
   if (arguments.json && arguments.json->empty())
     throw InputError("--json: the name is empty; name a file, or - for standard output");
@@ -272,6 +319,10 @@ int replay(const ReplayArguments& arguments) {
   const bool own_network = arguments.experiment.file.empty();
   request.network.dumbbell = settings.datapath == "ring";
   if (own_network) settings.name = request.jobs.size() == 1 ? request.jobs.front().name : "replay";
+  if (arguments.serve && arguments.timeline)
+    throw InputError("--timeline: hosts do not tell when each of their operations ran; leave it out, or --serve");
+  if (!arguments.serve && arguments.wait != ReplayArguments().wait)
+    throw InputError("--wait is for a coordinator; add --serve, or leave it out");
   for (const auto& output : {arguments.json, arguments.timeline})
     if (output) check_writable(*output, request.jobs.front().files.front().string());
   check_distinct({arguments.json, arguments.timeline}, "--json, --timeline");
@@ -279,17 +330,13 @@ int replay(const ReplayArguments& arguments) {
   const experiment::Experiment& experiment = replay.experiment;
 
   std::FILE* const out = arguments.json == "-" || arguments.timeline == "-" ? stderr : stdout;
+  if (arguments.serve) return replay_on_hosts(arguments, replay, files, out);
   const std::unique_ptr<experiment::Datapath> datapath = make_datapath(arguments, experiment);
   experiment::RunOptions options;
   options.threads = arguments.threads;
   experiment::check(experiment, *datapath, options);
   fmt::print(out, "{}\n", headline(experiment, *datapath));
-  for (const experiment::ReplayedTrace& trace : replay.traces) {
-    for (const std::string& warning : trace.graph->warnings) fmt::print(out, "simplified: {}\n", one_line(warning));
-    for (const std::string& warning : trace.programs.warnings) fmt::print(out, "simplified: {}\n", one_line(warning));
-  }
-  fmt::print(out, "\n");
-  std::fflush(out);
+  print_simplified(replay, out);
 
   const EndOnSignal signals;
   ProgressBar bar;
@@ -302,10 +349,7 @@ int replay(const ReplayArguments& arguments) {
       experiment, *datapath, [&](double fraction, const std::string& what) { bar.show(fraction, what); }, options);
   bar.clear();
   results.provenance = provenance_of(files);
-  for (experiment::Run& run : results.runs)
-    for (std::size_t i = 0; i < run.jobs.size(); ++i)
-      run.jobs[i].replay =
-          experiment::summarize_replay(*replay.traces[i].graph, replay.traces[i].programs, run.jobs[i]);
+  compare(replay, results);
   print_results(results, *datapath, arguments.experiment.file, arguments.json, out);
   if (!results.runs.empty()) print_comparison(results.runs.front(), out);
   if (arguments.timeline && !results.runs.empty()) {

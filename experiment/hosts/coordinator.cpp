@@ -17,6 +17,7 @@
 #include "mltcp/experiment/hosts/host_layout.h"
 #include "mltcp/experiment/hosts/hosts.h"
 #include "mltcp/experiment/hosts/internal/hosts_protocol.h"
+#include "mltcp/experiment/hosts/internal/program_message.h"
 #include "mltcp/experiment/results/internal/json_values.h"
 #include "mltcp/workload/phase_program.h"
 
@@ -535,6 +536,10 @@ class HostsDatapath final : public Coordinator {
         state.host = host.number;
         state.bytes_per_iteration = workload::rank_program(spec.job, rank).load().sent;
       }
+      if (spec.job.programs) {
+        own.programmed = true;
+        own.lead = time_to_first_send(spec.job);
+      }
       own.spec = spec;
       job.spec = std::move(spec);
     }
@@ -545,7 +550,24 @@ class HostsDatapath final : public Coordinator {
     for (const auto& [number, host] : hosts_) {
       host->stopped = false;
       host->stream->set_longest(protocol::longest_of_host(iterations, layout_.ranks_of(number).size()));
+      send_programs(*host);
       send(*host, message);
+    }
+  }
+
+  /// Of the ranks of that host.
+  void send_programs(Host& host) {
+    for (std::size_t number = 0; number < jobs_.size(); ++number) {
+      const RunJob& job = jobs_[number];
+      if (!job.spec.job.programs) continue;
+      for (std::size_t rank = 0; rank < job.ranks.size(); ++rank) {
+        if (job.ranks[rank].host != host.number) continue;
+        Json program = protocol::to_json(job.spec.job.programs->ranks[rank]);
+        program["type"] = "program";
+        program["run"] = run_;
+        program["job"] = number;
+        send(host, program);
+      }
     }
   }
 

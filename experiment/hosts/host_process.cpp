@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "mltcp/base/error.h"
@@ -11,6 +14,7 @@
 #include "mltcp/experiment/backends/host_datapaths.h"
 #include "mltcp/experiment/hosts/hosts.h"
 #include "mltcp/experiment/hosts/internal/hosts_protocol.h"
+#include "mltcp/experiment/hosts/internal/program_message.h"
 #include "mltcp/experiment/results/internal/json_values.h"
 #include "mltcp/transport/host_datapath.h"
 #include "mltcp/transport/poll_loop.h"
@@ -262,6 +266,8 @@ class HostProcess {
         take_messages([&](const Json& message) {
           if (message.at("type") == "setup")
             run_jobs(message);
+          else if (message.at("type") == "program")
+            on_program(message);
           else
             on_message(message);
         });
@@ -274,9 +280,41 @@ class HostProcess {
 
   // ---- A run ----
 
+  /// Kept until the run is set up.
+  void on_program(const Json& message) {
+    const auto run = whole_field<std::uint64_t>(message, "run");
+    if (run != programs_run_) programs_.clear();
+    programs_run_ = run;
+    workload::RankProgram program = protocol::program_from(message);
+    const std::pair key(whole_field<std::uint32_t>(message, "job"), program.rank);
+    if (programs_.size() >= ranks_ || !programs_.emplace(key, std::move(program)).second)
+      throw InputError("a program that isn't asked for");
+  }
+
+  /// Gives jobs the programs of the ranks that are here.
+  void add_programs() {
+    if (programs_run_ != run_) programs_.clear();
+    for (std::uint32_t number = 0; number < setup_.jobs.size(); ++number) {
+      protocol::JobSetup& job = setup_.jobs[number];
+      if (!job.programmed) continue;
+      auto all = std::make_shared<workload::Programs>();
+      all->ranks.resize(job.hosts.size());
+      for (std::uint32_t rank = 0; rank < job.hosts.size(); ++rank) {
+        if (job.hosts[rank] != number_) continue;
+        const auto program = programs_.find({number, rank});
+        if (program == programs_.end() || program->second.ranks != job.hosts.size())
+          throw InputError(fmt::format("no program for rank {} of job {}", rank, number));
+        all->ranks[rank] = std::move(program->second);
+      }
+      job.spec.job.programs = std::move(all);
+    }
+    programs_.clear();
+  }
+
   void run_jobs(const Json& message) {
     setup_ = protocol::setup_from(message);
     run_ = whole_field<std::uint64_t>(message, "run");
+    add_programs();
     stop_ = started_ = false;
     down_since_.reset();
     const HostLosses before = losses();
@@ -465,8 +503,13 @@ class HostProcess {
       if (message.at("plan").is_null())
         own.driver->clear_plan(time);
       else
-        own.driver->set_plan(protocol::plan_from(message.at("plan")), time);
+        own.driver->set_plan(protocol::plan_from(message.at("plan")), time, lead_of(setup_.jobs[own.job]));
     }
+  }
+
+  /// What a host that hasn't all programs can't know.
+  static std::optional<Nanos> lead_of(const protocol::JobSetup& job) {
+    return job.programmed ? std::optional(job.lead) : std::nullopt;
   }
 
   void report() {
@@ -517,6 +560,8 @@ class HostProcess {
   std::vector<std::unique_ptr<Drain>> drains_;
   protocol::RunSetup setup_;  ///< outlives the ranks
   std::vector<Rank> here_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, workload::RankProgram> programs_;  ///< by job and rank
+  std::uint64_t programs_run_ = 0;
   std::uint64_t run_ = 0;
   bool stop_ = false;
   bool started_ = false;

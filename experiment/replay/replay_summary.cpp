@@ -123,8 +123,14 @@ ReplayResult summarize_replay(const ExecutionGraph& graph, const GraphPrograms& 
   replay.simplified = graph.warnings;
   replay.simplified.insert(replay.simplified.end(), programs.warnings.begin(), programs.warnings.end());
   const std::size_t iterations = iterations_with_times(programs, result);
-  if (iterations == 0) return replay;
   const std::size_t steps = programs.last_step - programs.first_step + 1;
+  if (iterations == 0) {
+    // Of one step, an iteration is all that there is to know.
+    if (steps > 1 || result.iterations.empty()) return replay;
+    const ExecutionGraph::Step& recorded = graph.steps[programs.first_step];
+    replay.steps.push_back({recorded.name, recorded.length, iteration_stats(result.iterations).mean});
+    return replay;
+  }
   std::vector<double> lengths(steps);
   std::map<workload::Collective, Sum> sums;
   for (std::size_t iteration = 0; iteration < iterations; ++iteration) {

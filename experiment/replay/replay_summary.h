@@ -21,7 +21,8 @@ std::vector<NodeTimes> node_times(const workload::ExecutionGraph& graph, const w
 std::size_t iterations_with_times(const workload::GraphPrograms& programs, const JobResult& result);
 
 /// A step lasts from the end of the one before, the first one from the iteration's beginning, to the end of its last
-/// node, the last one to that of the iteration; the mean over all iterations with timelines. Empty lists without them.
+/// node, the last one to that of the iteration; the mean over all iterations with timelines.
+/// Without them (hosts) a step is known if it is the only one, and collectives are not.
 ReplayResult summarize_replay(const workload::ExecutionGraph& graph, const workload::GraphPrograms& programs,
                               const JobResult& result);
 

@@ -204,7 +204,8 @@ RunSetup setup_from(const Json& json) {
   for (JobSetup& job : setup.jobs) {
     const std::size_t ranks = job.addresses.size();
     if (ranks < 2 || job.ports.size() != ranks || job.hosts.size() != ranks || job.spec.job.flows == 0 ||
-        job.spec.iterations == 0 || job.spec.job.rate.is_zero() || ranks != ranks_in(job.spec.job))
+        job.spec.iterations == 0 || job.spec.job.rate.is_zero() ||
+        (!job.programmed && ranks != ranks_in(job.spec.job)) || (job.programmed && job.spec.job.pattern))
       throw InputError("a job that can't be");
     for (std::size_t rank = 0; rank < ranks; ++rank)
       if (!places.emplace(job.hosts[rank], job.ports[rank]).second) throw InputError("two ranks in one place");
@@ -215,7 +216,7 @@ RunSetup setup_from(const Json& json) {
       computes += phase.compute;
     }
     // All ranks go by the job's pattern or its phases: what is wrong with these is wrong for each.
-    static_cast<void>(workload::rank_program(job.spec.job, 0));
+    if (!job.programmed) static_cast<void>(workload::rank_program(job.spec.job, 0));
     job.spec.connection.parameters = shared;
     job.spec.real_payload = true;
     job.spec.augmentation = augmentation_of(policy_named(setup.policy), setup.mltcp, job.spec.job);

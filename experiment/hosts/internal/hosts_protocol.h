@@ -5,6 +5,7 @@
 //   coordinator:  refused {message} | welcome {host, ranks}
 //   coordinator:  alive                                      every few seconds, so that its silence tells
 //   coordinator:  ping {id}                                  host: pong {id, time}, at once
+//   coordinator:  program {run, job, rank, ...}, of each rank there of a job with programs; before setup
 //   coordinator:  setup {run, policy, mltcp, jobs, parameters}  host: progress, five times a second and when it changes
 //   coordinator:  start {at: [..]} | plan {job, serial, plan | null} | collect
 //   host:         result {run, job, rank, ...}, one for each of its ranks; after collect
@@ -33,7 +34,7 @@ namespace mltcp::experiment::protocol {
 
 using Json = nlohmann::json;
 
-inline constexpr int kVersion = 7;
+inline constexpr int kVersion = 8;
 /// Of a message from the coordinator.
 inline constexpr std::size_t kLongest = std::size_t{128} << 20U;
 /// Of any: lists of a million iterations, 16 bytes a value as it is kept, and no deeper than phases of jobs.
@@ -45,10 +46,13 @@ struct JobSetup {
   std::vector<Address> addresses;    ///< by rank
   std::vector<std::uint32_t> ports;  ///< by rank: its shard on its host
   std::vector<std::uint32_t> hosts;  ///< by rank
+  bool programmed = false;           ///< its ranks' programs are sent (program_message.h)
+  Nanos lead;                        ///< programmed: time_to_first_send() of the job
 };
 constexpr auto fields_of(const JobSetup* /*type*/) {
   return list_of<JobSetup>(field("spec", &JobSetup::spec), field("addresses", &JobSetup::addresses),
-                           field("ports", &JobSetup::ports), field("hosts", &JobSetup::hosts));
+                           field("ports", &JobSetup::ports), field("hosts", &JobSetup::hosts),
+                           field("programmed", &JobSetup::programmed), field("lead", &JobSetup::lead));
 }
 struct RunSetup {
   std::string policy;
@@ -58,7 +62,7 @@ struct RunSetup {
 
 Json to_json(const RunSetup& setup);
 /// Throws Json::exception or InputError for what is no set-up, and RunError if a job's congestion control is not known
-/// here; augmentations are made.
+/// here; augmentations are made. Programs of jobs have to be added (JobSetup::programmed).
 RunSetup setup_from(const Json& json);
 
 Json to_json(const RankResult& result);
