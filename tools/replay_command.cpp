@@ -212,9 +212,9 @@ experiment::ReplayRequest request_of(const ReplayArguments& arguments) {
       throw InputError(fmt::format("{}: {}", option, error.what()));
     }
   };
-  request.steps = named("--steps", [&] { return experiment::ReplaySteps::from_text(arguments.steps); });
+  request.steps = named("--steps", [&] { return workload::StepChoice::from_text(arguments.steps); });
   if (!arguments.ranks.empty())
-    request.graph.ranks = named("--ranks", [&] { return experiment::ranks_from_text(arguments.ranks); });
+    request.graph.ranks = named("--ranks", [&] { return workload::ranks_from_text(arguments.ranks); });
   request.trace_ranks = arguments.trace_ranks;
   request.flows = arguments.flows;
   for (const auto algorithm :

@@ -14,9 +14,8 @@ namespace {
 
 constexpr std::array kKinds{
     DatapathKind{.name = "sim", .summary = "virtual time", .priorities = true},
-    DatapathKind{.name = "flow",
-                 .summary = "virtual time, flows in place of packets: for large networks",
-                 .packets = false},
+    DatapathKind{
+        .name = "flow", .summary = "virtual time, flows in place of packets: for large networks", .packets = false},
     DatapathKind{
         .name = "ring", .summary = "DPDK, real time", .real_time = true, .topologies = false, .patterns = false},
     DatapathKind{.name = "hosts",

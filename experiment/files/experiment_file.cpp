@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "mltcp/base/error.h"
@@ -49,7 +50,7 @@ const std::vector<std::string>& other_keys_of_jobs() {
                                              "network", "gather_size", "compute_scale", "bytes_scale", "profile",
                                              "pattern", "parallel",    "collective",    "chunk",       "size",
                                              "servers", "gradients",   "activations",   "experts",     "micro_batches",
-                                             "layers",  "buckets",     "overlap"};
+                                             "layers",  "buckets",     "overlap",       "replay"};
   return keys;
 }
 
@@ -370,8 +371,10 @@ class Reader final : public SettingsReader {
       const Item item_of_job{&node, fmt::format("job[{}]", ++number), line_of(node, item.line)};
       workload::Job job = read_job(item_of_job, experiment.warnings);
       read_hosts(item_of_job, experiment.topology, job);
-      const std::size_t pairs = job.pattern ? complete_pattern(item_of_job, *node.as_table(), job)
-                                            : std::max<std::size_t>(job.hosts.size(), 1);
+      if (job.programs) check_replay(item_of_job, experiment, job);
+      const std::size_t pairs = job.pattern    ? complete_pattern(item_of_job, *node.as_table(), job)
+                                : job.programs ? pairs_of(*job.programs)
+                                               : std::max<std::size_t>(job.hosts.size(), 1);
       const Item name = *find(*node.as_table(), item_of_job.key, "name");
       for (workload::Job& copy : copies_of(item_of_job, std::move(job))) {
         const auto [first, is_new] = names.try_emplace(copy.name, name.line);
@@ -390,6 +393,32 @@ class Reader final : public SettingsReader {
         numbers_.push_back(number);
       }
     }
+  }
+
+  // Each rank has a host, or one side of the bottleneck.
+  void check_replay(const Item& item, const Experiment& experiment, const workload::Job& job) const {
+    const Item replay = *find(*item.node->as_table(), item.key, "replay");
+    const std::size_t ranks = job.programs->ranks.size();
+    if (!experiment.topology) {
+      if (ranks != 2)
+        fail(replay, fmt::format("{} ranks are replayed, and a bottleneck has a host for 2 of a job", ranks),
+             "use a [topology], or choose two with ranks = \"0-1\"");
+      if (experiment.datapath == "flow")
+        fail(replay, "datapath flow replays traces on a topology only", "use a [topology], or datapath sim");
+      return;
+    }
+    if (job.hosts.size() != ranks)
+      fail(replay, fmt::format("{} ranks are replayed, and the job has {} hosts", ranks, job.hosts.size()),
+           "write a host for each, as in hosts = [0, 1]");
+  }
+
+  // Pairs of ranks that exchange data.
+  static std::size_t pairs_of(const workload::Programs& programs) {
+    std::set<std::pair<std::uint32_t, std::uint32_t>> pairs;
+    for (const workload::RankProgram& program : programs.ranks)
+      for (const workload::Operation& operation : program.operations)
+        if (operation.communicates() && operation.peer > program.rank) pairs.emplace(program.rank, operation.peer);
+    return pairs.size();
   }
 
   // Copies counted, before any is made: refuses more than `most`, at the job with which they are more.
@@ -610,6 +639,12 @@ std::string fingerprint_of(const Experiment& experiment, toml::table root) {
     for (const workload::Phase& phase : job.phases)
       result.add(fmt::format("{} {} {} {} {}\n", phase.kind == workload::Phase::Kind::communicate, phase.compute.count,
                              phase.bytes, phase.rate.bits_per_second, phase.overlap));
+  for (const workload::Job& job : experiment.jobs)
+    if (job.programs)
+      for (const workload::RankProgram& program : job.programs->ranks)
+        for (const workload::Operation& operation : program.operations)
+          result.add(fmt::format("{} {} {} {}\n", static_cast<int>(operation.kind), operation.peer, operation.bytes,
+                                 operation.compute.count));
   // So does the code of algorithms.
   for (const std::filesystem::path& library : libraries_of(experiment))
     result.add(read_text_file(library, library.string(), kLibraryFile));

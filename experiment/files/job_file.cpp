@@ -36,7 +36,7 @@ class JobReader : public SettingsReader {
     return options;
   }
   [[nodiscard]] std::string hint(std::string_view /*prefix*/, std::string_view key) const override {
-    if (key == "trace" || key == "profile")
+    if (key == "trace" || key == "profile" || key == "replay")
       return "files are not read here: send what `mltcp inspect --toml` prints of it, or its text";
     if (key == "cc") return "congestion control is the program's own affair";
     if (key == "hosts") return "hosts are chosen when the job arrives";

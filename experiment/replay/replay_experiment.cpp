@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <utility>
 
@@ -18,22 +17,6 @@ namespace {
 
 /// Of timelines: operations of all ranks in all iterations that are kept.
 constexpr std::uint64_t most_times = 4'000'000;
-
-std::optional<std::uint32_t> number(std::string_view text) {
-  std::uint32_t value = 0;
-  const auto [at, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || at != text.data() + text.size() || text.empty()) return std::nullopt;
-  return value;
-}
-
-/// "2" or "1-3".
-std::optional<std::pair<std::uint32_t, std::uint32_t>> range_in(std::string_view text) {
-  const std::size_t dash = text.find('-');
-  const auto first = number(text.substr(0, dash));
-  const auto last = dash == std::string_view::npos ? first : number(text.substr(dash + 1));
-  if (!first || !last || *last < *first) return std::nullopt;
-  return std::pair(*first, *last);
-}
 
 std::vector<std::string> parts(const std::string& text, char separator) {
   std::vector<std::string> result;
@@ -145,29 +128,6 @@ std::vector<ReplayJob> parse_replay_jobs(const std::vector<std::string>& words) 
   return jobs;
 }
 
-ReplaySteps ReplaySteps::from_text(const std::string& text) {
-  ReplaySteps steps;
-  if (text == "all") return steps;
-  if (text == "typical") {
-    steps.typical = true;
-    return steps;
-  }
-  steps.range = range_in(text);
-  if (!steps.range) throw InputError(fmt::format("{} are no steps; write all, typical, 2 or 1-3", in_quotes(text)));
-  return steps;
-}
-
-std::vector<std::uint32_t> ranks_from_text(const std::string& text) {
-  std::vector<std::uint32_t> ranks;
-  for (const std::string& part : parts(text, ',')) {
-    const auto own = range_in(part);
-    if (!own || own->second - own->first >= Topology::kMostHosts)
-      throw InputError(fmt::format("{} are no ranks; write numbers in ascending order, as in 0-3,6", in_quotes(text)));
-    for (std::uint32_t rank = own->first; rank <= own->second; ++rank) ranks.push_back(rank);
-  }
-  return ranks;
-}
-
 Replay make_replay(const ReplayRequest& request, Experiment settings, bool own_network) {
   Replay replay;
   replay.experiment = std::move(settings);
@@ -180,11 +140,7 @@ Replay make_replay(const ReplayRequest& request, Experiment settings, bool own_n
     options.ranks = request.trace_ranks;
     auto graph = std::make_shared<const workload::ExecutionGraph>(workload::read_traces(wanted.files, options));
     workload::GraphOptions own = request.graph;
-    own.steps = request.steps.range;
-    if (request.steps.typical) {
-      const std::uint32_t step = workload::typical_step(*graph);
-      own.steps = {step, step};
-    }
+    own.steps = request.steps.of(*graph);
     if (own_network) own.rate = request.network.rate;
     workload::GraphPrograms programs = workload::graph_programs(*graph, own);
     workload::Job job = workload::replayed_job(wanted.name, programs);

@@ -12,6 +12,7 @@
 #include "mltcp/experiment/files/experiment.h"
 #include "mltcp/workload/execution_graph.h"
 #include "mltcp/workload/graph_program.h"
+#include "mltcp/workload/replay_choice.h"
 
 namespace mltcp::experiment {
 
@@ -28,16 +29,6 @@ ReplayJob parse_replay_job(const std::string& word);
 /// Throws InputError.
 std::vector<ReplayJob> parse_replay_jobs(const std::vector<std::string>& words);
 
-/// "all", "typical", "2" or "1-3". Throws InputError.
-struct ReplaySteps {
-  bool typical = false;
-  std::optional<std::pair<std::uint32_t, std::uint32_t>> range;  ///< empty: all, or the typical one
-
-  static ReplaySteps from_text(const std::string& text);
-};
-/// "0-3,6": ascending. Throws InputError.
-std::vector<std::uint32_t> ranks_from_text(const std::string& text);
-
 /// One switch, to which each rank's host has a link. On a dumbbell a job has two ranks, one at each side.
 struct ReplayNetwork {
   Rate rate{100'000'000'000};
@@ -50,7 +41,7 @@ struct ReplayNetwork {
 struct ReplayRequest {
   std::vector<ReplayJob> jobs;
   workload::GraphOptions graph;  ///< `steps` is set by `steps`
-  ReplaySteps steps;
+  workload::StepChoice steps;
   std::uint32_t trace_ranks = 0;  ///< see workload::TraceOptions::ranks
   std::uint32_t flows = 1;        ///< connections between two ranks
   ReplayNetwork network;          ///< unless the experiment has one

@@ -1,6 +1,8 @@
 // Reading of what experiment and cluster files have in common (see settings_reader.h).
 #include "mltcp/experiment/files/internal/settings_reader.h"
 
+#include <algorithm>
+#include <array>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -8,10 +10,13 @@
 #include "mltcp/cc/controller.h"
 #include "mltcp/ethernet/encapsulation.h"
 #include "mltcp/experiment/files/links_file.h"
+#include "mltcp/workload/graph_program.h"
 #include "mltcp/workload/kineto.h"
 #include "mltcp/workload/profile.h"
+#include "mltcp/workload/replay_choice.h"
 #include "mltcp/workload/schedule.h"
 #include "mltcp/workload/trace.h"
+#include "mltcp/workload/traces/read_traces.h"
 
 namespace mltcp::experiment {
 namespace {
@@ -428,6 +433,17 @@ void SettingsReader::read_schedule(const Item& item, ScheduleSettings& schedule)
 
 void SettingsReader::read_iteration(const Item& item, const toml::table& keys, workload::Job& job,
                                     std::vector<std::string>& warnings) const {
+  if (const auto replay = find(keys, item.key, "replay")) {
+    for (const std::string_view key : {"phases", "trace", "profile", "compute", "communicate", "pattern", "parallel"})
+      if (const auto value = find(keys, item.key, key))
+        fail(*value, "the job has a replayed trace too", "keep one of the two");
+    for (const std::string_view key : {"workers", "network", "gather_size", "compute_scale", "bytes_scale"})
+      if (const auto value = find(keys, item.key, key))
+        fail(*value, "the key belongs to trace", "leave it out; replay = { files = \"FILE\", ... } has its own");
+    read_replay(*replay, job, warnings);
+    check_iteration(*replay, true, job);
+    return;
+  }
   if (find(keys, item.key, "pattern") || find(keys, item.key, "parallel")) {
     read_pattern(item, keys, job);
     return;
@@ -459,6 +475,70 @@ void SettingsReader::read_iteration(const Item& item, const toml::table& keys, w
   else
     read_simple(item, keys, job);
   check_iteration(trace ? *trace : phases ? *phases : profile ? *profile : item, trace.has_value(), job);
+}
+
+void SettingsReader::read_replay(const Item& replay, workload::Job& job, std::vector<std::string>& warnings) const {
+  constexpr std::string_view example = "traces/rank0.json";
+  workload::GraphOptions options;
+  workload::TraceOptions reading;
+  workload::StepChoice steps;
+  Item files = replay;
+  if (const toml::table* keys = replay.node->as_table()) {
+    check_keys(*keys, replay.key,
+               {"files", "steps", "ranks", "trace_ranks", "algorithm", "whole", "chunk", "islands", "island_rate",
+                "compute_scale", "bytes_scale", "delays"});
+    files = required(replay, *keys, "files", "\"traces/rank0.json\"");
+    const auto named = [&](const Item& item, auto&& parse) {
+      try {
+        return parse();
+      } catch (const InputError& error) {
+        rethrow(item, error);
+      }
+    };
+    if (const auto value = find(*keys, replay.key, "steps"))
+      steps = named(*value, [&] { return workload::StepChoice::from_text(text(*value, "typical")); });
+    if (const auto value = find(*keys, replay.key, "ranks"))
+      options.ranks = named(*value, [&] { return workload::ranks_from_text(text(*value, "0-3")); });
+    if (const auto value = find(*keys, replay.key, "trace_ranks"))
+      reading.ranks = static_cast<std::uint32_t>(whole(*value, 2, Topology::kMostHosts));
+    if (const auto value = find(*keys, replay.key, "algorithm")) {
+      const std::string& written = text(*value, "ring");
+      constexpr std::array all = {workload::Algorithm::ring, workload::Algorithm::tree,
+                                  workload::Algorithm::halving_doubling};
+      const auto* const known = std::find_if(all.begin(), all.end(), [&](auto one) { return name(one) == written; });
+      if (known == all.end())
+        fail(*value, in_quotes(written) + " is not known", "write \"ring\", \"tree\" or \"halving-doubling\"");
+      options.algorithm = *known;
+    }
+    if (const auto value = find(*keys, replay.key, "whole")) options.whole = truth(*value);
+    if (const auto value = find(*keys, replay.key, "chunk")) options.chunk = size_above_zero(*value, "256 KiB");
+    if (const auto value = find(*keys, replay.key, "islands"))
+      options.islands = static_cast<std::uint32_t>(whole(*value, 1, workload::kMostRanks));
+    if (const auto value = find(*keys, replay.key, "island_rate")) options.island_rate = rate(*value);
+    if (const auto value = find(*keys, replay.key, "compute_scale")) options.compute_scale = factor(*value, kMostScale);
+    if (const auto value = find(*keys, replay.key, "bytes_scale")) options.bytes_scale = factor(*value, kMostScale);
+    if (const auto value = find(*keys, replay.key, "delays")) options.delays = truth(*value);
+  }
+  std::vector<std::filesystem::path> paths;
+  if (const toml::array* list = files.node->as_array()) {
+    for (const toml::node& node : *list)
+      paths.push_back(named_file({&node, files.key, line_of(node, files.line)}, example));
+    if (paths.empty()) fail(files, "there is no file", "name the traces of the job's ranks");
+  } else {
+    paths.push_back(named_file(files, example));
+  }
+  try {
+    const workload::ExecutionGraph graph = workload::read_traces(paths, reading);
+    options.steps = steps.of(graph);
+    const workload::GraphPrograms programs = workload::graph_programs(graph, options);
+    warnings.insert(warnings.end(), graph.warnings.begin(), graph.warnings.end());
+    warnings.insert(warnings.end(), programs.warnings.begin(), programs.warnings.end());
+    workload::Job replayed = workload::replayed_job(job.name, programs);
+    job.phases = std::move(replayed.phases);
+    job.programs = std::move(replayed.programs);
+  } catch (const InputError& error) {
+    rethrow(replay, error);
+  }
 }
 
 void SettingsReader::read_pattern(const Item& item, const toml::table& keys, workload::Job& job) const {

@@ -126,10 +126,12 @@ class SettingsReader : public TomlReader {
         fail(item.line, path(item.key, name), "the key is missing", fmt::format("write {}", key.example));
     read_keys(item, keys, value);
   }
-  /// An iteration is given in one of five ways: compute and communicate, phases, a trace, a measured profile, or a
-  /// communication pattern; for the last, the number of ranks is open, and phases have no bytes yet.
+  /// An iteration is given in one of six ways: compute and communicate, phases, a trace, a measured profile, a replayed
+  /// trace, or a communication pattern; for the last, the number of ranks is open, and phases have no bytes yet.
   void read_iteration(const Item& item, const toml::table& keys, workload::Job& job,
                       std::vector<std::string>& warnings) const;
+  /// Recorded traces whose ranks are replayed.
+  void read_replay(const Item& replay, workload::Job& job, std::vector<std::string>& warnings) const;
   /// A collective, or a training job with parallel ranks.
   void read_pattern(const Item& item, const toml::table& keys, workload::Job& job) const;
   void read_collective(const Item& item, const toml::table& keys, const Item& kind, workload::Pattern& pattern) const;

@@ -232,16 +232,5 @@ TEST(Replay, words__name_jobs_or_files_of_one) {
   EXPECT_THAT(refusal({"a=x.et,"}), HasSubstr("names an empty file"));
 }
 
-TEST(Replay, steps_and_ranks__are_read) {
-  EXPECT_TRUE(ReplaySteps::from_text("typical").typical);
-  EXPECT_FALSE(ReplaySteps::from_text("all").range.has_value());
-  EXPECT_EQ(ReplaySteps::from_text("2").range, std::pair(2U, 2U));
-  EXPECT_EQ(ReplaySteps::from_text("1-3").range, std::pair(1U, 3U));
-  for (const std::string wrong : {"", "some", "3-1", "1-", "-1"})
-    EXPECT_THROW(ReplaySteps::from_text(wrong), InputError);
-  EXPECT_THAT(ranks_from_text("0-2,6"), ElementsAre(0, 1, 2, 6));
-  for (const std::string wrong : {"", "a", "0,,1", "0-4000000000"}) EXPECT_THROW(ranks_from_text(wrong), InputError);
-}
-
 }  // namespace
 }  // namespace mltcp::experiment
