@@ -85,6 +85,19 @@ void GraphBuilder::fail(std::string_view cause, std::string_view cure) const {
 }
 
 void GraphBuilder::sort(std::uint32_t position) {
+  const auto circle = sort_or_circle(position);
+  if (!circle) return;
+  const std::vector<std::string> names = names_.take();
+  const auto shown = [&](std::uint32_t index) {
+    return fmt::format("node {} of the file, {},", index + 1, in_quotes(names[at(position).nodes[index].name]));
+  };
+  fail(fmt::format("{} and {} wait for each other", shown(circle->first), shown(circle->second)),
+       "dependencies must not go round in a circle; record it again");
+}
+
+bool GraphBuilder::try_sort(std::uint32_t position) { return !sort_or_circle(position); }
+
+std::optional<std::pair<std::uint32_t, std::uint32_t>> GraphBuilder::sort_or_circle(std::uint32_t position) {
   RankGraph& rank = part_.graph.ranks[position];
   const auto count = static_cast<std::uint32_t>(rank.nodes.size());
   const auto waits_of = [&](std::uint32_t index) {
@@ -93,7 +106,7 @@ void GraphBuilder::sort(std::uint32_t position) {
   bool sorted = true;
   for (std::uint32_t i = 0; i < count && sorted; ++i)
     for (const std::uint32_t wait : waits_of(i)) sorted = sorted && wait < i;
-  if (sorted) return;
+  if (sorted) return std::nullopt;
   std::vector<std::uint32_t> blocked(count, 0);
   std::vector<std::uint32_t> first(count + 1, 0);
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -124,15 +137,10 @@ void GraphBuilder::sort(std::uint32_t position) {
       const auto waits = waits_of(index);
       return *std::find_if(waits.begin(), waits.end(), [&](std::uint32_t wait) { return blocked[wait] > 0; });
     };
-    auto at = static_cast<std::uint32_t>(
+    auto left = static_cast<std::uint32_t>(
         std::find_if(blocked.begin(), blocked.end(), [](std::uint32_t n) { return n > 0; }) - blocked.begin());
-    for (std::uint32_t i = 0; i < count; ++i) at = left_of(at);
-    const std::vector<std::string> names = names_.take();
-    const auto shown = [&](std::uint32_t index) {
-      return fmt::format("node {} of the file, {},", index + 1, in_quotes(names[rank.nodes[index].name]));
-    };
-    fail(fmt::format("{} and {} wait for each other", shown(at), shown(left_of(at))),
-         "dependencies must not go round in a circle; record it again");
+    for (std::uint32_t i = 0; i < count; ++i) left = left_of(left);
+    return std::pair(left, left_of(left));
   }
   std::vector<std::uint32_t> place(count);
   for (std::uint32_t i = 0; i < count; ++i) place[order[i]] = i;
@@ -141,6 +149,7 @@ void GraphBuilder::sort(std::uint32_t position) {
   for (const std::uint32_t index : order) nodes.push_back(rank.nodes[index]);
   for (std::uint32_t& wait : rank.waits) wait = place[wait];
   rank.nodes = std::move(nodes);
+  return std::nullopt;
 }
 
 PartialGraph GraphBuilder::take() {

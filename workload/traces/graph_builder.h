@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,12 +44,17 @@ class GraphBuilder {
   /// Sorts the nodes of a rank, which may have been added before those that they wait for; otherwise they stay as they
   /// are. Throws InputError that names two nodes if they wait in a circle.
   void sort(std::uint32_t position);
+  /// The same; instead of throwing it leaves all as it is, and yields false.
+  bool try_sort(std::uint32_t position);
 
   [[nodiscard]] PartialGraph& part() { return part_; }
   [[nodiscard]] const RankGraph& at(std::uint32_t position) const { return part_.graph.ranks[position]; }
   PartialGraph take();
 
  private:
+  /// Indices of two nodes that wait in a circle, if there are any; else the nodes are sorted.
+  std::optional<std::pair<std::uint32_t, std::uint32_t>> sort_or_circle(std::uint32_t position);
+
   /// Texts in the order in which they were first named.
   class Texts {
    public:

@@ -25,7 +25,8 @@ using Kind = GraphNode::Kind;
 using Ranks = std::vector<std::uint32_t>;
 
 constexpr std::uint32_t kMostWorld = 1'000'000;
-constexpr std::size_t kMostMembers = 64'000'000;  // of all groups
+constexpr Bytes kMostBytes = std::uint64_t{1} << 60;  // of a collective
+constexpr std::size_t kMostMembers = 64'000'000;      // of all groups
 
 /// "rank 3", "ranks 1, 2, 5 and 40 more".
 std::string shown(const Ranks& ranks) {
@@ -53,6 +54,7 @@ class Join {
     find_members();
     find_world();
     complete_members();
+    gather_shards();
     merge_steps();
     if (options_.as_recorded) {
       for (std::uint32_t rank = 0; rank < world_; ++rank) place_of_[rank] = rank;
@@ -157,10 +159,10 @@ class Join {
       for (std::size_t g = 0; g < part.graph.groups.size(); ++g) {
         const auto& what = part.groups[g];
         users[p][g].insert(part.graph.groups[g].begin(), part.graph.groups[g].end());
-        if (what.id.empty() || what.size == 0) continue;
+        if (what.id.empty() || (what.size == 0 && !part.graph.groups[g].empty())) continue;
         by_id[what.id].insert(users[p][g].begin(), users[p][g].end());
         std::uint32_t& size = sizes[what.id];
-        if (size != 0 && size != what.size)
+        if (size != 0 && what.size != 0 && size != what.size)
           warn(fmt::format("group {} has {} ranks in one trace and {} in another; {} is taken", in_quotes(what.id),
                            size, what.size, std::max(size, what.size)));
         size = std::max(size, what.size);
@@ -171,7 +173,11 @@ class Join {
       for (std::size_t g = 0; g < part.graph.groups.size(); ++g) {
         const auto& what = part.groups[g];
         Members members;
-        if (what.size == 0) {  // listed, or the whole job
+        const bool by_users = what.size == 0 && !what.id.empty() && part.graph.groups[g].empty();
+        if (by_users && (by_id[what.id].size() > 1 || sizes[what.id] > 0)) {
+          members.ranks.assign(by_id[what.id].begin(), by_id[what.id].end());
+          members.size = std::max(sizes[what.id], static_cast<std::uint32_t>(members.ranks.size()));
+        } else if (what.size == 0) {  // listed, or the whole job
           members.ranks = part.graph.groups[g];
           members.size = static_cast<std::uint32_t>(members.ranks.size());
         } else {
@@ -245,6 +251,22 @@ class Join {
         for (std::uint32_t rank = first; all.size() < members.size; ++rank) all.insert(rank);
         members.ranks.assign(all.begin(), all.end());
       }
+  }
+
+  void gather_shards() {
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      if (!parts_[p].gather_shards) continue;
+      for (RankGraph& rank : parts_[p].graph.ranks)
+        for (GraphNode& node : rank.nodes) {
+          if (node.kind != Kind::collective || node.collective != Collective::all_gather) continue;
+          const Bytes ranks = members_[p][node.group].size;
+          if (node.bytes > kMostBytes / ranks)
+            fail(parts_[p].graph.sources.front(),
+                 fmt::format("an all-gather of {} bytes by each of {} ranks is out of range", node.bytes, ranks),
+                 "record it again");
+          node.bytes *= ranks;
+        }
+    }
   }
 
   // Steps that have names are the same if their names are; others by their number.

@@ -9,6 +9,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/workload/traces/chakra.h"
 #include "mltcp/workload/traces/kineto_graph.h"
 
 namespace mltcp::workload {
@@ -73,7 +74,8 @@ class Parts {
 }  // namespace
 
 std::span<const TraceFormat> trace_formats() {
-  static const std::array<TraceFormat, 1> formats{kKinetoFormat};
+  // Those that are recognised by little come last.
+  static const std::array formats{kKinetoFormat, kChakraJson, kChakra};
   return formats;
 }
 

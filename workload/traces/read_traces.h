@@ -49,6 +49,8 @@ struct PartialGraph {
   std::uint32_t world = 0;             ///< number of ranks of the job as recorded; 0 if the input does not tell
   /// Whether starts are on a clock that inputs of other ranks share. Else they count from the input's first node.
   bool common_clock = false;
+  /// Whether bytes of all-gathers are what each rank contributes: join() makes them those of all.
+  bool gather_shards = false;
 };
 
 /// A format: one entry in the table of read_traces.cpp.

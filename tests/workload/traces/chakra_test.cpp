@@ -1,0 +1,246 @@
+// Chakra traces: what producers write differently, what is damaged, and what the samples of others hold.
+#include "mltcp/workload/traces/chakra.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "../traces.h"
+#include "mltcp/base/error.h"
+
+namespace mltcp::workload::chakra_test {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Kind = GraphNode::Kind;
+
+/// The wire format, written by hand: what is read must not depend on how one library writes.
+std::string varint(std::uint64_t value) {
+  std::string bytes;
+  for (; value >= 0x80; value >>= 7U) bytes += static_cast<char>((value & 0x7fU) | 0x80U);
+  return bytes + static_cast<char>(value);
+}
+std::string number(std::uint32_t field, std::uint64_t value) { return varint(field << 3U) + varint(value); }
+std::string bytes(std::uint32_t field, const std::string& value) {
+  return varint(field << 3U | 2U) + varint(value.size()) + value;
+}
+std::string framed(const std::string& message) { return varint(message.size()) + message; }
+
+enum Field : std::uint32_t { kId = 1, kName, kType, kControl, kData, kStart, kDuration, kAttribute = 10 };
+std::string attribute(const std::string& name, std::uint32_t field, std::uint64_t value) {
+  return bytes(kAttribute, bytes(1, name) + number(field, value));
+}
+std::string text_attribute(const std::string& name, const std::string& value) {
+  return bytes(kAttribute, bytes(1, name) + bytes(29, value));
+}
+const std::string metadata = framed(bytes(1, "0.0.4"));
+
+std::string compute(std::uint64_t id, std::uint64_t duration, const std::string& more = "") {
+  return framed((id == 0 ? "" : number(kId, id)) + bytes(kName, "op" + std::to_string(id)) + number(kType, 4) +
+                number(kDuration, duration) + more);
+}
+std::string collective(std::uint64_t id, std::uint64_t type, std::uint64_t size, const std::string& more = "") {
+  return framed(number(kId, id) + bytes(kName, "coll" + std::to_string(id)) + number(kType, 7) +
+                attribute("comm_type", 9, type) + attribute("comm_size", 13, size) + more);
+}
+
+ExecutionGraph parse(const std::string& text, const std::string& name = "t.0.et", std::uint32_t ranks = 2) {
+  return parse_trace_graph(text, name, {.ranks = ranks});
+}
+std::string refusal(const std::string& text) {
+  try {
+    parse(text);
+  } catch (const InputError& error) {
+    EXPECT_THAT(std::string(error.what()), testing::AllOf(testing::StartsWith("t.0.et: "), HasSubstr("; ")));
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+    return error.what();
+  }
+  return "no error";
+}
+std::vector<std::uint32_t> waits(const RankGraph& rank, std::size_t node) {
+  const GraphNode& one = rank.nodes[node];
+  return {rank.waits.begin() + one.first_wait, rank.waits.begin() + one.first_wait + one.waits};
+}
+
+TEST(Chakra, nodes__have_times_in_microseconds_and_wait_for_both_kinds_of_dependencies) {
+  const ExecutionGraph graph = parse(metadata + compute(0, 5) + compute(7, 6) +
+                                     collective(9, 0, 1000, number(kControl, 0) + bytes(kData, varint(7))) +
+                                     compute(10, 1, number(kData, 9) + number(kData, 7)));
+  ASSERT_EQ(graph.ranks.size(), 2u);
+  const RankGraph& rank = graph.ranks[0];
+  ASSERT_EQ(rank.nodes.size(), 4u);
+  EXPECT_EQ(rank.nodes[0].length, Nanos(5000));
+  EXPECT_TRUE(rank.nodes[0].start.is_never());
+  EXPECT_EQ(rank.nodes[2].kind, Kind::collective);
+  EXPECT_EQ(rank.nodes[2].collective, Collective::all_reduce);
+  EXPECT_EQ(rank.nodes[2].bytes, 1000u);
+  EXPECT_THAT(waits(rank, 2), ElementsAre(1, 0));
+  EXPECT_THAT(waits(rank, 3), ElementsAre(2, 1));
+  EXPECT_EQ(graph.names[rank.nodes[2].name], "coll9");
+}
+
+TEST(Chakra, types__of_communication_and_of_its_attributes_are_those_of_any_producer) {
+  const auto of = [](const std::string& attributes) {
+    const ExecutionGraph graph =
+        parse(metadata + framed(number(kId, 1) + bytes(kName, "c") + number(kType, 7) + attributes));
+    return graph.ranks[0].nodes[0];
+  };
+  for (const std::uint32_t field : {7U, 9U, 11U, 13U, 27U}) {  // int32, int64, uint32, uint64, bool
+    EXPECT_EQ(of(attribute("comm_type", field, 0) + attribute("comm_size", 9, 8)).collective, Collective::all_reduce);
+    EXPECT_EQ(of(attribute("comm_size", field, 1)).bytes, 1u) << "a type of 0 may be left out";
+  }
+  EXPECT_EQ(of(attribute("comm_type", 15, 12) + attribute("comm_size", 17, 16)).collective, Collective::all_to_all)
+      << "signed ones alternate";
+  EXPECT_EQ(of(text_attribute("comm_type", "REDUCE_SCATTER") + attribute("comm_size", 9, 8)).collective,
+            Collective::reduce_scatter);
+  const GraphNode gather = of(attribute("comm_type", 9, 2) + attribute("comm_size", 9, 8));
+  EXPECT_EQ(gather.collective, Collective::all_gather);
+  EXPECT_EQ(gather.bytes, 16u) << "of both ranks";
+  EXPECT_EQ(of(attribute("comm_type", 9, 9) + attribute("comm_size", 9, 8)).bytes, 0u) << "a barrier";
+  EXPECT_EQ(of("").kind, Kind::compute) << "of the host";
+}
+
+TEST(Chakra, collectives__that_there_are_none_of_are_taken_as_others_with_a_warning) {
+  const ExecutionGraph graph = parse(metadata + collective(1, 1, 8) + collective(2, 3, 8) + collective(3, 77, 8));
+  EXPECT_EQ(graph.ranks[0].nodes[0].collective, Collective::broadcast);
+  EXPECT_EQ(graph.ranks[0].nodes[1].collective, Collective::all_to_all);
+  EXPECT_EQ(graph.ranks[0].nodes[2].collective, Collective::all_reduce);
+  EXPECT_THAT(graph.warnings, Contains("t.0.et: 1 reduce: taken as a broadcast, backwards"));
+  EXPECT_THAT(graph.warnings, Contains("t.0.et: node 3: comm_type 77 is unknown; it is taken as an all-reduce"));
+}
+
+TEST(Chakra, times__are_nanoseconds_where_the_text_format_was_converted) {
+  const std::string text = framed(bytes(2, bytes(1, "input_file") + bytes(29, "HYBRID_DLRM 3\n4\n")));
+  EXPECT_EQ(parse(text + compute(1, 5)).ranks[0].nodes[0].length, Nanos(5));
+  const ExecutionGraph graph = parse(metadata + framed(number(kId, 1) + bytes(kName, "COMP_NODE_conv1_BWD_IG") +
+                                                       number(kType, 4) + number(kDuration, 5)));
+  EXPECT_EQ(graph.ranks[0].nodes[0].length, Nanos(5));
+  EXPECT_THAT(graph.warnings, Contains(HasSubstr("taken for nanoseconds")));
+}
+
+TEST(Chakra, operations_of_the_host__take_no_time_beside_a_device) {
+  const std::string host = attribute("is_cpu_op", 27, 1);
+  const ExecutionGraph both = parse(metadata + compute(1, 5, host) + compute(2, 7));
+  EXPECT_EQ(both.ranks[0].nodes[0].length, Nanos(0));
+  EXPECT_EQ(both.ranks[0].nodes[1].length, Nanos(7000));
+  EXPECT_THAT(both.warnings, Contains(HasSubstr("1 operation of the host, 5 us in all")));
+  EXPECT_EQ(parse(metadata + compute(1, 5, host)).ranks[0].nodes[0].length, Nanos(5000));
+}
+
+TEST(Chakra, messages__have_peers_and_tags) {
+  const auto message = [](std::uint64_t id, std::uint64_t type, const std::string& peer, std::uint64_t rank) {
+    return framed(number(kId, id) + bytes(kName, "m") + number(kType, type) + attribute("comm_size", 9, 64) +
+                  attribute(peer, 7, rank) + attribute("comm_tag", 7, 3));
+  };
+  const ExecutionGraph graph =
+      parse(metadata + message(1, 5, "comm_dst", 1) + message(2, 6, "comm_src", 2), "t.0.et", 3);
+  ASSERT_EQ(graph.ranks.size(), 3u) << "a ring";
+  EXPECT_EQ(graph.ranks[0].nodes[0].kind, Kind::send);
+  EXPECT_EQ(graph.ranks[0].nodes[1].kind, Kind::receive);
+  EXPECT_EQ(graph.ranks[0].nodes[1].peer, 2u);
+  EXPECT_EQ(graph.ranks[0].nodes[1].tag, 3u);
+  EXPECT_EQ(graph.ranks[2].nodes[0].peer, 0u);
+}
+
+TEST(Chakra, order__is_that_of_dependencies_and_a_circle_is_refused) {
+  const ExecutionGraph control = parse(metadata + compute(1, 5, number(kData, 2)) + compute(2, 6, number(kControl, 1)));
+  EXPECT_EQ(control.ranks[0].nodes[0].length, Nanos(6000));
+  EXPECT_THAT(control.warnings, Contains(HasSubstr("ctrl_deps are left out")));
+  const ExecutionGraph graph = parse(metadata + compute(1, 5, number(kData, 2)) + compute(2, 6));
+  EXPECT_EQ(graph.ranks[0].nodes[0].length, Nanos(6000));
+  EXPECT_THAT(refusal(metadata + compute(1, 5, number(kData, 2)) + compute(2, 6, number(kData, 1))),
+              HasSubstr("wait for each other"));
+  EXPECT_THAT(parse(metadata + compute(1, 5, number(kData, 3))).warnings,
+              Contains("t.0.et: 1 dependency on nodes that are not in the file: left out"));
+}
+
+TEST(Chakra, damage__is_one_line_with_the_place) {
+  const std::string whole = metadata + compute(1, 5) + compute(2, 6);
+  EXPECT_THAT(refusal(whole.substr(0, whole.size() - 3)), HasSubstr("message 3: it is cut off in a message of"));
+  EXPECT_THAT(refusal(whole + std::string(11, '\xff')), HasSubstr("message 4: the length of a message is wrong"));
+  EXPECT_THAT(refusal(whole + "\x80"), HasSubstr("cut off in a message's length"));
+  EXPECT_THAT(refusal(whole + framed("\x08")), HasSubstr("it is no node"));
+  EXPECT_THAT(refusal(whole + compute(2, 6)), HasSubstr("node 3: id 2 is there twice"));
+  EXPECT_THAT(refusal(metadata + compute(1, ~std::uint64_t{0})), HasSubstr("longer than any"));
+  EXPECT_THAT(refusal(metadata + collective(1, 0, ~std::uint64_t{0})), HasSubstr("comm_size -1 is out of range"));
+  EXPECT_THAT(
+      refusal(metadata + framed(number(kId, 1) + bytes(kName, "m") + number(kType, 5) + attribute("comm_size", 9, 64))),
+      HasSubstr("comm_dst is missing"));
+  EXPECT_THAT(refusal(metadata), HasSubstr("it has no nodes"));
+}
+
+TEST(Chakra, groups__are_those_whose_files_name_them) {
+  const ExecutionGraph graph = parse(metadata + collective(1, 0, 8, text_attribute("pg_name", "1")) +
+                                         collective(2, 0, 8, text_attribute("pg_name", "0")),
+                                     "t.0.et", 4);
+  EXPECT_THAT(graph.groups, ElementsAre(ElementsAre(0, 1, 2, 3))) << "one file: the whole job";
+}
+
+TEST(Chakra, json__as_protobuf_converts_it_and_as_a_list) {
+  const ExecutionGraph objects = parse(R"({"version": "0.0.4"}
+{"id": "1", "name": "a", "type": "COMP_NODE", "durationMicros": "5", "attr": [{"name": "is_cpu_op", "boolVal": false}]}
+{"id": "2", "name": "b", "type": "COMM_COLL_NODE", "dataDeps": ["1"],
+ "attr": [{"name": "comm_type", "int64Val": "0"}, {"name": "comm_size", "int64Val": "1024"}]})",
+                                       "t.0.json");
+  ASSERT_EQ(objects.ranks[0].nodes.size(), 2u);
+  EXPECT_EQ(objects.ranks[0].nodes[0].length, Nanos(5000));
+  EXPECT_EQ(objects.ranks[0].nodes[1].bytes, 1024u);
+  EXPECT_THAT(waits(objects.ranks[0], 1), ElementsAre(0));
+  const ExecutionGraph list = parse(
+      R"({"workload_graph": [{"Id": 4, "Name": "a", "NodeType": 4, "ctrlDeps": [], "data_deps": [], "runtime": 9,
+      "is_cpu_op": false}], "ngpus": 3})",
+      "t.1.json");
+  EXPECT_EQ(list.ranks.size(), 3u);
+  EXPECT_EQ(list.ranks[1].nodes[0].length, Nanos(9000));
+}
+
+TEST(Chakra, json__that_is_damaged_is_one_line_with_the_place) {
+  const std::string whole = R"({"workload_graph": [{"Id": 4, "Name": "a", "NodeType": 4, "runtime": 9}]})";
+  for (std::size_t size = 20; size < whole.size(); ++size) {
+    const std::string why = refusal(whole.substr(0, size));
+    EXPECT_THAT(why, testing::AnyOf(HasSubstr("byte"), HasSubstr("no nodes"))) << size;
+  }
+  EXPECT_THAT(refusal(R"({"workload_graph": [{"Id": -4, "Name": "a"}]})"),
+              HasSubstr("element 1, byte 20: id is no number"));
+  EXPECT_THAT(refusal(R"({"workload_graph": [{"Id": 4, "Name": "a", "runtime": -1}]})"),
+              HasSubstr("runtime is no duration"));
+  EXPECT_THAT(refusal(R"({"workload_graph": [{"Id": 4 "Name": "a"}]})"), HasSubstr("this is no JSON"));
+  EXPECT_THAT(refusal(R"({"workload_graph": [)" + std::string(100, '[')), HasSubstr("nested more than 64 deep"));
+}
+
+TEST(Chakra, samples__of_others_are_read) {
+  const std::filesystem::path folder = trace_folder() / "chakra";
+  SKIP_WITHOUT(folder);
+  const auto file = [&](const std::string& name) { return folder / name; };
+  std::vector<std::filesystem::path> ranks;
+  for (int i = 0; i < 4; ++i) ranks.push_back(file("astrasim_all_reduce_4npus_1MB." + std::to_string(i) + ".et"));
+  const ExecutionGraph four = read_traces(ranks);
+  ASSERT_EQ(four.ranks.size(), 4u);
+  for (const RankGraph& rank : four.ranks) {
+    ASSERT_EQ(rank.nodes.size(), 1u);
+    EXPECT_EQ(rank.nodes[0].bytes, 1048576u);
+  }
+  EXPECT_THAT(four.warnings, IsEmpty());
+  // Two of the eight ranks of a ring.
+  ranks = {file("astrasim_custom_ring_allreduce_8npus_1MB.0.et"),
+           file("astrasim_custom_ring_allreduce_8npus_1MB.1.et")};
+  const ExecutionGraph ring = read_traces(ranks);
+  ASSERT_EQ(ring.ranks.size(), 8u);
+  Bytes sent = 0;
+  for (const GraphNode& node : ring.ranks[5].nodes) sent += node.kind == Kind::send ? node.bytes : 0;
+  EXPECT_EQ(sent, 2 * 7 * 1048576u / 8) << "2 (n-1)/n S";
+  const std::vector<std::filesystem::path> feeder{file("mlcommons_feeder_tests_trace.tar.gz")};
+  const ExecutionGraph resnet = read_traces(feeder, {.ranks = 8});
+  EXPECT_EQ(resnet.ranks.size(), 8u);
+  EXPECT_EQ(resnet.ranks[0].nodes.size(), 3664u);
+  const std::vector<std::filesystem::path> json{file("mlcommons_small_chakra.0.json")};
+  EXPECT_EQ(read_traces(json).ranks.size(), 8u);
+}
+
+}  // namespace
+}  // namespace mltcp::workload::chakra_test
