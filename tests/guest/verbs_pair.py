@@ -19,14 +19,14 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import guest_lab  # noqa: E402
 
-RATE_MBPS = 40
 # As DCTCP wants it, a step; the average follows the queue at once, since the burst is as short as tc takes it.
-RED = "min 16000 max 16001 burst 15 probability 1 ecn"
+PACKET = 1100
+RED = "min {least} max {most} burst {burst} probability 1 ecn"
 EXPERIMENT = """
 [bottleneck]
 rate   = "{rate} Mbps"
 buffer = "200 kB"
-ecn    = {{ kmin = "16 kB" }}
+ecn    = {{ kmin = "{mark} kB" }}
 [[job]]
 name        = "a"
 compute     = "{compute}"
@@ -49,7 +49,7 @@ cat >/tmp/pair.toml <<'END'
 END
 counted() {{ switch tc -s qdisc show dev p2 | awk -v policy=$1 '/^ *marked/ {{ print "queue", policy, $2, $4 + $6 }}'; }}
 for policy in {policies}; do
-  bottleneck p2 {rate}mbit red limit 200000 avpkt 1100 bandwidth {rate}mbit {red}
+  bottleneck p2 {rate}mbit red limit 200000 avpkt {packet} bandwidth {rate}mbit {red}
   mltcp gen /tmp/pair.toml --serve unix:/tmp/pair --policy $policy --cc {cc} --iterations {iterations} \\
     --json /out/$policy.json >/out/$policy.txt 2>&1 &
   coordinator=$!
@@ -67,9 +67,12 @@ done
 
 def measure(guest, cc, arguments, folder):
     """Rows of the table."""
-    experiment = EXPERIMENT.format(rate=RATE_MBPS, compute=arguments.compute, communicate=arguments.communicate)
-    commands = COMMANDS.format(experiment=experiment, rate=RATE_MBPS, red=RED, cc=cc, policies=" ".join(arguments.policy),
-                               iterations=arguments.iterations)
+    experiment = EXPERIMENT.format(rate=arguments.rate, mark=arguments.mark, compute=arguments.compute,
+                                   communicate=arguments.communicate)
+    least = arguments.mark * 1000
+    red = RED.format(least=least, most=least + 1, burst=-(-least // PACKET))
+    commands = COMMANDS.format(experiment=experiment, rate=arguments.rate, packet=PACKET, red=red, cc=cc,
+                               policies=" ".join(arguments.policy), iterations=arguments.iterations)
     os.makedirs(folder, exist_ok=True)
     result = guest.run(commands, 1800, None, folder)
     if result.problem or result.status != 0:
@@ -101,6 +104,8 @@ def main():
     parser.add_argument("--cc", type=lambda text: text.split(","), default=["dctcp", "reno", "dcqcn"])
     parser.add_argument("--policy", type=lambda text: text.split(","), default=["fair", "mltcp"])
     parser.add_argument("--iterations", type=int, default=30)
+    parser.add_argument("--rate", type=int, default=40, help="of the bottleneck, in Mbit/s (default 40)")
+    parser.add_argument("--mark", type=int, default=16, help="kB of queue above which RED marks (default 16)")
     parser.add_argument("--compute", default="165 ms")
     parser.add_argument("--communicate", default="600 kB")
     parser.add_argument("--ns", type=int, choices=(1, 2, 4), default=2, help="that an instruction of the guest takes (default 2)")

@@ -60,6 +60,15 @@ TEST_F(PerfTest, a_sweep__has_a_row_for_each_length) {
   }
 }
 
+TEST_F(PerfTest, latency__is_of_questions_and_answers_that_carry_acknowledgements) {
+  const Outcome outcome = pair("--tests latency --least 64B --most 64B --for 100ms --json -", "--once");
+  ASSERT_EQ(outcome.status, 0) << outcome.err << content(folder_ / "server.log");
+  const auto json = nlohmann::json::parse(outcome.out);
+  // Two a round with acknowledgements of their own, without those of the batches before the last.
+  EXPECT_LT(json["packets_sent"].get<std::uint64_t>() - json["retransmitted_packets"].get<std::uint64_t>(),
+            2 * json["points"][0]["latency"]["rounds"].get<std::uint64_t>());
+}
+
 TEST_F(PerfTest, intervals__add_up_and_results_on_standard_output_are_alone) {
   const Outcome outcome = pair("--tests in --least 1MB --most 1MB --for 200ms --every 20ms --json -");
   ASSERT_EQ(outcome.status, 0) << outcome.err;

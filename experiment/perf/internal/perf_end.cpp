@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "mltcp/base/clock.h"
 #include "mltcp/base/error.h"
@@ -133,7 +134,7 @@ void End::connect(std::span<const std::byte> blob) {
   Completion end;
   must("connecting", endpoint_.wait(operation, end, Nanos(30'000'000'000)));
   if (end.code != Code::ok) throw RunError(why(end));
-  flows_.push_back({connection});
+  flows_.push_back({this, connection});
 }
 
 void End::accept(Nanos limit, const std::function<void()>& look) {
@@ -143,7 +144,7 @@ void End::accept(Nanos limit, const std::function<void()>& look) {
     std::size_t count = 0;
     const Code code = endpoint_.events().wait({&event, 1}, count, kLook);
     if (code == Code::ok && event.kind == Completion::Kind::accepted) {
-      flows_.push_back({event.connection});
+      flows_.push_back({this, event.connection});
       return;
     }
     if (code != Code::ok && code != Code::timed_out) must("waiting for the client's endpoint", code);
@@ -196,6 +197,7 @@ Outcome End::run(Nanos limit, Nanos every, const std::function<void()>& look) {
     const Code code = queue_->wait(ends, count, kLook);
     if (code != Code::ok && code != Code::timed_out) must("waiting", code);
     for (std::size_t i = 0; i < count; ++i) on_end(ends[i]);
+    if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
     const Nanos now = monotonic_now();
     if (every_ > Nanos()) on_interval(now, false);
     if (now - looked < kLook) continue;
@@ -225,15 +227,31 @@ void End::add_counters(PerfResults& results) {
 void End::post_send(Flow& flow) {
   --flow.to_send;
   endpoint::OperationHandle operation = 0;
-  const endpoint::PostOptions options{.queue = queue_.get(), .context = &flow};
+  const endpoint::PostOptions options = telling(flow, flow.to_send);
   must("sending", endpoint_.send(flow.connection, std::span(out_).first(batch_.bytes), 0, options, operation));
 }
 
 void End::post_receive(Flow& flow) {
   --flow.to_receive;
   endpoint::OperationHandle operation = 0;
-  const endpoint::PostOptions options{.queue = queue_.get(), .context = &flow};
+  const endpoint::PostOptions options = telling(flow, flow.to_receive);
   must("receiving", endpoint_.receive(flow.connection, std::span(in_).first(batch_.bytes), 0, options, operation));
+}
+
+// A callback's answer carries the acknowledgement of what it answers; from a queue it would be taken after that has
+// left. The last of a batch are taken from the queue, since it is the queue that run() waits for.
+endpoint::PostOptions End::telling(Flow& flow, std::uint64_t left) {
+  if (batch_.test == PerfTest::latency && left > 0) return {.callback = &on_answer, .context = &flow};
+  return {.queue = queue_.get(), .context = &flow};
+}
+
+void End::on_answer(void* flow, const Completion& end) noexcept {
+  End& self = *static_cast<Flow*>(flow)->end;
+  try {
+    self.on_end(end);
+  } catch (...) {
+    if (self.failure_ == nullptr) self.failure_ = std::current_exception();
+  }
 }
 
 void End::on_end(const Completion& end) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <span>
@@ -54,12 +55,16 @@ class End {
 
  private:
   struct Flow {
+    End* end = nullptr;
     endpoint::ConnectionHandle connection = 0;
     std::uint64_t to_send = 0;  ///< not posted
     std::uint64_t to_receive = 0;
   };
   void post_send(Flow& flow);
   void post_receive(Flow& flow);
+  /// How the flow's operation that is just posted tells of its end; `left`: those like it that are still to be posted.
+  endpoint::PostOptions telling(Flow& flow, std::uint64_t left);
+  static void on_answer(void* flow, const endpoint::Completion& end) noexcept;
   void on_end(const endpoint::Completion& end);
   /// A connection that ended otherwise than it should, for people.
   [[nodiscard]] std::string why(const endpoint::Completion& end) const;
@@ -85,6 +90,7 @@ class End {
   Nanos round_begun_;
   PerfInterval interval_;
   Outcome outcome_;
+  std::exception_ptr failure_;  ///< of a callback
 };
 
 }  // namespace mltcp::experiment::perf
