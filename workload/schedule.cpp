@@ -16,16 +16,8 @@ constexpr std::uint32_t kMostWorkers = 10'000'000;
 constexpr double kMostScale = 1e6;
 constexpr std::uint64_t kMost = std::uint64_t{1} << 62;  // of nanoseconds and bytes, so that sums of two fit
 
-// A step of the loop before steps are merged and scaled. There may be millions, so it holds no text.
-struct Step {
-  enum class Kind : std::uint8_t { compute, update, send };  // update: a delay, which no phase is named after
-  Kind kind = Kind::compute;
-  Pass pass = Pass::forward;
-  bool overlap = false;
-  std::uint32_t layer = 0;
-  Nanos time;
-  Bytes bytes = 0;  // scaled
-};
+// There may be millions, so it holds no text.
+using Step = LoopStep;
 
 std::string label(const Trace& trace, const Step& step) {
   return fmt::format("{} {}", trace.layers[step.layer].name, name(step.pass));
@@ -247,6 +239,11 @@ Bytes sent_bytes(const Trace& trace, std::size_t layer, Pass pass, const Mapping
     throw InputError(fmt::format("{}:{}: {} size: a worker would send more than {} bytes; lower bytes_scale",
                                  trace.file, trace.layers[layer].line, name(pass), kMost));
   return static_cast<Bytes>(scaled);
+}
+
+std::vector<LoopStep> run_loop(const Trace& trace, const MappingOptions& options) {
+  check(trace, options);
+  return Loop(trace, options).run();
 }
 
 std::vector<Phase> to_phases(const Trace& trace, const MappingOptions& options) {

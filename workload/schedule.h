@@ -63,6 +63,19 @@ std::uint32_t group_size(const Trace& trace, Group group, const MappingOptions& 
 /// worker. `layer` is an index in trace.layers. Throws InputError if the bytes do not fit into 62 bits.
 Bytes sent_bytes(const Trace& trace, std::size_t layer, Pass pass, const MappingOptions& options);
 
+/// A step of the training loop, before steps are merged and scaled.
+struct LoopStep {
+  enum class Kind : std::uint8_t { compute, update, send };  ///< update: a delay, which no phase is named after
+  Kind kind = Kind::compute;
+  Pass pass = Pass::forward;
+  bool overlap = false;  ///< what is sent blocks nothing that follows
+  std::uint32_t layer = 0;
+  Nanos time;
+  Bytes bytes = 0;  ///< that one worker sends, scaled
+};
+/// One iteration of the loop: computation, and the collectives that cross the network. Throws InputError as above.
+std::vector<LoopStep> run_loop(const Trace& trace, const MappingOptions& options);
+
 /// The phases of one iteration. Adjacent compute phases are merged, as are adjacent overlapping communications; phases
 /// of length 0 are omitted. There may be no communication at all. Throws InputError if options are out of range or a
 /// sum exceeds 62 bits.

@@ -520,7 +520,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     types_.clear();
   }
 
-  enum class Sort { none, step, around, launch, synchronisation, wait, communication, kernel, copy };
+  enum class Sort { none, step, around, launch, synchronisation, wait_call, wait, communication, kernel, copy };
 
   [[nodiscard]] Sort sort() const {
     if (text(kPhase) != "X") return Sort::none;
@@ -533,8 +533,14 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     if (category == "gpu_memcpy" || category == "gpu_memset" || category == "Memcpy" || category == "Memset")
       return Sort::copy;
     // NCCL launches its kernels by the driver from CUDA 11.8 on.
-    if (category == "cuda_runtime" || category == "cuda_driver" || category == "Runtime")
-      return name.find("Synchronize") != std::string_view::npos ? Sort::synchronisation : Sort::launch;
+    if (category == "cuda_runtime" || category == "cuda_driver" || category == "Runtime") {
+      const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+      if (has("Synchronize")) return Sort::synchronisation;
+      if (has("StreamWaitEvent")) return Sort::wait_call;
+      // Most calls launch nothing. Those that this CUPTI had no name for may.
+      return has("Event") || has("Capturing") || has("Get") || has("Attribute") || has("Occupancy") ? Sort::none
+                                                                                                    : Sort::launch;
+    }
     if (category == "user_annotation") {
       if (name.starts_with("ProfilerStep#")) return Sort::step;
       if (name.starts_with("nccl:")) return Sort::around;
@@ -580,9 +586,12 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
       }
       case Sort::synchronisation:
         events_.synchronisations.push_back({start, length});
-        [[fallthrough]];  // cudaMemcpy and others launch what they wait for
+        [[fallthrough]];
       case Sort::launch:
         if (correlation >= 0) events_.launches.push_back({correlation, start, thread()});
+        break;
+      case Sort::wait_call:
+        events_.wait_calls.push_back({start, thread()});
         break;
       case Sort::wait:
         events_.waits.push_back({correlation, number(kOfCorrelation, -1), stream,
@@ -719,6 +728,8 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     std::stable_sort(events_.communications.begin(), events_.communications.end(), by_start);
     std::stable_sort(events_.synchronisations.begin(), events_.synchronisations.end(), by_start);
     for (auto& all : events_.around) std::stable_sort(all.begin(), all.end(), by_start);
+    std::stable_sort(events_.wait_calls.begin(), events_.wait_calls.end(),
+                     [](const auto& a, const auto& b) { return a.start < b.start; });
     std::stable_sort(events_.waits.begin(), events_.waits.end(),
                      [](const auto& a, const auto& b) { return a.correlation < b.correlation; });
     auto& launches = events_.launches;

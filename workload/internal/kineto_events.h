@@ -85,6 +85,11 @@ struct KinetoEvents {
     std::uint32_t stream = 0;
     std::uint32_t of_stream = 0;
   };
+  /// A call by which the host lets some stream wait for some event of another; which, it does not tell.
+  struct WaitCall {
+    Nanos start;
+    std::uint32_t thread = 0;
+  };
   /// A group of ranks, by the name or by the list that communications give.
   struct Group {
     std::string name;
@@ -101,6 +106,7 @@ struct KinetoEvents {
   std::vector<Launch> launches;               ///< by correlation, of which none is there twice
   std::vector<KinetoSpan> synchronisations;   ///< by start: calls in which the host waits for the GPU
   std::vector<StreamWait> waits;              ///< by correlation
+  std::vector<WaitCall> wait_calls;           ///< by start
   std::vector<std::vector<Around>> around;    ///< by thread, then by start
   std::vector<Group> groups;
   std::vector<std::string> names;  ///< of kernels that communicate, up to their arguments

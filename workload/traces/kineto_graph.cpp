@@ -344,7 +344,10 @@ class Reader {
       const Nanos from = std::min(std::max({idle, one.ready, since}), one.end);
       waits_.push_back({from, one.end, i});
     }
-    find_stream_waits();
+    if (events_.waits.empty())
+      match_wait_calls();
+    else
+      find_stream_waits();
     std::sort(waits_.begin(), waits_.end(), [](const Wait& a, const Wait& b) {
       return std::tie(a.to, a.communication) < std::tie(b.to, b.communication);
     });
@@ -366,7 +369,6 @@ class Reader {
 
   /// What the profiler recorded of streams that wait for each other.
   void find_stream_waits() {
-    if (events_.waits.empty()) return;
     std::map<std::uint32_t, std::vector<const Kernel*>> kernels;  // by stream, by correlation
     for (const Kernel& kernel : kernels_) kernels[kernel.stream].push_back(&kernel);
     for (auto& [stream, all] : kernels)
@@ -389,10 +391,59 @@ class Reader {
       const Communication& one = communications_[index];
       const Nanos at = (*next)->start;
       if (one.end > at + kTolerance || one.end <= one.ready) continue;
-      const bool known = std::any_of(waits_.begin(), waits_.end(),
-                                     [&](const Wait& w) { return w.communication == index && w.to <= at; });
-      if (!known) waits_.push_back({std::max(at, one.end), std::max(at, one.end), index});
+      waits_.push_back({std::max(at, one.end), std::max(at, one.end), index});
     }
+  }
+
+  /// Calls that let a stream wait for another without telling which, matched with what there was to wait for.
+  void match_wait_calls() {
+    // By thread: what launched communications, and what was launched.
+    std::map<std::uint32_t, std::vector<KinetoSpan>> launching;
+    for (const Communication& one : communications_) {
+      const auto* const launch = events_.launch(one.kernel->correlation);
+      if (launch == nullptr || launch->thread >= events_.around.size()) continue;
+      const auto& around = events_.around[launch->thread];
+      auto at = std::partition_point(around.begin(), around.end(),
+                                     [&](const KinetoSpan& s) { return s.start <= launch->start; });
+      for (int looked = 0; at != around.begin() && looked < 4; ++looked)
+        if ((--at)->end() >= launch->start) launching[launch->thread].push_back({at->start, at->length});
+    }
+    std::map<std::uint32_t, std::vector<std::pair<Nanos, Nanos>>> launched;  // when, and start of the kernel
+    for (const Kernel& kernel : kernels_)
+      if (const auto* const launch = events_.launch(kernel.correlation))
+        launched[launch->thread].emplace_back(kernel.launch, kernel.start);
+    for (auto& [thread, all] : launched) std::sort(all.begin(), all.end());
+    for (auto& [thread, all] : launching)
+      std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
+    std::vector<std::size_t> open;  // communications that nothing has waited for, by launch
+    std::size_t next = 0;
+    for (const auto& call : events_.wait_calls) {
+      for (; next < communications_.size() && communications_[next].launch < call.start; ++next) open.push_back(next);
+      const auto step = step_of(call.start);
+      if (!step) continue;
+      std::erase_if(open, [&](std::size_t index) { return communications_[index].step < *step; });
+      if (open.empty() || within(launching[call.thread], call.start)) continue;
+      const auto& all = launched[call.thread];
+      const auto after =
+          std::partition_point(all.begin(), all.end(), [&](const auto& l) { return l.first < call.start; });
+      if (after == all.end()) continue;
+      const auto last = open.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(open.size(), 64));
+      const auto found = std::find_if(open.begin(), last, [&](std::size_t index) {
+        return communications_[index].end <= after->second + kTolerance;
+      });
+      if (found == last) continue;
+      const Communication& one = communications_[*found];
+      const Nanos at = std::max(after->second, one.end);
+      if (one.ready < one.end) waits_.push_back({at, at, *found});
+      open.erase(found);
+    }
+  }
+
+  static bool within(const std::vector<KinetoSpan>& spans, Nanos at) {
+    auto span = std::partition_point(spans.begin(), spans.end(), [&](const KinetoSpan& s) { return s.start <= at; });
+    for (int looked = 0; span != spans.begin() && looked < 4; ++looked)
+      if ((--span)->end() >= at) return true;
+    return false;
   }
 
   void write() {
@@ -535,7 +586,7 @@ PartialGraph read(TraceInput& input, const TraceOptions& /*options*/) {
 
 }  // namespace
 
-constinit const TraceFormat kKinetoFormat{"Kineto", "a trace of PyTorch's profiler (Chrome trace events, JSON), one file a rank",
-                                recognise, read};
+constinit const TraceFormat kKinetoFormat{
+    "Kineto", "a trace of PyTorch's profiler (Chrome trace events, JSON), one file a rank", recognise, read};
 
 }  // namespace mltcp::workload

@@ -15,9 +15,13 @@
 //   waiting         the GPU waits for a communication if a kernel that could have begun before begins within 25 us
 //   after
 //                   its end, or if a call of the host that waits for the GPU returns within 50 us; that time is not
-//                   computation but waiting for it. Where the profiler recorded "Stream Wait Event", those count
-//                   too, whether the GPU was held up or not. And a step waits for what the one before has communicated
-//                   by then
+//                   computation but waiting for it
+//   dependencies    computation may depend on a communication without having been held up by it. Where the profiler
+//                   recorded "Stream Wait Event" (enable_cuda_sync_events), that tells. Otherwise calls of
+//                   cudaStreamWaitEvent outside of those that launch communications are taken for the waits of
+//                   PyTorch's Work.wait(): for the communications of a step in the order of their launch, as far as
+//                   the times of what was launched after a call do not contradict. And a step depends on what the one
+//                   before has communicated by then
 #pragma once
 
 #include "mltcp/workload/traces/read_traces.h"

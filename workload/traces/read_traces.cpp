@@ -9,8 +9,14 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/workload/traces/aicb_csv.h"
+#include "mltcp/workload/traces/astra_text.h"
 #include "mltcp/workload/traces/chakra.h"
+#include "mltcp/workload/traces/htsim_cm.h"
 #include "mltcp/workload/traces/kineto_graph.h"
+#include "mltcp/workload/traces/libra.h"
+#include "mltcp/workload/traces/nccl_inspector.h"
+#include "mltcp/workload/traces/nccl_log.h"
 
 namespace mltcp::workload {
 namespace {
@@ -20,8 +26,18 @@ class Parts {
  public:
   explicit Parts(const TraceOptions& options) : options_(options) {}
 
+  /// What other files of the job need to be read: before all of them.
+  void add_settings(TraceInput& input) {
+    if (is_libra(input.beginning())) read_libra(input, options_);
+  }
+
   void add(TraceInput& input) {
     const std::string_view beginning = input.beginning();
+    if (is_libra(beginning)) {
+      // It has been read before; alone it is no trace.
+      if (libra_.empty()) libra_ = input.name();
+      return;
+    }
     const auto formats = trace_formats();
     const auto format = std::find_if(formats.begin(), formats.end(),
                                      [&](const TraceFormat& one) { return one.recognise(input.name(), beginning); });
@@ -38,6 +54,11 @@ class Parts {
   }
 
   ExecutionGraph joined() {
+    if (parts_.empty() && !libra_.empty())
+      throw InputError(
+          fmt::format("{}: it is of LIBRA and describes groups of ranks, a network or costs, but no "
+                      "work; give it together with the workload, in 12 columns",
+                      libra_));
     if (parts_.empty())
       throw InputError(unknown_.empty() ? "a trace: none was given; give the path of one" : unknown_.front());
     if (!unknown_.empty()) {
@@ -69,18 +90,23 @@ class Parts {
   std::size_t told_ = 0;
   const TraceFormat* format_ = nullptr;
   std::string first_;
+  std::string libra_;  ///< the first file of LIBRA beside the traces
 };
 
 }  // namespace
 
 std::span<const TraceFormat> trace_formats() {
   // Those that are recognised by little come last.
-  static const std::array formats{kKinetoFormat, kChakraJson, kChakra};
+  static const std::array formats{kKinetoFormat, kNcclInspectorFormat, kNcclLogFormat,   kAicbFormat,
+                                  kHtsimFormat,  kChakraJson,          kAstraTextFormat, kChakra};
   return formats;
 }
 
 ExecutionGraph read_traces(std::span<const std::filesystem::path> paths, const TraceOptions& options) {
   Parts parts(options);
+  for (const std::filesystem::path& path : paths)
+    if (path.extension() == ".yml" || path.extension() == ".yaml")
+      for_each_input(path, [&](TraceInput& input) { parts.add_settings(input); });
   for (const std::filesystem::path& path : paths) {
     std::size_t inputs = 0;
     for_each_input(path, [&](TraceInput& input) {

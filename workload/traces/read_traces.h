@@ -25,6 +25,10 @@ struct TraceOptions {
   /// training), where traces of others are missing. Without it only communication among ranks that are there is kept,
   /// if any.
   bool alike = true;
+  /// Ranks that share a layer, and that reduce gradients together, of a trace that does not tell (libra.h); 0: not
+  /// known.
+  std::uint32_t model_ranks = 0;
+  std::uint32_t data_ranks = 0;
   /// Whether ranks without a trace stay in the graph, without nodes, and communication with them as it was recorded:
   /// what there is to see in a trace. check() refuses such a graph, and it can't be replayed.
   bool as_recorded = false;
