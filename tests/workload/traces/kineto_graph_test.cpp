@@ -1,5 +1,5 @@
-// Graphs of traces of PyTorch's profiler: that what is made of a trace takes as long as the trace did, and waits for what
-// it waited for.
+// Graphs of traces of PyTorch's profiler: that what is made of a trace takes as long as the trace did, and waits for
+// what it waited for.
 #include "mltcp/workload/traces/kineto_graph.h"
 
 #include <fmt/format.h>
@@ -7,8 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +22,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 using Kind = GraphNode::Kind;
 
 /// Ends of a rank's nodes if every communication takes as long as recorded: computations one at a time, in order.
@@ -32,8 +31,7 @@ std::vector<Nanos> ends_of(const RankGraph& rank) {
   Nanos computed;
   for (const GraphNode& node : rank.nodes) {
     Nanos start = node.kind == Kind::compute ? computed : Nanos(0);
-    for (std::uint32_t i = 0; i < node.waits; ++i)
-      start = std::max(start, ends[rank.waits[node.first_wait + i]]);
+    for (std::uint32_t i = 0; i < node.waits; ++i) start = std::max(start, ends[rank.waits[node.first_wait + i]]);
     ends.push_back(start + node.length);
     if (node.kind == Kind::compute) computed = ends.back();
   }
@@ -51,41 +49,260 @@ std::vector<Nanos> step_ends(const ExecutionGraph& graph, std::size_t rank) {
   return ends;
 }
 
+std::string kernel(const std::string& name, int start, int length, int correlation, int stream,
+                   const std::string& more = "", const std::string& category = "kernel") {
+  return fmt::format(R"({{"ph":"X","cat":"{}","name":"{}","pid":0,"tid":{},"ts":{},"dur":{},"args":{{"device":0,)"
+                     R"("stream":{},"correlation":{}{}}}}})",
+                     category, name, stream, start, length, stream, correlation, more);
+}
+std::string reduce(int start, int length, int correlation, int elements, const std::string& ranks = "[0, 1]") {
+  return kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", start, length, correlation, 40,
+                fmt::format(R"(,"Collective name":"allreduce","In msg nelems":{},"Out msg nelems":{},"Group size":2,)"
+                            R"("dtype":"Float","Process Group Name":"0","Process Group Ranks":"{}")",
+                            elements, elements, ranks));
+}
+std::string host(const std::string& name, int start, int length, int correlation, int thread = 1) {
+  return fmt::format(R"({{"ph":"X","cat":"cuda_runtime","name":"{}","pid":9,"tid":{},"ts":{},"dur":{},)"
+                     R"("args":{{"correlation":{}}}}})",
+                     name, thread, start, length, correlation);
+}
+std::string step(int number, int start, int length) {
+  return fmt::format(
+      R"({{"ph":"X","cat":"user_annotation","name":"ProfilerStep#{}","pid":9,"tid":1,"ts":{},"dur":{}}})", number,
+      start, length);
+}
+std::string trace_of(const std::vector<std::string>& events, int rank = 0, int world = 2) {
+  return fmt::format(R"({{"distributedInfo":{{"backend":"nccl","rank":{},"world_size":{}}},"traceEvents":[{}]}})", rank,
+                     world, fmt::join(events, ",\n"));
+}
+ExecutionGraph graph_of(const std::vector<std::string>& events) {
+  return parse_trace_graph(trace_of(events), "t.json");
+}
+std::string refusal(const std::string& text) {
+  try {
+    parse_trace_graph(text, "t.json");
+  } catch (const InputError& error) {
+    EXPECT_THAT(std::string(error.what()), AllOf(StartsWith("t.json"), HasSubstr("; ")));
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+    return error.what();
+  }
+  return "no error";
+}
+std::vector<std::uint32_t> waits_of(const RankGraph& rank, std::size_t node) {
+  const GraphNode& of = rank.nodes[node];
+  return {rank.waits.begin() + of.first_wait, rank.waits.begin() + of.first_wait + of.waits};
+}
+
+// A kernel launched while the communication goes on, and begun when it has ended, was held up by it.
+TEST(KinetoGraph, waiting__is_no_computation) {
+  const ExecutionGraph graph =
+      graph_of({step(1, 1000, 1000), host("cudaLaunchKernel", 1000, 5, 1), kernel("gemm", 1010, 190, 1, 7),
+                host("cudaLaunchKernel", 1190, 5, 2), reduce(1200, 300, 2, 1000), host("cudaLaunchKernel", 1210, 5, 3),
+                kernel("adam", 1502, 98, 3, 7)});
+  ASSERT_EQ(graph.ranks.size(), 2u);
+  const RankGraph& rank = graph.ranks[0];
+  ASSERT_EQ(rank.nodes.size(), 4u);
+  EXPECT_EQ(rank.nodes[0].length, 200_us) << "up to the communication";
+  EXPECT_EQ(rank.nodes[1].kind, Kind::collective);
+  EXPECT_EQ(rank.nodes[1].bytes, 4000u);
+  EXPECT_EQ(rank.nodes[1].length, 300_us);
+  EXPECT_THAT(waits_of(rank, 1), ElementsAre(0));
+  EXPECT_EQ(rank.nodes[2].length, 20_us) << "what the host needed to launch, and a kernel to begin";
+  EXPECT_EQ(rank.nodes[3].length, 500_us) << "from its end to that of the step";
+  EXPECT_THAT(waits_of(rank, 3), ElementsAre(1, 2));
+  EXPECT_THAT(step_ends(graph, 0), ElementsAre(1000_us));
+}
+
+TEST(KinetoGraph, waiting__of_the_host_counts) {
+  const std::vector<std::string> events{step(1, 1000, 1000),
+                                        host("cudaLaunchKernel", 1190, 5, 2),
+                                        reduce(1200, 300, 2, 1000),
+                                        host("cudaStreamSynchronize", 1220, 290, 9),
+                                        host("cudaLaunchKernel", 1700, 5, 3),
+                                        kernel("adam", 1710, 90, 3, 7)};
+  const ExecutionGraph graph = graph_of(events);
+  ASSERT_EQ(graph.ranks[0].nodes.size(), 4u);
+  EXPECT_EQ(graph.ranks[0].nodes[2].length, 20_us);
+  EXPECT_EQ(graph.ranks[0].nodes[3].length, 500_us);
+  EXPECT_THAT(waits_of(graph.ranks[0], 3), ElementsAre(1, 2));
+}
+
+// The GPU idles because the host is slow: that it begins again after the communication is chance.
+TEST(KinetoGraph, computation__launched_later_was_not_held_up) {
+  const ExecutionGraph graph =
+      graph_of({step(1, 1000, 1000), host("cudaLaunchKernel", 1190, 5, 2), reduce(1200, 300, 2, 1000),
+                host("cudaLaunchKernel", 1497, 5, 3), kernel("adam", 1503, 90, 3, 7)});
+  ASSERT_EQ(graph.ranks[0].nodes.size(), 3u);
+  EXPECT_EQ(graph.ranks[0].nodes[2].length, 800_us);
+  EXPECT_THAT(waits_of(graph.ranks[0], 2), ElementsAre(0));
+}
+
+// The second was launched while the first went on: it waits for what was computed before its launch only.
+TEST(KinetoGraph, communication__queued_behind_another_is_ready_before) {
+  const ExecutionGraph graph = graph_of(
+      {step(1, 1000, 1000), host("cudaLaunchKernel", 1090, 5, 2), reduce(1100, 300, 2, 1000),
+       host("cudaLaunchKernel", 1100, 5, 3), kernel("gemm", 1110, 40, 3, 7), host("cudaLaunchKernel", 1140, 5, 4),
+       reduce(1402, 100, 4, 500), host("cudaLaunchKernel", 1150, 5, 5), kernel("gemm", 1160, 600, 5, 7)});
+  const RankGraph& rank = graph.ranks[0];
+  ASSERT_EQ(rank.nodes.size(), 5u);
+  EXPECT_EQ(rank.nodes[2].kind, Kind::compute);
+  EXPECT_EQ(rank.nodes[0].length + rank.nodes[2].length, 160_us) << "the end of the kernel launched before, and 10 us";
+  EXPECT_THAT(waits_of(rank, 3), ElementsAre(1, 2));
+  EXPECT_EQ(rank.nodes[3].bytes, 2000u);
+}
+
+TEST(KinetoGraph, steps__wait_for_what_the_one_before_has_communicated) {
+  const ExecutionGraph graph =
+      graph_of({step(1, 1000, 990), step(2, 2000, 1000), host("cudaLaunchKernel", 1490, 5, 2),
+                reduce(1500, 300, 2, 1000), host("cudaLaunchKernel", 2490, 5, 3), reduce(2500, 300, 3, 1000)});
+  const RankGraph& rank = graph.ranks[0];
+  ASSERT_EQ(graph.steps.size(), 2u);
+  EXPECT_EQ(graph.steps[0].name, "ProfilerStep#1");
+  EXPECT_EQ(graph.steps[0].length, 990_us);
+  EXPECT_EQ(graph.steps[1].start, 1000_us);
+  ASSERT_EQ(rank.nodes.size(), 6u);
+  EXPECT_THAT(waits_of(rank, 3), ElementsAre(1, 2));
+  EXPECT_EQ(rank.nodes[3].step, 1u);
+  EXPECT_THAT(step_ends(graph, 0), ElementsAre(1000_us, 2000_us));
+}
+
+TEST(KinetoGraph, wait_calls__are_matched_in_the_order_of_launches) {
+  const auto launch = [](int at, int correlation) {
+    return std::vector<std::string>{
+        fmt::format(R"({{"ph":"X","cat":"cpu_op","name":"record_param_comms","pid":9,"tid":1,"ts":{},"dur":40}})", at),
+        host("cudaStreamWaitEvent", at + 5, 1, 0), host("cudaLaunchKernel", at + 20, 5, correlation)};
+  };
+  std::vector<std::string> events{step(1, 1000, 1000)};
+  for (const auto& [at, correlation] : {std::pair{1080, 2}, {1280, 3}})
+    for (const std::string& event : launch(at, correlation)) events.push_back(event);
+  events.push_back(reduce(1110, 90, 2, 1000));
+  events.push_back(reduce(1310, 90, 3, 2000));
+  // Work.wait() of the first, then of the second, long after they have ended.
+  for (const auto& [at, correlation] : {std::pair{1500, 4}, {1700, 5}}) {
+    events.push_back(host("cudaStreamWaitEvent", at, 1, 0));
+    events.push_back(host("cudaLaunchKernel", at + 10, 5, correlation));
+    events.push_back(kernel("copy", at + 20, 30, correlation, 7));
+  }
+  const RankGraph rank = graph_of(events).ranks[0];
+  ASSERT_EQ(rank.nodes.size(), 7u);
+  EXPECT_THAT(waits_of(rank, 5), ElementsAre(1, 4));
+  EXPECT_EQ(rank.nodes[5].length, 200_us);
+  EXPECT_THAT(waits_of(rank, 6), ElementsAre(3, 5));
+}
+
+TEST(KinetoGraph, stream_waits__that_were_recorded_count_instead) {
+  const std::string wait =
+      R"({"ph":"X","cat":"cuda_sync","name":"Stream Wait Event","pid":0,"tid":7,"ts":1600,"dur":0,"args":{"stream":7,)"
+      R"("correlation":8,"wait_on_stream":40,"wait_on_cuda_event_record_corr_id":5}})";
+  const RankGraph rank = graph_of({step(1, 1000, 1000), host("cudaLaunchKernel", 1090, 5, 2), reduce(1100, 90, 2, 1000),
+                                   wait, host("cudaLaunchKernel", 1690, 5, 9), kernel("adam", 1700, 30, 9, 7)})
+                             .ranks[0];
+  ASSERT_EQ(rank.nodes.size(), 4u);
+  EXPECT_EQ(rank.nodes[2].length, 600_us);
+  EXPECT_THAT(waits_of(rank, 3), ElementsAre(1, 2));
+}
+
+TEST(KinetoGraph, messages__have_their_other_end) {
+  const auto message = [](const std::string& what, const std::string& peer, int start) {
+    return kernel("ncclDevKernel_SendRecv(x)", start, 10, start, 41,
+                  fmt::format(R"(,"Collective name":"{}","In msg nelems":10,"Out msg nelems":10,"Group size":2,)"
+                              R"("dtype":"Float","{}")",
+                              what, peer));
+  };
+  const std::string sender = trace_of({step(1, 1000, 1000), message("send", R"(Dst Rank":1,"x":")", 1100)}, 0);
+  TraceOptions options;
+  options.as_recorded = true;
+  const ExecutionGraph graph = parse_trace_graph(sender, "t.json", options);
+  ASSERT_GE(graph.ranks[0].nodes.size(), 2u);
+  const GraphNode& node = graph.ranks[0].nodes[1];
+  EXPECT_EQ(node.kind, Kind::send);
+  EXPECT_EQ(node.peer, 1u);
+  EXPECT_EQ(node.bytes, 40u);
+}
+
+TEST(KinetoGraph, malformed__is_refused_in_one_line) {
+  const std::string good = trace_of({step(1, 1000, 1000), reduce(1100, 10, 2, 1000)});
+  EXPECT_THAT(refusal(good.substr(0, good.size() - 40)), HasSubstr("it ends in the middle, after 2 events"));
+  EXPECT_THAT(refusal(trace_of({step(1, 1000, 1000), reduce(1100, -10, 2, 1000)})),
+              AllOf(HasSubstr("event 2 (byte "), HasSubstr("but \"-10\"")));
+  EXPECT_THAT(refusal(trace_of({step(1, 1000, 50000), step(2, 20000, 50000)})),
+              HasSubstr("\"ProfilerStep#2\" begins 31.000 ms before \"ProfilerStep#1\" ends"));
+  EXPECT_THAT(refusal(R"({"traceEvents":[]})"), HasSubstr("neither \"ProfilerStep#\" nor kernels"));
+}
+
+TEST(KinetoGraph, warnings__say_what_was_left_out_or_guessed) {
+  const ExecutionGraph graph = graph_of({step(1, 1000, 1000), reduce(1100, 10, 2, 1000), reduce(5000, 10, 3, 1000),
+                                         kernel("ncclDevKernel_Odd(x)", 1200, 10, 4, 40),
+                                         host("cudaLaunchKernel", 1400, 5, 5), kernel("gemm", 1300, 10, 5, 7)});
+  EXPECT_THAT(graph.warnings,
+              AllOf(Contains("t.json: 1 communications lie outside all steps and are left out"),
+                    Contains("t.json: 1 communications whose size or kind is not told are left out"),
+                    Contains("t.json: the launches of 1 communications are not in it; their start is taken instead"),
+                    Contains(HasSubstr("1 kernels begin before they are launched"))));
+  const ExecutionGraph unmarked = graph_of({reduce(1100, 10, 2, 1000)});
+  EXPECT_EQ(unmarked.steps.size(), 1u);
+  EXPECT_THAT(unmarked.warnings, Contains(HasSubstr("there is no \"ProfilerStep#\"")));
+}
+
+// Three steps on two GPUs, which the host can't keep busy: five buckets of gradients, four of them while the backward
+// pass goes on, and the buffers of batch normalisation at the beginning.
 TEST(KinetoGraph, resnet50__is_what_it_should_be) {
   const auto file = trace_folder() / "kineto" / "hta_nccl_data_resnet50_2xA100.json.gz";
   SKIP_WITHOUT(file);
   const ExecutionGraph graph = read_traces(std::vector{file});
-  for (const auto& w : graph.warnings) fmt::print("{}\n", w);
+  ASSERT_EQ(graph.ranks.size(), 2u);
   ASSERT_EQ(graph.steps.size(), 3u);
-  for (std::size_t r = 0; r < graph.ranks.size(); ++r) {
-    const auto ends = ends_of(graph.ranks[r]);
-    for (std::size_t i = 0; i < ends.size(); ++i) {
-      const GraphNode& n = graph.ranks[r].nodes[i];
-      std::string waits;
-      for (std::uint32_t k = 0; k < n.waits; ++k) waits += fmt::format(" {}", graph.ranks[r].waits[n.first_wait + k]);
-      fmt::print("{} {:>3} step {} {:<40} {:>12} {:>10} us  +{:>8} sim {:>8} waits{}\n", r, i, n.step, graph.names[n.name], n.bytes,
-                 n.start.count / 1000, n.length.count / 1000, ends[i].count / 1000, waits);
+  std::vector<std::string> lengths;
+  for (const auto& one : graph.steps) lengths.push_back(fmt::format("{:.1f}", one.length.millis()));
+  EXPECT_THAT(lengths, ElementsAre("222.4", "219.7", "224.9"));
+  const RankGraph& rank = graph.ranks[0];
+  for (std::uint32_t number = 0; number < 3; ++number) {
+    std::vector<Bytes> reduced;
+    std::vector<Bytes> sent;
+    std::size_t hidden = 0;  // buckets whose end nothing was computed without
+    for (const GraphNode& node : rank.nodes) {
+      if (node.kind != Kind::collective || node.step != number) continue;
+      (node.collective == Collective::all_reduce ? reduced : sent).push_back(node.bytes);
+      if (node.collective != Collective::all_reduce) continue;
+      for (const GraphNode& other : rank.nodes)
+        if (other.kind == Kind::compute && other.start <= node.start && other.start + other.length > node.start)
+          ++hidden;
     }
+    EXPECT_THAT(reduced, ElementsAre(8'196'000, 31'502'336, 26'255'360, 26'550'272, 9'724'160));
+    EXPECT_THAT(sent, ElementsAre(212'480, 424));
+    EXPECT_EQ(hidden, 5u) << "computation goes on when each begins";
   }
-  for (auto e : step_ends(graph, 0)) fmt::print("{}\n", e.count);
+  // If communication takes as long as recorded, so does all of it.
+  const auto ends = step_ends(graph, 0);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const Nanos recorded = graph.steps[i].start + graph.steps[i].length - graph.steps[0].start;
+    EXPECT_NEAR(ends[i].millis(), recorded.millis(), 0.1);
+  }
+  // The copies out of each bucket wait for it at the end of the backward pass.
+  std::size_t waited = 0;
+  for (std::size_t i = 0; i < rank.nodes.size(); ++i)
+    if (rank.nodes[i].kind == Kind::compute)
+      for (const std::uint32_t wait : waits_of(rank, i))
+        if (rank.nodes[wait].collective == Collective::all_reduce && rank.nodes[wait].step == rank.nodes[i].step)
+          ++waited;
+  EXPECT_EQ(waited, 15u);
 }
 
 TEST(KinetoGraph, dlrm__joins_eight_ranks) {
   const auto file = trace_folder() / "kineto" / "param_dlrm_kineto_8ranks.tar.gz";
   SKIP_WITHOUT(file);
   const ExecutionGraph graph = read_traces(std::vector{file});
-  for (const auto& w : graph.warnings) fmt::print("{}\n", w);
-  fmt::print("{} ranks {} steps\n", graph.ranks.size(), graph.steps.size());
-  for (std::size_t r = 0; r < 2; ++r) {
-    const auto ends = ends_of(graph.ranks[r]);
-    for (std::size_t i = 0; i < ends.size(); ++i) {
-      const GraphNode& n = graph.ranks[r].nodes[i];
-      std::string waits;
-      for (std::uint32_t k = 0; k < n.waits; ++k) waits += fmt::format(" {}", graph.ranks[r].waits[n.first_wait + k]);
-      fmt::print("{} {:>3} step {} {:<40} {:>12} {:>10} us  +{:>8} sim {:>8} waits{}\n", r, i, n.step, graph.names[n.name], n.bytes,
-                 n.start.count / 1000, n.length.count / 1000, ends[i].count / 1000, waits);
-    }
+  EXPECT_THAT(graph.warnings, IsEmpty());
+  ASSERT_EQ(graph.ranks.size(), 8u);
+  ASSERT_EQ(graph.steps.size(), 1u);
+  for (std::size_t r = 0; r < 8; ++r) {
+    std::vector<Bytes> sizes;
+    for (const GraphNode& node : graph.ranks[r].nodes)
+      if (node.kind == Kind::collective) sizes.push_back(node.bytes);
+    EXPECT_THAT(sizes, ElementsAre(24'576, 192, 1536, 13'568, 1'576'964, 24'576, 448, 907'840));
   }
+  EXPECT_NEAR(step_ends(graph, 0)[0].millis(), 14.455, 0.1);
+  EXPECT_NEAR(step_ends(graph, 1)[0].millis(), 19.901, 0.1);
 }
 
 }  // namespace

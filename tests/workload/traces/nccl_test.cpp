@@ -1,0 +1,202 @@
+// What NCCL logs and what its Inspector writes, as graphs.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "../traces.h"
+#include "mltcp/base/error.h"
+#include "mltcp/workload/traces/read_traces.h"
+
+namespace mltcp::workload::nccl_test {
+namespace {
+
+using namespace mltcp::literals;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+using Kind = GraphNode::Kind;
+
+std::string call(int pid, int gpu, const std::string& name, int order, int count, int type, int root,
+                 const std::string& comm, int ranks, const std::string& prefix = "", const std::string& more = "") {
+  return fmt::format(
+      "{}node1:{}:{} [{}] NCCL INFO {}: opCount {:x} sendbuff 0x7f0 recvbuff (nil) count {} datatype {} op 0 root {} "
+      "comm {} [nranks={}] stream 0x55{}\n",
+      prefix, pid, pid + 7, gpu, name, order, count, type, root, comm, ranks, more);
+}
+std::string init(int pid, int gpu, const std::string& comm, int rank, int ranks, const std::string& id) {
+  return fmt::format(
+      "node1:{}:{} [{}] NCCL INFO ncclCommInitRank comm {} rank {} nranks {} cudaDev {} nvmlDev {} busId 1a000 commId "
+      "{} - Init COMPLETE\n",
+      pid, pid, gpu, comm, rank, ranks, gpu, gpu, id);
+}
+ExecutionGraph read(const std::string& text) { return parse_trace_graph(text, "nccl.log"); }
+std::string refusal(const std::string& text) {
+  try {
+    read(text);
+  } catch (const InputError& error) {
+    EXPECT_THAT(std::string(error.what()), AllOf(StartsWith("nccl.log"), HasSubstr("; ")));
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(NcclLog, sizes__are_those_of_the_whole) {
+  std::string text = "some program's own line\n";
+  for (int rank = 0; rank < 4; ++rank) text += init(100 + rank, rank, "0xa", rank, 4, "0x77");
+  for (int rank = 3; rank >= 0; --rank) {
+    text += call(100 + rank, rank, "AllReduce", 1, 1000, 7, 0, "0xa", 4);
+    text += call(100 + rank, rank, "AllGather", 2, 1000, 9, 0, "0xa", 4);
+    text += call(100 + rank, rank, "ReduceScatter", 3, 1000, 6, 0, "0xa", 4);
+    text += call(100 + rank, rank, "Broadcast", 4, 1000, 0, 2, "0xa", 4);
+    text += call(100 + rank, rank, "AllReduce", 5, 0, 7, 0, "0xa", 4);
+  }
+  const ExecutionGraph graph = read(text);
+  ASSERT_EQ(graph.ranks.size(), 4u);
+  for (const RankGraph& rank : graph.ranks) {
+    std::vector<Bytes> sizes;
+    for (const GraphNode& node : rank.nodes) sizes.push_back(node.bytes);
+    EXPECT_THAT(sizes, ElementsAre(4000, 8000, 8000, 1000, 0));
+    EXPECT_EQ(rank.nodes[3].peer, 2u);
+    EXPECT_EQ(rank.nodes[1].waits, 1u) << "those of a stream follow each other";
+  }
+  EXPECT_THAT(graph.warnings, ElementsAre(HasSubstr("it has no times")));
+}
+
+TEST(NcclLog, groups__are_told_by_identifiers) {
+  std::string text;
+  for (int rank = 0; rank < 4; ++rank) {
+    text += init(100 + rank, rank, "0xa", rank, 4, "0x77");
+    text += init(100 + rank, rank, "0xb", rank / 2, 2, rank % 2 == 0 ? "0x88" : "0x99");
+    text += call(100 + rank, rank, "AllReduce", 1, 10, 7, 0, "0xb", 2);
+  }
+  const ExecutionGraph graph = read(text);
+  ASSERT_EQ(graph.ranks.size(), 4u);
+  EXPECT_THAT(graph.groups[graph.ranks[0].nodes[0].group], ElementsAre(0, 2));
+  EXPECT_THAT(graph.groups[graph.ranks[3].nodes[0].group], ElementsAre(1, 3));
+}
+
+TEST(NcclLog, prefixes__of_launchers_and_ranks_of_newer_versions) {
+  const std::string text =
+      call(7, 0, "AllReduce", 1, 10, 7, 0, "0xa", 2, "[1,0]<stdout>:", " task 0 globalrank 1") +
+      call(8, 1, "AllReduce", 1, 10, 7, 0, "0xb", 2, "(Worker pid=8, ip=10.0.0.1) ", " task 0 globalrank 0");
+  const ExecutionGraph graph = read(text);
+  ASSERT_EQ(graph.ranks.size(), 2u);
+  EXPECT_EQ(graph.ranks[0].nodes.size(), 1u);
+  // Without ranks they are numbered.
+  const ExecutionGraph numbered =
+      read(call(7, 1, "AllReduce", 1, 10, 7, 0, "0xa", 2) + call(8, 0, "AllReduce", 1, 10, 7, 0, "0xb", 2));
+  EXPECT_EQ(numbered.ranks.size(), 2u);
+  EXPECT_THAT(numbered.warnings, Contains(HasSubstr("it does not tell all ranks")));
+}
+
+TEST(NcclLog, messages__of_a_group_run_at_once) {
+  std::string text;
+  for (int rank = 0; rank < 2; ++rank) text += init(100 + rank, rank, "0xa", rank, 2, "0x77");
+  for (int rank = 0; rank < 2; ++rank) {
+    text += call(100 + rank, rank, "Send", 4, 10, 7, 1 - rank, "0xa", 2);
+    text += call(100 + rank, rank, "Recv", 4, 10, 7, 1 - rank, "0xa", 2);
+    text += call(100 + rank, rank, "AllReduce", 5, 10, 7, 0, "0xa", 2);
+  }
+  const ExecutionGraph graph = read(text);
+  ASSERT_EQ(graph.ranks.size(), 2u);
+  const auto& nodes = graph.ranks[0].nodes;
+  ASSERT_EQ(nodes.size(), 3u);
+  EXPECT_EQ(nodes[0].kind, Kind::send);
+  EXPECT_EQ(nodes[1].kind, Kind::receive);
+  EXPECT_EQ(nodes[1].peer, 1u);
+  EXPECT_EQ(nodes[1].waits, 0u);
+  EXPECT_EQ(nodes[2].waits, 2u);
+}
+
+TEST(NcclLog, malformed__is_refused_or_left_out) {
+  EXPECT_THAT(refusal("node1:7:7 [0] NCCL INFO Bootstrap : Using eth0\n"), HasSubstr("NCCL_DEBUG_SUBSYS=INIT,COLL"));
+  const std::string good = call(7, 0, "AllReduce", 1, 10, 7, 0, "0xa", 2);
+  EXPECT_THAT(refusal(call(7, 0, "AllReduce", 1, 10, 12, 0, "0xa", 2)),
+              AllOf(StartsWith("nccl.log:1: "), HasSubstr("data type 12")));
+  const ExecutionGraph graph = read(good + good.substr(0, 90) + "\n" + good);
+  EXPECT_THAT(graph.warnings, Contains(HasSubstr("1 lines are cut off or written into each other")));
+  EXPECT_EQ(graph.ranks[0].nodes.size(), 2u);
+}
+
+std::string record(int rank, int number, const std::string& name, int size, const std::string& more = "") {
+  return fmt::format(R"({{"header":{{"id":"0xc0","rank":{},"n_ranks":2,"nnodes":1}},"metadata":{{"hostname":"h",)"
+                     R"("pid":{}}},"coll_perf":{{"coll":"{}","coll_sn":{},"coll_msg_size_bytes":{},)"
+                     R"("coll_exec_time_us":50{}}}}})",
+                     rank, 100 + rank, name, number, size, more);
+}
+std::string at(int start) {
+  return fmt::format(R"(,"event_trace_ts":{{"coll_start_ts":{},"kernel_events":[{{"kernel_start_ts":{}}}]}})",
+                     1'700'000'000 + start - 3, 1'700'000'000 + start);
+}
+
+TEST(NcclInspector, operations__have_lengths_and_with_starts_computation_between) {
+  std::string text;
+  for (int rank = 0; rank < 2; ++rank)
+    text += record(rank, 2, "ReduceScatter", 1000, at(200)) + "\n" + record(rank, 1, "AllReduce", 1000, at(100)) + "\n";
+  const ExecutionGraph graph = parse_trace_graph(text, "i.json");
+  ASSERT_EQ(graph.ranks.size(), 2u);
+  const auto& nodes = graph.ranks[0].nodes;
+  ASSERT_EQ(nodes.size(), 3u);
+  EXPECT_EQ(nodes[0].bytes, 1000u);
+  EXPECT_EQ(nodes[0].length, 50_us);
+  EXPECT_EQ(nodes[1].kind, Kind::compute);
+  EXPECT_EQ(nodes[1].length, 50_us);
+  EXPECT_EQ(nodes[2].bytes, 2000u) << "the Inspector's size is of what a rank keeps";
+  EXPECT_THAT(graph.warnings, IsEmpty());
+}
+
+TEST(NcclInspector, markers__stand_before_what_they_describe) {
+  std::string text;
+  for (int rank = 0; rank < 2; ++rank) {
+    text += fmt::format(R"({{"header":{{"id":"0xc0","rank":{},"n_ranks":2}},"metadata":{{"hostname":"h","pid":{}}},)"
+                        R"("dump_stats":{{"coll_records":2}}}})",
+                        rank, rank);
+    text += R"({"coll_perf":{"coll":"AllReduce","coll_sn":7,"coll_msg_size_bytes":64,"coll_exec_time_us":5}})";
+    text += fmt::format(R"({{"p2p_perf":{{"p2p":"{}","p2p_sn":1,"p2p_peer":{},"p2p_msg_size_bytes":32}}}})",
+                        rank == 0 ? "Send" : "Recv", 1 - rank);
+    text += R"({"coll_perf":{"coll":"AllReduce","coll_sn":9,"coll_msg_size_bytes":64,"coll_exec_time_us":5}})";
+  }
+  const ExecutionGraph graph = parse_trace_graph(text, "i.json");
+  ASSERT_EQ(graph.ranks.size(), 2u);
+  ASSERT_EQ(graph.ranks[1].nodes.size(), 3u);
+  EXPECT_EQ(graph.ranks[1].nodes[1].kind, Kind::receive);
+  EXPECT_THAT(graph.warnings, Contains(HasSubstr("2 operations between those that are there are missing")));
+}
+
+TEST(NcclInspector, malformed__is_refused_in_one_line) {
+  const auto refused = [](const std::string& text) -> std::string {
+    try {
+      parse_trace_graph(text, "i.json");
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(refused(R"({"coll_perf":{}})"), HasSubstr("i.json: object 1 (byte 0): there is no \"header\" before it"));
+  EXPECT_THAT(refused(R"({"header":{"rank":2,"n_ranks":2},"coll_perf":{}})"), HasSubstr("\"rank\" below \"n_ranks\""));
+  EXPECT_THAT(refused(R"({"coll_perf":x})"), HasSubstr("it is no JSON"));
+  EXPECT_THAT(refused(R"({"coll_perf":)" + std::string(100, '[')), HasSubstr("there is no \"coll_perf\""));
+  EXPECT_THAT(refused(record(0, 1, "AllReduce", -5)), HasSubstr("\"coll_msg_size_bytes\" is \"-5\""));
+  const std::string two = record(0, 1, "AllReduce", 5) + record(1, 1, "AllReduce", 5);
+  EXPECT_THAT(parse_trace_graph(two + two.substr(0, 50), "i.json").warnings,
+              Contains(HasSubstr("it ends in the middle of object 3")));
+}
+
+TEST(NcclInspector, example__of_its_page_is_read) {
+  const auto file = trace_folder() / "nccl_inspector" / "readme_example.json";
+  SKIP_WITHOUT(file);
+  const ExecutionGraph graph = read_traces(std::vector{file});
+  ASSERT_EQ(graph.ranks.size(), 8u) << "one of eight stands for all";
+  ASSERT_EQ(graph.ranks[0].nodes.size(), 1u);
+  EXPECT_EQ(graph.ranks[0].nodes[0].bytes, 17'179'869'184u);
+  EXPECT_EQ(graph.ranks[0].nodes[0].length, Nanos(61'974'000));
+}
+
+}  // namespace
+}  // namespace mltcp::workload::nccl_test

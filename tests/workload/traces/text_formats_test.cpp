@@ -1,0 +1,301 @@
+// Traces that are text: htsim's connection matrices, AICB's CSV, the 12 columns of ASTRA-sim 1.0 with LIBRA's files;
+// and all files of the folder of traces, of which each is read, or refused for a reason.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "../../temporary_folder.h"
+#include "../traces.h"
+#include "mltcp/base/error.h"
+#include "mltcp/base/random.h"
+#include "mltcp/workload/traces/libra.h"
+#include "mltcp/workload/traces/read_traces.h"
+
+namespace mltcp::workload::text_formats_test {
+namespace {
+
+using namespace mltcp::literals;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+using Kind = GraphNode::Kind;
+
+std::string refusal(const std::string& text) {
+  try {
+    parse_trace_graph(text, "t.txt");
+  } catch (const InputError& error) {
+    EXPECT_THAT(std::string(error.what()), AllOf(StartsWith("t.txt"), HasSubstr("; ")));
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+    return error.what();
+  }
+  return "no error";
+}
+std::vector<std::uint32_t> waits_of(const RankGraph& rank, std::size_t node) {
+  const GraphNode& of = rank.nodes[node];
+  return {rank.waits.begin() + of.first_wait, rank.waits.begin() + of.first_wait + of.waits};
+}
+Bytes sent(const ExecutionGraph& graph) {
+  Bytes all = 0;
+  for (const RankGraph& rank : graph.ranks)
+    for (const GraphNode& node : rank.nodes) all += node.kind == Kind::send ? node.bytes : 0;
+  return all;
+}
+
+TEST(Htsim, flows__are_messages_at_their_starts) {
+  const ExecutionGraph graph = parse_trace_graph(
+      "# a comment\nNodes 4\nConnections 3\n0->1 start 2000000 size 1000\n0->2 id 7 start 1000000 size 500\n"
+      "3->0 start 0 size 250 prio 2\n",
+      "t.cm");
+  ASSERT_EQ(graph.ranks.size(), 4u);
+  const RankGraph& first = graph.ranks[0];
+  ASSERT_EQ(first.nodes.size(), 5u);
+  EXPECT_EQ(sent(graph), 1750u);
+  std::vector<Nanos> computed;
+  for (const GraphNode& node : first.nodes)
+    if (node.kind == Kind::compute) computed.push_back(node.length);
+  EXPECT_THAT(computed, ElementsAre(1_us, 1_us)) << "starts are in picoseconds, one after the other";
+  ASSERT_EQ(graph.ranks[3].nodes.size(), 1u);
+  EXPECT_EQ(graph.ranks[3].nodes[0].waits, 0u);
+}
+
+TEST(Htsim, triggers__start_what_waits_for_them) {
+  const ExecutionGraph graph = parse_trace_graph(
+      "Nodes 3\nConnections 4\nTriggers 2\n0->1 id 1 start 0 size 10 recv_done_trigger 1\n1->2 id 2 trigger 1 size 20 "
+      "send_done_trigger 2\n0->2 id 3 start 0 size 30 send_done_trigger 2\n2->0 id 4 trigger 2 size 40\n"
+      "trigger id 1 oneshot\ntrigger id 2 barrier count 2\n",
+      "t.cm");
+  ASSERT_EQ(graph.ranks.size(), 3u);
+  const RankGraph& second = graph.ranks[1];
+  const auto send = std::find_if(second.nodes.begin(), second.nodes.end(),
+                                 [](const GraphNode& node) { return node.kind == Kind::send && node.bytes == 20; });
+  ASSERT_NE(send, second.nodes.end());
+  const auto waits = waits_of(second, static_cast<std::size_t>(send - second.nodes.begin()));
+  ASSERT_EQ(waits.size(), 1u);
+  EXPECT_EQ(second.nodes[waits[0]].kind, Kind::receive);
+  // The barrier's flow is on another node than those that it waits for: a byte from each tells.
+  EXPECT_EQ(sent(graph), 102u);
+  const RankGraph& third = graph.ranks[2];
+  const auto last = std::find_if(third.nodes.begin(), third.nodes.end(),
+                                 [](const GraphNode& node) { return node.kind == Kind::send && node.bytes == 40; });
+  ASSERT_NE(last, third.nodes.end());
+  EXPECT_EQ(last->waits, 2u);
+}
+
+TEST(Htsim, malformed__is_refused_with_its_line) {
+  const std::string head = "Nodes 4\nConnections 1\n";
+  EXPECT_THAT(refusal(head + "0->4 start 0 size 1\n"), AllOf(StartsWith("t.txt:3: "), HasSubstr("from 0 to 3")));
+  EXPECT_THAT(refusal(head + "0->1 start 0\n"), HasSubstr("no size"));
+  EXPECT_THAT(refusal(head + "0->1 size 5\n"), HasSubstr("neither start nor trigger"));
+  EXPECT_THAT(refusal(head + "1->1 start 0 size 5\n"), HasSubstr("to itself"));
+  EXPECT_THAT(refusal(head), HasSubstr("1 connections are announced and 0 follow"));
+  EXPECT_THAT(refusal(head + "0->1 trigger 1 size 5\n"), HasSubstr("trigger 1 is named and not described"));
+  EXPECT_THAT(refusal("Nodes 4\nConnections 2\n0->1 trigger 1 size 5 send_done_trigger 2\n1->0 trigger 2 size 5 "
+                      "send_done_trigger 1\ntrigger id 1 oneshot\ntrigger id 2 oneshot\n"),
+              HasSubstr("in a circle"));
+  EXPECT_THAT(refusal("Nodes 99999999999\n"), HasSubstr("no whole number"));
+}
+
+const std::string aicb_head =
+    "comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,busbw,count\n";
+std::string aicb_row(const std::string& type, const std::string& group, int size, int bytes, const std::string& stage,
+                     const std::string& time = "None") {
+  return fmt::format("CommType.{},CommGroup.{},{},{},{},None,None,,{},None,None,1\n", type, group, size, bytes, stage,
+                     time);
+}
+
+TEST(Aicb, groups__are_those_of_megatron) {
+  const std::string text = "[rank0 ~ rank7]\n" + aicb_head + aicb_row("all_reduce", "dp_group", 2, 8, "init.setup") +
+                           "CommType.epoch_end,None,None,0,,None,None,,None,None,None,1\n" +
+                           aicb_row("all_reduce", "tp_group", 4, 1000, "forward") +
+                           aicb_row("computation", "all", 1, 0, "forward", "5000") +
+                           aicb_row("reduce_scatter", "dp_group", 2, 4000, "step") +
+                           "CommType.epoch_end,None,None,0,,None,None,,None,None,None,1\n";
+  const ExecutionGraph graph = parse_trace_graph(text, "t.csv");
+  ASSERT_EQ(graph.ranks.size(), 8u);
+  EXPECT_EQ(graph.steps.size(), 1u);
+  const RankGraph& rank = graph.ranks[5];
+  ASSERT_EQ(rank.nodes.size(), 3u);
+  EXPECT_THAT(graph.groups[rank.nodes[0].group], ElementsAre(4, 5, 6, 7));
+  EXPECT_EQ(rank.nodes[1].length, 5_us);
+  EXPECT_THAT(graph.groups[rank.nodes[2].group], ElementsAre(1, 5));
+  EXPECT_EQ(rank.nodes[2].bytes, 4000u);
+  EXPECT_THAT(waits_of(rank, 2), ElementsAre(1));
+  EXPECT_THAT(graph.warnings, Contains(HasSubstr("1 lines before the first iteration are left out")));
+}
+
+TEST(Aicb, malformed__is_refused_with_its_line) {
+  EXPECT_THAT(refusal(aicb_head + "CommType.all_reduce,CommGroup.tp_group,2\n"),
+              AllOf(StartsWith("t.txt:2: "), HasSubstr("3 columns where 12 are expected")));
+  EXPECT_THAT(refusal(aicb_head + aicb_row("all_odd", "tp_group", 2, 8, "f")), HasSubstr("comm_type: \"all_odd\""));
+  EXPECT_THAT(refusal(aicb_head + aicb_row("all_reduce", "odd_group", 2, 8, "f")), HasSubstr("odd_group"));
+  EXPECT_THAT(refusal(aicb_head + aicb_row("all_reduce", "tp_group", 2, -8, "f")), HasSubstr("msg_size: \"-8\""));
+  EXPECT_THAT(refusal("[rank0 ~ rank6]\n" + aicb_head + aicb_row("all_reduce", "tp_group", 2, 8, "f")),
+              HasSubstr("7 ranks are not"));
+  EXPECT_THAT(refusal(aicb_head), HasSubstr("there is no communication in it"));
+}
+
+const std::string astra =
+    "HYBRID_TRANSFORMER model_parallel_NPU_group: 2 all_gpus: 6\n2\n"
+    "qkv -1 5000 ALLREDUCE 1000 6000 NONE 0 7000 ALLREDUCE 9000 10\n"
+    "mlp -1 8000 NONE 0 9000 NONE 0 4000 ALLREDUCE 6000 10\n";
+
+TEST(AstraText, ranks__are_alike_and_in_groups) {
+  const ExecutionGraph graph = parse_trace_graph(astra, "t.txt");
+  ASSERT_EQ(graph.ranks.size(), 6u);
+  const RankGraph& rank = graph.ranks[3];
+  std::vector<Bytes> bytes;
+  Nanos computed;
+  for (const GraphNode& node : rank.nodes) {
+    if (node.kind == Kind::compute)
+      computed += node.length;
+    else
+      bytes.push_back(node.bytes);
+  }
+  EXPECT_THAT(bytes, ElementsAre(1000, 6000, 9000));
+  EXPECT_EQ(computed, Nanos(5000 + 6000 + 7000 + 8000 + 9000 + 4000 + 2 * 10));
+  std::vector<std::vector<std::uint32_t>> groups;
+  for (const GraphNode& node : rank.nodes)
+    if (node.kind == Kind::collective) groups.push_back(graph.groups[node.group]);
+  EXPECT_THAT(groups, ElementsAre(ElementsAre(2, 3), ElementsAre(1, 3, 5), ElementsAre(1, 3, 5)));
+}
+
+TEST(AstraText, sizes__without_a_header_are_told_or_guessed) {
+  const std::string bare = "qkv -1 5000 ALLREDUCE 1000 6000 NONE 0 7000 ALLREDUCE 9000 10\n";
+  const ExecutionGraph guessed = parse_trace_graph(bare, "t.txt");
+  EXPECT_EQ(guessed.ranks.size(), 2u);
+  EXPECT_THAT(guessed.warnings,
+              AllOf(Contains(HasSubstr("how large tensor-parallel groups are")), Contains(HasSubstr("2 are assumed"))));
+  EXPECT_EQ(parse_trace_graph(bare, "t.txt", {.ranks = 8}).ranks.size(), 8u);
+  // LIBRA's communicator beside it.
+  const TemporaryFolder folder;
+  const auto write = [&](const char* name, const std::string& text) {
+    std::ofstream(folder / name) << text;
+    return folder / name;
+  };
+  const auto workload = write("w.txt", bare);
+  const auto communicator =
+      write("c.yml", "# groups\nForward: [ 2, -1 ]\nInputGrad: [ 2, -1 ]\nWeightGrad: [ -1, 3 ]\n");
+  const ExecutionGraph told = read_traces(std::vector{workload, communicator});
+  EXPECT_EQ(told.ranks.size(), 6u);
+  EXPECT_THAT(told.warnings, IsEmpty());
+  try {
+    read_traces(std::vector{communicator});
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("give it together with the workload"));
+  }
+}
+
+TEST(Libra, files__are_understood) {
+  const LibraFile communicator =
+      parse_libra("Forward: [ 16, 8, -1 ]\nInputGrad: [ 16, 8, -1 ]\nWeightGrad: [ -1, -1, 32 ]\n", "c.yml");
+  EXPECT_EQ(communicator.model, 128u);
+  EXPECT_EQ(communicator.data, 32u);
+  const LibraFile network = parse_libra("Topology: [ Ring, Switch ]\nNpusCount: [ 16, 32 ]\n", "n.yml");
+  EXPECT_EQ(network.kind, LibraFile::Kind::network);
+  EXPECT_EQ(network.ranks, 512u);
+  EXPECT_EQ(parse_libra("InterPod:\n  Link: 7.8\n", "x.yml").kind, LibraFile::Kind::costs);
+  const auto refused = [](const std::string& text) -> std::string {
+    try {
+      parse_libra(text, "c.yml");
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(refused("Forward: [ 0 ]\nWeightGrad: [ 2 ]\n"), HasSubstr("c.yml:1: 0 of \"Forward\""));
+  EXPECT_THAT(refused("Forward: [ x ]\nWeightGrad: [ 2 ]\n"), HasSubstr("no whole number"));
+  EXPECT_THAT(refused("Forward: [ 2 ]\n"), HasSubstr("there is no \"WeightGrad\""));
+  EXPECT_THAT(refused("Forward: [ 2\n"), HasSubstr("no YAML"));
+  EXPECT_THAT(refused("Forward: " + std::string(10'000, '[')), HasSubstr("nested deeply"));
+}
+
+// Texts of every format with bytes changed, doubled and left out: read, or refused in one line.
+TEST(TextFormats, damaged__is_read_or_refused_in_one_line) {
+  const std::vector<std::string> good{
+      "Nodes 3\nConnections 2\nTriggers 1\n0->1 id 1 start 0 size 10 recv_done_trigger 1\n1->2 trigger 1 size 20\n"
+      "trigger id 1 oneshot\n",
+      "[rank0 ~ rank3]\n" + aicb_head + aicb_row("all_reduce", "tp_group", 2, 1000, "forward") +
+          aicb_row("all_gather", "dp_group", 2, 1000, "step", "2.5"),
+      astra,
+      "h:7:8 [0] NCCL INFO comm 0xa rank 0 nranks 2 cudaDev 0 commId 0x7 - Init COMPLETE\nh:7:8 [0] NCCL INFO "
+      "AllGather: opCount 1 sendbuff 0x1 recvbuff 0x2 count 10 datatype 7 op 0 root 0 comm 0xa [nranks=2] stream 0x1\n",
+      R"({"header":{"id":"0x1","rank":0,"n_ranks":2},"metadata":{"hostname":"h","pid":1},"coll_perf":{"coll":"AllReduce",)"
+      R"("coll_sn":1,"coll_msg_size_bytes":64,"coll_exec_time_us":5,"event_trace_ts":{"coll_start_ts":5}}})",
+      R"({"distributedInfo":{"rank":0,"world_size":2,"pg_config":[{"pg_name":"0","ranks":[0,1]}]},"traceEvents":[)"
+      R"({"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","pid":9,"tid":1,"ts":1000,"dur":1000},)"
+      R"({"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":9,"tid":1,"ts":1050,"dur":5,"args":{"correlation":2}},)"
+      R"({"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":1100.5,"dur":5,"args":{"correlation":2,"stream":7}},)"
+      R"({"ph":"X","cat":"kernel","name":"ncclKernel_AllReduce(x)","pid":0,"tid":40,"ts":1100,"dur":50,"args":)"
+      R"({"Group size":2,"Input Dims":[[100],[2,3]],"Input type":["float","double"],"Process Group Name":"0",)"
+      R"("Process Group Ranks":"[0, 1]"}}]})"};
+  Random random(21);
+  std::size_t read = 0;
+  std::size_t refused = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::string text = good[random.below(good.size())];
+    for (std::uint64_t changes = 1 + random.below(4); changes-- > 0;) {
+      const std::size_t at = random.below(text.size());
+      switch (random.below(5)) {
+        case 0:
+          text[at] = static_cast<char>(random.below(256));
+          break;
+        case 1:
+          text.erase(at, 1 + random.below(10));
+          break;
+        case 2:
+          text.insert(at, text.substr(random.below(text.size()), random.below(40)));
+          break;
+        case 3:
+          text[at] = static_cast<char>('0' + random.below(10));
+          break;
+        default:
+          text.resize(std::max<std::size_t>(at, 1));
+      }
+      if (text.empty()) text = "x";
+    }
+    try {
+      parse_trace_graph(text, "t");
+      ++read;
+    } catch (const InputError& error) {
+      ++refused;
+      ASSERT_EQ(std::string_view(error.what()).find('\n'), std::string_view::npos) << error.what();
+    }
+  }
+  EXPECT_GT(read, 300u);
+  EXPECT_GT(refused, 300u);
+}
+
+TEST(TextFormats, published__are_read_or_refused_for_a_reason) {
+  const auto folder = trace_folder();
+  SKIP_WITHOUT(folder / "htsim");
+  const auto ranks_of = [](const std::vector<std::filesystem::path>& paths) { return read_traces(paths).ranks.size(); };
+  EXPECT_EQ(ranks_of({folder / "htsim" / "incast.cm"}), 16u);
+  EXPECT_EQ(ranks_of({folder / "htsim" / "perm_16n_16c_2MB.cm"}), 16u);
+  EXPECT_EQ(ranks_of({folder / "aicb" / "L7B-M1-C04_physical.csv"}), 128u);
+  EXPECT_EQ(ranks_of({folder / "libra" / "GPT_3.txt", folder / "libra" / "communicator_GPT_3_3d.yml"}), 4096u);
+  EXPECT_EQ(ranks_of({folder / "simai" / "microAllReduce.txt"}), 8u);
+  const auto refused = [&](const std::filesystem::path& path) -> std::string {
+    try {
+      read_traces(std::vector{path});
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(refused(folder / "htsim" / "validate.txt"), HasSubstr("which is no trace that is known"));
+  EXPECT_THAT(refused(folder / "simai" / "busbw.yaml"), HasSubstr("which is no trace that is known"));
+  EXPECT_THAT(refused(folder / "libra" / "3d_network.yml"), HasSubstr("give it together with the workload"));
+  EXPECT_THAT(refused(folder / "alibaba" / "job_1_norm.csv"), HasSubstr("which is no trace that is known"));
+}
+
+}  // namespace
+}  // namespace mltcp::workload::text_formats_test
