@@ -47,6 +47,7 @@ class GraphBuilder {
   /// The same; instead of throwing it leaves all as it is, and yields false.
   bool try_sort(std::uint32_t position);
 
+  [[nodiscard]] const std::string& source() const { return part_.graph.sources.front(); }
   [[nodiscard]] PartialGraph& part() { return part_; }
   [[nodiscard]] const RankGraph& at(std::uint32_t position) const { return part_.graph.ranks[position]; }
   PartialGraph take();

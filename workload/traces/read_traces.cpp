@@ -17,9 +17,18 @@
 #include "mltcp/workload/traces/libra.h"
 #include "mltcp/workload/traces/nccl_inspector.h"
 #include "mltcp/workload/traces/nccl_log.h"
+#include "mltcp/workload/traces/param.h"
+#include "mltcp/workload/traces/pytorch_et.h"
 
 namespace mltcp::workload {
 namespace {
+
+const TraceFormat* recognised(TraceInput& input) {
+  const std::string_view beginning = input.beginning();
+  for (const TraceFormat& format : trace_formats())
+    if (format.recognise(input.name(), beginning)) return &format;
+  return nullptr;
+}
 
 /// The parts of a job's inputs, one after the other.
 class Parts {
@@ -38,18 +47,16 @@ class Parts {
       if (libra_.empty()) libra_ = input.name();
       return;
     }
-    const auto formats = trace_formats();
-    const auto format = std::find_if(formats.begin(), formats.end(),
-                                     [&](const TraceFormat& one) { return one.recognise(input.name(), beginning); });
-    if (format == formats.end()) {
+    const TraceFormat* format = recognised(input);
+    if (format == nullptr) {
       unknown_.push_back(unknown(input.name(), beginning));
       return;
     }
-    if (format_ != nullptr && format_ != &*format)
+    if (format_ != nullptr && format_ != format)
       throw InputError(fmt::format("{}: {}, but {} is {}; traces of a job are of one format", input.name(),
                                    format->name, first_, format_->name));
     if (format_ == nullptr) first_ = input.name();
-    format_ = &*format;
+    format_ = format;
     parts_.push_back(format->read(input, options_));
   }
 
@@ -97,9 +104,22 @@ class Parts {
 
 std::span<const TraceFormat> trace_formats() {
   // Those that are recognised by little come last.
-  static const std::array formats{kKinetoFormat, kNcclInspectorFormat, kNcclLogFormat,   kAicbFormat,
-                                  kHtsimFormat,  kChakraJson,          kAstraTextFormat, kChakra};
+  static const std::array formats{kKinetoFormat, kPytorchEt,   kParam,      kNcclInspectorFormat, kNcclLogFormat,
+                                  kAicbFormat,   kHtsimFormat, kChakraJson, kAstraTextFormat,     kChakra};
   return formats;
+}
+
+const TraceFormat* format_of(const std::filesystem::path& path) {
+  struct Seen {
+    const TraceFormat* format;
+  };
+  // The way out of a stream that need not be read to its end.
+  try {
+    for_each_input(path, [](TraceInput& input) { throw Seen{recognised(input)}; });
+  } catch (const Seen& seen) {
+    return seen.format;
+  }
+  return nullptr;
 }
 
 ExecutionGraph read_traces(std::span<const std::filesystem::path> paths, const TraceOptions& options) {

@@ -79,6 +79,10 @@ ExecutionGraph join(std::vector<PartialGraph> parts, const TraceOptions& options
 /// an archive with others are left out, with a warning.
 ExecutionGraph read_traces(std::span<const std::filesystem::path> paths, const TraceOptions& options = {});
 
+/// The format of a file, of the first member of an archive or of the first file of a folder; null if it is none that is
+/// known. Throws InputError if it can't be read.
+const TraceFormat* format_of(const std::filesystem::path& path);
+
 /// From memory: one file of a job, packed or not.
 ExecutionGraph parse_trace_graph(std::string_view text, const std::string& name, const TraceOptions& options = {});
 

@@ -1,0 +1,228 @@
+// Steps, overlap, phases and the period of graphs, and how sure it is.
+#include "mltcp/workload/graph_phases.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "mltcp/base/error.h"
+#include "mltcp/workload/inspection.h"
+
+namespace mltcp::workload::graph_phases_test {
+namespace {
+
+using ::testing::DoubleEq;
+using ::testing::DoubleNear;
+using ::testing::HasSubstr;
+using Kind = GraphNode::Kind;
+
+constexpr std::int64_t kMs = 1'000'000;
+
+/// One of two ranks that do the same.
+class Maker {
+ public:
+  Maker() {
+    graph_.format = "test";
+    graph_.sources = {"t"};
+    graph_.names = {"op"};
+    graph_.lanes = {"lane"};
+    graph_.groups = {{0, 1}};
+    graph_.ranks.resize(2);
+  }
+  Maker& step(const std::string& name) {
+    graph_.steps.push_back({name, Nanos::never(), Nanos(0)});
+    return *this;
+  }
+  std::uint32_t add(GraphNode node, const std::vector<std::uint32_t>& waits) {
+    auto& rank = graph_.ranks[0];
+    node.step = graph_.steps.empty() ? 0 : static_cast<std::uint32_t>(graph_.steps.size() - 1);
+    node.first_wait = static_cast<std::uint32_t>(rank.waits.size());
+    node.waits = static_cast<std::uint32_t>(waits.size());
+    rank.waits.insert(rank.waits.end(), waits.begin(), waits.end());
+    rank.nodes.push_back(node);
+    return static_cast<std::uint32_t>(rank.nodes.size() - 1);
+  }
+  std::uint32_t compute(std::int64_t ms, const std::vector<std::uint32_t>& waits = {}, Nanos start = Nanos::never()) {
+    GraphNode node;
+    node.length = Nanos(ms * kMs);
+    node.start = start;
+    return add(node, waits);
+  }
+  std::uint32_t reduce(Bytes bytes, const std::vector<std::uint32_t>& waits = {}, Nanos start = Nanos::never(),
+                       std::int64_t ms = 0) {
+    GraphNode node;
+    node.kind = Kind::collective;
+    node.collective = Collective::all_reduce;
+    node.bytes = bytes;
+    node.start = start;
+    node.length = Nanos(ms * kMs);
+    return add(node, waits);
+  }
+  ExecutionGraph graph() {
+    if (graph_.steps.empty()) step("");
+    graph_.ranks[1] = graph_.ranks[0];
+    check(graph_);
+    return graph_;
+  }
+
+ private:
+  ExecutionGraph graph_;
+};
+
+/// 1 MB takes 8 ms.
+PhaseOptions at_a_gigabit() {
+  PhaseOptions options;
+  options.link = Rate(1'000'000'000);
+  return options;
+}
+
+TEST(GraphPhases, step__without_times_is_laid_out_by_dependencies) {
+  Maker maker;
+  maker.step("one");
+  const auto first = maker.compute(10);
+  const auto bucket = maker.reduce(1'000'000, {first});
+  const auto second = maker.compute(20, {first});
+  maker.reduce(500'000, {second});
+  maker.compute(5, {bucket, second});
+  const GraphSummary summary = summarise(maker.graph(), at_a_gigabit());
+  ASSERT_EQ(summary.steps.size(), 1u);
+  const auto& step = summary.steps[0];
+  EXPECT_FALSE(summary.recorded);
+  EXPECT_EQ(step.length, Nanos(35 * kMs));
+  EXPECT_EQ(step.compute, Nanos(35 * kMs));
+  EXPECT_EQ(step.communicate, Nanos(12 * kMs));
+  EXPECT_EQ(step.both, Nanos(12 * kMs));
+  EXPECT_EQ(step.sent, 1'500'000u) << "2 (n-1)/n of what two ranks reduce";
+  ASSERT_EQ(summary.phases.size(), 5u);
+  EXPECT_EQ(summary.phases[0].compute, Nanos(10 * kMs));
+  EXPECT_EQ(summary.phases[1].bytes, 1'000'000u);
+  EXPECT_TRUE(summary.phases[1].overlap);
+  EXPECT_EQ(summary.phases[2].compute, Nanos(20 * kMs));
+  EXPECT_EQ(summary.phases[4].compute, Nanos(5 * kMs));
+  EXPECT_EQ(ideal_iteration(summary.phases, Rate(1'000'000'000)).length, step.length) << "the phases take as long";
+}
+
+TEST(GraphPhases, step__that_waits_for_its_communication_has_no_overlap) {
+  Maker maker;
+  const auto first = maker.compute(10);
+  const auto reduce = maker.reduce(1'000'000, {first});
+  maker.compute(5, {reduce});
+  const GraphSummary summary = summarise(maker.graph(), at_a_gigabit());
+  EXPECT_EQ(summary.steps[0].length, Nanos(23 * kMs));
+  EXPECT_EQ(summary.steps[0].both, Nanos(0));
+  ASSERT_EQ(summary.phases.size(), 3u);
+  EXPECT_FALSE(summary.phases[1].overlap);
+  EXPECT_EQ(summary.period, GraphSummary::Period::single);
+  EXPECT_EQ(summary.confidence, 0);
+}
+
+TEST(GraphPhases, recorded_times__are_taken_as_they_are) {
+  Maker maker;
+  maker.compute(10, {}, Nanos(0));
+  maker.reduce(1'000'000, {0}, Nanos(12 * kMs), 30);
+  maker.compute(10, {}, Nanos(15 * kMs));
+  const GraphSummary summary = summarise(maker.graph(), at_a_gigabit());
+  EXPECT_TRUE(summary.recorded);
+  EXPECT_EQ(summary.steps[0].length, Nanos(42 * kMs));
+  EXPECT_EQ(summary.steps[0].communicate, Nanos(30 * kMs));
+  EXPECT_EQ(summary.steps[0].both, Nanos(10 * kMs));
+}
+
+TEST(GraphPhases, scales__are_those_of_time_and_of_bytes) {
+  Maker maker;
+  const auto first = maker.compute(10);
+  maker.reduce(1'000'000, {first});
+  PhaseOptions options = at_a_gigabit();
+  options.compute_scale = 2;
+  options.bytes_scale = 0.5;
+  const GraphSummary summary = summarise(maker.graph(), options);
+  EXPECT_EQ(summary.steps[0].compute, Nanos(20 * kMs));
+  EXPECT_EQ(summary.steps[0].sent, 500'000u);
+}
+
+TEST(GraphPhases, marked_steps__are_as_sure_as_they_are_alike) {
+  Maker even;
+  Maker uneven;
+  for (int i = 0; i < 3; ++i) {
+    const std::string name = "step " + std::to_string(i);
+    std::uint32_t last = 0;
+    last = even.step(name).compute(10, i == 0 ? std::vector<std::uint32_t>{} : std::vector<std::uint32_t>{last});
+    uneven.step(name).compute(i == 1 ? 30 : 10);
+  }
+  const GraphSummary sure = summarise(even.graph());
+  EXPECT_EQ(sure.period, GraphSummary::Period::marked);
+  EXPECT_THAT(sure.confidence, DoubleEq(1));
+  const GraphSummary unsure = summarise(uneven.graph());
+  ASSERT_EQ(unsure.steps.size(), 3u);
+  EXPECT_EQ(unsure.steps[unsure.typical].length, Nanos(10 * kMs));
+  // Mean 50/3 ms, standard deviation 11.547 ms.
+  EXPECT_THAT(unsure.confidence, DoubleNear(1 / (1 + 11.547 / (50.0 / 3)), 1e-3));
+  Maker one;
+  one.step("only").compute(10);
+  EXPECT_THAT(summarise(one.graph()).confidence, DoubleEq(0.5));
+}
+
+TEST(GraphPhases, period__is_found_by_what_repeats_itself) {
+  Maker maker;
+  std::vector<std::uint32_t> last;
+  for (int i = 0; i < 8; ++i) {
+    const auto computed = maker.compute(10, last);
+    const auto large = maker.reduce(1'000'000, {computed});
+    const auto small = maker.reduce(1000, {large});
+    last = {small};
+  }
+  const GraphSummary summary = summarise(maker.graph(), at_a_gigabit());
+  EXPECT_EQ(summary.period, GraphSummary::Period::repeated);
+  ASSERT_EQ(summary.steps.size(), 7u) << "the last one has no end";
+  EXPECT_EQ(summary.steps[0].length, Nanos(18'008'000));
+  EXPECT_EQ(summary.steps[0].communications, 2u);
+  EXPECT_THAT(summary.confidence, DoubleNear(1 - 1.0 / 8, 1e-9));
+}
+
+TEST(GraphPhases, period__is_not_seen_in_what_is_all_the_same_or_never_repeats) {
+  Maker same;
+  Maker other;
+  for (Bytes i = 0; i < 10; ++i) {
+    same.reduce(1000);
+    other.reduce(1000 + i);
+  }
+  EXPECT_EQ(summarise(same.graph()).period, GraphSummary::Period::single);
+  EXPECT_EQ(summarise(other.graph()).period, GraphSummary::Period::single);
+}
+
+TEST(GraphPhases, period__that_is_disturbed_is_less_sure) {
+  Maker maker;
+  for (int i = 0; i < 20; ++i) {
+    maker.reduce(1'000'000);
+    maker.reduce(i == 10 ? 7 : 1000);
+  }
+  const GraphSummary summary = summarise(maker.graph(), at_a_gigabit());
+  EXPECT_EQ(summary.period, GraphSummary::Period::repeated);
+  EXPECT_GT(summary.confidence, 0.8);
+  EXPECT_LT(summary.confidence, 0.95 * 36 / 38 + 1e-9) << "two of 38 pairs differ";
+}
+
+TEST(GraphPhases, text__tells_iterations_bytes_and_the_circle) {
+  Maker maker;
+  const auto first = maker.step("ProfilerStep#3").compute(10);
+  maker.reduce(1'000'000, {first});
+  const std::string text = describe(summarise(maker.graph(), at_a_gigabit()), Rate(1'000'000'000));
+  EXPECT_THAT(text, HasSubstr("iterations  1, marked by the trace, confidence 0.50"));
+  EXPECT_THAT(text, HasSubstr("ProfilerStep#3    18.000 ms (typical): computes 10.000 ms, communicates 8.000 ms"));
+  EXPECT_THAT(text, HasSubstr("all-reduce        1 of 1.000 MB in all; sends 1.000 MB"));
+  EXPECT_THAT(text, HasSubstr("circle      of 18.000 ms, 1 arc: 200.0 to 360.0 degrees"));
+  const Job job = to_job(summarise(maker.graph()), "j");
+  EXPECT_EQ(job.bytes_per_iteration(), 1'000'000u);
+}
+
+TEST(GraphPhases, rank__that_has_nothing_is_refused) {
+  ExecutionGraph graph = Maker().graph();
+  EXPECT_THROW(summarise(graph), InputError);
+  Maker silent;
+  silent.compute(3);
+  EXPECT_THROW(to_job(summarise(silent.graph()), "j"), InputError);
+}
+
+}  // namespace
+}  // namespace mltcp::workload::graph_phases_test
