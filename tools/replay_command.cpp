@@ -61,7 +61,7 @@ struct ReplayArguments {
   std::optional<std::string> timeline;
 };
 
-constexpr std::uint32_t kIterationsAlone = 5;
+constexpr std::uint32_t kIterationsAlone = 3;
 constexpr std::uint32_t kIterationsTogether = 20;
 
 std::vector<std::string> ring_tree_halving() {
@@ -89,7 +89,7 @@ void add_options(Options& options, ReplayArguments& arguments) {
               "Be the coordinator at HOST:PORT or unix:/path of a host for each rank, which join with mltcp gen --join "
               "(docs/gen.md), in real time over their ports");
   options.add("--wait", arguments.wait, "How long the coordinator waits for hosts; default 60s");
-  options.add("--rate", arguments.rate, "Rate of each rank's link to the switch; default \"100 Gbps\"");
+  options.add("--rate", arguments.rate, "Rate of each link; default \"100 Gbps\"");
   options.add("--delay", arguments.delay, "Delay of each link, one way; default \"1 us\"");
   options.add("--buffer", arguments.buffer, "Buffer of each port of the switch; default \"1 MB\"");
   options.add("--mtu", arguments.mtu, "Size of IP packets; default 1500").check(whole(576, 9000));

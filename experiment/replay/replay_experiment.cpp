@@ -41,26 +41,40 @@ std::string job_name_of(const std::filesystem::path& file) {
   return name.empty() || !objection_to_name(name).empty() ? "trace" : name;
 }
 
-void place_on_switch(const ReplayNetwork& wanted, Experiment& experiment) {
+std::uint32_t ranks_of(const workload::Job& job) { return static_cast<std::uint32_t>(job.programs->ranks.size()); }
+
+void make_network(const ReplayNetwork& wanted, Experiment& experiment) {
   experiment.bottleneck.rate = wanted.rate;
   experiment.bottleneck.delay = wanted.delay;
   experiment.bottleneck.buffer_bytes = wanted.buffer;
   experiment.mtu = wanted.mtu;
   if (wanted.dumbbell) return;
-  std::uint32_t hosts = 2;
-  for (const workload::Job& job : experiment.jobs)
-    hosts = std::max(hosts, static_cast<std::uint32_t>(job.programs->ranks.size()));
+  std::uint32_t ranks = 2;
+  for (const workload::Job& job : experiment.jobs) ranks = std::max(ranks, ranks_of(job));
   sim::SwitchedNetworkConfig& network = experiment.topology.emplace();
-  network.topology = std::make_shared<const Topology>(Topology::single_switch(hosts, wanted.rate, wanted.delay));
+  const auto jobs = static_cast<std::uint32_t>(experiment.jobs.size());
+  if (jobs == 1) {
+    network.topology = std::make_shared<const Topology>(Topology::single_switch(ranks, wanted.rate, wanted.delay));
+  } else {
+    LeafSpineShape shape;
+    shape.leaves = ranks;
+    shape.spines = 1;
+    shape.hosts_per_leaf = jobs;
+    shape.host_rate = wanted.rate;
+    shape.delay = wanted.delay;
+    network.topology = std::make_shared<const Topology>(Topology::leaf_spine(shape));
+  }
   network.buffer_bytes = wanted.buffer;
   network.mtu = wanted.mtu;
   network.seed = experiment.seed;
   sim::check(network);
 }
 
-/// Rank r on host r; on a dumbbell at its two sides.
-void place(workload::Job& job, const Experiment& experiment, const std::string& file) {
-  const auto ranks = static_cast<std::uint32_t>(job.programs->ranks.size());
+/// Hosts go around the jobs: rank 0 of each, rank 1 of each. On a dumbbell ranks are at its two sides.
+void place(std::uint32_t number, Experiment& experiment, const std::string& file) {
+  workload::Job& job = experiment.jobs[number];
+  const std::uint32_t ranks = ranks_of(job);
+  const auto jobs = static_cast<std::uint32_t>(experiment.jobs.size());
   if (!experiment.topology) {
     if (ranks != 2)
       throw InputError(
@@ -69,12 +83,12 @@ void place(workload::Job& job, const Experiment& experiment, const std::string& 
                       file, ranks));
     return;
   }
-  if (ranks > experiment.topology->hosts())
+  if (std::uint64_t{ranks} * jobs > experiment.topology->hosts())
     throw InputError(
-        fmt::format("{}: {} ranks are replayed, and the topology has {} hosts; give --ranks, or a larger "
-                    "topology",
-                    file, ranks, experiment.topology->hosts()));
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) job.hosts.push_back(rank);
+        fmt::format("{}: {} ranks of each of {} have no room on the topology's {} hosts; give --ranks, or a "
+                    "larger topology",
+                    file, ranks, plural(jobs, "job"), experiment.topology->hosts()));
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) job.hosts.push_back(rank * jobs + number);
 }
 
 }  // namespace
@@ -153,9 +167,9 @@ Replay make_replay(const ReplayRequest& request, Experiment settings, bool own_n
     experiment.jobs.push_back(std::move(job));
     replay.traces.push_back({std::move(graph), std::move(programs)});
   }
-  if (own_network) place_on_switch(request.network, experiment);
-  for (std::size_t i = 0; i < experiment.jobs.size(); ++i)
-    place(experiment.jobs[i], experiment, request.jobs[i].files.front().string());
+  if (own_network) make_network(request.network, experiment);
+  for (std::uint32_t i = 0; i < experiment.jobs.size(); ++i)
+    place(i, experiment, request.jobs[i].files.front().string());
   return replay;
 }
 

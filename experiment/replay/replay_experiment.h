@@ -29,7 +29,9 @@ ReplayJob parse_replay_job(const std::string& word);
 /// Throws InputError.
 std::vector<ReplayJob> parse_replay_jobs(const std::vector<std::string>& words);
 
-/// One switch, to which each rank's host has a link. On a dumbbell a job has two ranks, one at each side.
+/// Each rank has a host of its own. One job: all on one switch. Several: rank r of each job on a switch of its own, and
+/// these on one more, all links alike, so that jobs meet in the network. On a dumbbell a job has two ranks, one at each
+/// side.
 struct ReplayNetwork {
   Rate rate{100'000'000'000};
   Nanos delay{1'000};        ///< of each link, one way

@@ -271,6 +271,8 @@ def make_files():
             "sweep pair.toml --seeds 2 --vary job[*].jitter=0.1ms --policy fair,mltcp --full -o two --json table.json",
             "algorithms --json algorithms.json",
             "advise pair.toml set.toml --rate 1Gbps --starts 2 --iterations 3 --json advice.json",
+            f"replay {ROOT}/examples/traces/data-parallel.0.json {ROOT}/examples/traces/data-parallel.1.json --datapath flow "
+            "--json replay.json",
             "cluster cluster.toml --level flow --json cluster.json",
             "cluster cluster.toml --seeds 2 --scheme locality+mltcp --json packets.json"):
         mltcp(*words.split())

@@ -1,0 +1,131 @@
+"""`mltcp replay` as its users run it: traces in virtual time, what it writes and refuses, and across hosts over the
+kernel's UDP sockets on the loopback.
+
+    replay_test.py MLTCP
+"""
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = sys.argv.pop(1)
+TRACES = [str(ROOT / f"examples/traces/data-parallel.{rank}.json") for rank in range(2)]
+PATIENCE = 120  # s, on a busy machine
+
+
+def mltcp(*words, status=0):
+    done = subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == status, (done.returncode, done.stdout, done.stderr)
+    return done
+
+
+class Replay(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def test_trace_takes_as_long_as_recorded_on_such_links(self):
+        file, timeline = self.folder / "results.json", self.folder / "timeline.json"
+        out = mltcp("replay", *TRACES, "--rate", "10 Gbps", "--json", str(file), "--timeline", str(timeline)).stdout
+        self.assertIn("beside its recording", out)
+        job = json.loads(file.read_text())["runs"][0]["jobs"][0]
+        self.assertEqual(job["name"], "data-parallel")
+        replay = job["replay"]
+        self.assertEqual(len(replay["steps"]), 1)
+        self.assertEqual([(one["name"], one["count"], one["bytes"]) for one in replay["collectives"]],
+                         [("all-reduce", 3, 26_000_000)])
+        # 46.6 ms were recorded.
+        self.assertLess(abs(replay["steps"][0]["replayed_ns"] / 46.6e6 - 1), 0.03)
+        self.assertEqual(replay["sources"], TRACES)
+        events = json.loads(timeline.read_text())["traceEvents"]
+        names = {event["args"]["name"] for event in events if event["name"] == "process_name"}
+        self.assertEqual(names, {f"data-parallel {what}: rank {rank}" for what in ("recorded", "replayed") for rank in (0, 1)})
+
+    def test_flows_take_as_long_as_packets(self):
+        means = []
+        for datapath in ("sim", "flow"):
+            file = self.folder / f"{datapath}.json"
+            mltcp("replay", *TRACES, "--rate", "10 Gbps", "--datapath", datapath, "--json", str(file))
+            means.append(json.loads(file.read_text())["runs"][0]["jobs"][0]["mean_ns"])
+        self.assertLess(abs(means[0] / means[1] - 1), 0.03)
+
+    def test_options_change_what_is_replayed(self):
+        def job_of(*words):
+            file = self.folder / "results.json"
+            mltcp("replay", *TRACES, "--datapath", "flow", "--json", str(file), *words)
+            return json.loads(file.read_text())["runs"][0]["jobs"][0]
+
+        plain = job_of()
+        self.assertEqual(job_of("--bytes-scale", "2")["bytes_per_iteration"], 2 * plain["bytes_per_iteration"])
+        self.assertEqual(job_of("--compute-scale", "2")["compute_ns"], 2 * plain["compute_ns"])
+        self.assertLess(job_of("--islands", "2")["bytes_per_iteration"], 1 + plain["bytes_per_iteration"])
+        self.assertEqual(job_of("--algorithm", "tree")["bytes_per_iteration"], plain["bytes_per_iteration"])
+        self.assertEqual(len(job_of("--iterations", "7")["iteration_ns"]), 7)
+
+    def test_several_jobs_share_the_network(self):
+        file = self.folder / "results.json"
+        traces = ",".join(TRACES)
+        mltcp("replay", f"a={traces}", f"b={traces}@5ms", "--rate", "10 Gbps", "--datapath", "flow", "--policy", "fair,mltcp",
+              "--iterations", "12", "--json", str(file))
+        runs = json.loads(file.read_text())["runs"]
+        self.assertEqual([run["policy"] for run in runs], ["fair", "mltcp"])
+        self.assertEqual([job["start_ns"][0] for job in runs[0]["jobs"]], [0, 5_000_000])
+        self.assertGreater(runs[0]["jobs"][0]["slowdown"], 1.05)
+
+    def test_network_is_that_of_an_experiment(self):
+        out = mltcp("replay", *TRACES, "--network-of", str(ROOT / "examples/two-rings.toml"), "--policy", "fair",
+                    "--iterations", "2").stdout
+        self.assertIn("two-rings: 1 job, 2 iterations", out)
+        mltcp("replay", *TRACES, "--network-of", str(ROOT / "examples/two-rings.toml"), "--rate", "1 Gbps", status=2)
+
+    def test_what_can_not_be_is_one_line(self):
+        for words, line in [
+            (["none.json"], "none.json"),
+            ([f"a={TRACES[0]}", TRACES[1]], "names no job"),
+            ([f"a={TRACES[0]}@soon"], "has a start that is no time"),
+            ([*TRACES, "--steps", "3-1"], "--steps: \"3-1\" are no steps"),
+            ([*TRACES, "--steps", "4"], "there are no steps 4 to 4"),
+            ([*TRACES, "--ranks", "0-5"], "there is no rank 2"),
+            ([*TRACES, "--datapath", "hose"], "--datapath \"hose\""),
+            ([*TRACES, "--policy", "kind"], "--policy \"kind\""),
+            ([*TRACES, "--rate", "0 Gbps"], "--rate 0"),
+            ([*TRACES, "--wait", "3s"], "--wait is for a coordinator"),
+            ([*TRACES, "--serve", "unix:x", "--timeline", "t.json"], "--timeline: hosts do not tell"),
+        ]:
+            done = mltcp("replay", *words, status=2)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.assertIn(line, done.stderr)
+
+    def test_hosts_are_told_their_programs(self):
+        socket, file = f"unix:{self.folder}/socket", self.folder / "results.json"
+        coordinator = subprocess.Popen([PROGRAM, "replay", *TRACES, "--serve", socket, "--iterations", "3", "--json", str(file)],
+                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        hosts = [subprocess.Popen([PROGRAM, "gen", "--join", socket, "--port", "udp:", "--ip", f"127.0.0.{host + 2}/8", "--host",
+                                   str(host), "--idle", "sleep"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                 for host in range(2)]
+        for process in (coordinator, *hosts):
+            try:
+                said, _ = process.communicate(timeout=PATIENCE)
+            except subprocess.TimeoutExpired:
+                for one in (coordinator, *hosts):
+                    one.kill()
+                raise
+            self.assertEqual(process.returncode, 0, said)
+        run = json.loads(file.read_text())["runs"][0]
+        job = run["jobs"][0]
+        self.assertEqual(run["datapath"], "hosts")
+        self.assertEqual(len(job["iteration_ns"]), 3)
+        self.assertEqual(job["bytes_per_iteration"], 2 * 26_000_000)
+        self.assertEqual(job["checksum_errors"], 0)
+        self.assertGreater(job["verified_messages"], 0)
+        # No shorter than the computations, whatever the machine does.
+        self.assertGreater(min(job["iteration_ns"]), 39_000_000)
+        self.assertEqual(job["replay"]["steps"][0]["replayed_ns"], job["mean_ns"])
+
+
+if __name__ == "__main__":
+    unittest.main()
