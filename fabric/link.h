@@ -126,6 +126,13 @@ class Link {
     drain(now);
     return backlog_;
   }
+  /// The same without a change, for whoever only looks: it may be looked at a time after that of a later offer().
+  [[nodiscard]] Bytes queue_bytes_at(Nanos now) const {
+    Bytes bytes = backlog_;
+    for (std::uint64_t p = waiting_.begin(); p != waiting_.end() && waiting_[p].departure <= now; ++p)
+      bytes -= waiting_[p].bytes;
+    return bytes;
+  }
   /// The same in packets.
   std::size_t queue_packets(Nanos now) {
     drain(now);

@@ -64,6 +64,7 @@ class PriorityLink {
   /// Returns the next packet that has reached the far end by `now`.
   std::optional<Link::Delivery> pop(Nanos now) { return wire_.pop(now); }
 
+  [[nodiscard]] std::uint32_t classes() const { return classes_; }
   /// Bytes of a class that are waiting or being sent, as of the last start() or offer().
   [[nodiscard]] Bytes queue_bytes(std::uint32_t priority) const { return queues_[class_of(priority)].bytes; }
   [[nodiscard]] bool paused(std::uint32_t priority) const { return (paused_ >> class_of(priority) & 1) != 0; }

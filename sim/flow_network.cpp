@@ -510,4 +510,34 @@ FlowNetwork::LinkUse FlowNetwork::use(LinkId id) {
   return use;
 }
 
+/// What the flow has sent since it was settled.
+double FlowNetwork::unsettled_at(const Flow& flow, Nanos time) {
+  if (flow.state != State::sending) return 0;
+  return std::min(flow.left, flow.rate * static_cast<double>((time - flow.settled).count));
+}
+
+double FlowNetwork::bytes_ratio_at(GroupId id, Nanos time) const {
+  const Group& group = groups_[id];
+  if (group.bytes_per_iteration == 0) return 0;
+  double sent = group.sent;
+  for (const FlowId flow : group.senders) sent += unsettled_at(flows_[flow], time);
+  return std::min(1.0, sent / static_cast<double>(group.bytes_per_iteration));
+}
+
+double FlowNetwork::wire_bytes_at(LinkId id, Nanos time) const {
+  const Link& link = links_[id];
+  double bytes = link.use.wire_bytes;
+  for (const Member& member : link.members) {
+    const Flow& flow = flows_[member.flow];
+    bytes += unsettled_at(flow, time) * flow.path[member.hop].cost;
+  }
+  return bytes;
+}
+
+double FlowNetwork::sent_at(FlowId id, Nanos time) const {
+  const Flow& flow = flows_[id];
+  if (flow.state != State::sending) return 0;
+  return static_cast<double>(flow.queue.front().bytes) - flow.left + unsettled_at(flow, time);
+}
+
 }  // namespace mltcp::sim

@@ -113,6 +113,14 @@ class FlowNetwork {
   /// Progress of the latest iteration, from 0 to 1; 0 while not known.
   [[nodiscard]] double bytes_ratio(GroupId id);
   [[nodiscard]] LinkUse use(LinkId id);
+  // The same at `time`, from now() to next_event(), without a change of the state, not even in its rounding: for
+  // whoever only looks. Call next_event() first.
+  [[nodiscard]] double bytes_ratio_at(GroupId id, Nanos time) const;
+  [[nodiscard]] double wire_bytes_at(LinkId id, Nanos time) const;
+  /// Bytes of the send() under way that have left.
+  [[nodiscard]] double sent_at(FlowId id, Nanos time) const;
+  /// The group's current gain.
+  [[nodiscard]] double gain(GroupId id) const { return groups_[id].gain; }
   [[nodiscard]] const Counters& counters() const { return counters_; }
   [[nodiscard]] std::size_t links() const { return links_.size(); }
 
@@ -190,6 +198,7 @@ class FlowNetwork {
   void settle(Flow& flow);
   void tell_meter(const Link& link, const Flow& flow, PathHop& hop, double wire_bytes) const;
   void settle(Group& group);
+  [[nodiscard]] static double unsettled_at(const Flow& flow, Nanos time);
   void find_gain(Group& group);
   void touch(LinkId link) { changed_links_.push_back(link); }
   void update();

@@ -292,6 +292,15 @@ bool Network::run(Nanos until, const std::function<bool()>& stop) {
   return false;
 }
 
+Bytes Network::queue_bytes(LinkId id) const {
+  const LinkState& state = links_[id];
+  if (!state.priority) return state.link.queue_bytes_at(now_);
+  Bytes bytes = 0;
+  for (std::uint32_t priority = 0; priority < state.priority->classes(); ++priority)
+    bytes += state.priority->queue_bytes(priority);
+  return bytes;
+}
+
 /// Processes the deliveries of link `id` at this instant.
 void Network::deliver(LinkId id) {
   LinkState& state = links_[id];

@@ -215,6 +215,8 @@ class Network {
   [[nodiscard]] const fabric::LinkConfig& link_config(LinkId id) const { return links_[id].link.config(); }
   /// A link created by add_priority_link(), to read its queues.
   [[nodiscard]] const fabric::PriorityLink& priority_link(LinkId id) const { return *links_[id].priority; }
+  /// Bytes that wait for a link, or are being sent on it, at now(); of all classes together.
+  [[nodiscard]] Bytes queue_bytes(LinkId id) const;
   /// The memory of a switch that has one.
   [[nodiscard]] const fabric::SwitchMemory& memory(Switch at) const { return *nodes_[at].memory; }
   /// A link with one class, to read its counters and queue. Only the network may offer or take packets.

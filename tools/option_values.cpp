@@ -98,6 +98,8 @@ constexpr std::array kValues{
     OptionValue{"--scheme", "SCHEME", "one scheme or several", "locality,ideal"},
     OptionValue{"--seed", "N", "a whole number", "1"},
     OptionValue{"--seeds", "N", "a whole number", "10"},
+    OptionValue{"--series", "FILE", "a file to write to, whose name says the format", "series.json"},
+    OptionValue{"--series-interval", "TIME", "a time with its unit", "100us"},
     OptionValue{"--serve", "ADDRESS", "an address to listen at", "10.0.0.1:7000"},
     OptionValue{"--shard", "I/N", "a part and their number, or auto", "2/8"},
     OptionValue{"--slack", "SHARE", "a number", "0.02"},

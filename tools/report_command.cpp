@@ -30,6 +30,7 @@ struct ReportArguments {
   std::optional<std::string> svg;     ///< a picture instead, or "-" for standard output
   std::optional<std::string> chart;   ///< of the picture; default: usage
   std::vector<std::string> policies;  ///< of the picture; empty: its default
+  std::optional<std::string> series;  ///< file of the same run
 };
 
 void add_options(Options& options, ReportArguments& arguments) {
@@ -47,6 +48,8 @@ void add_options(Options& options, ReportArguments& arguments) {
   options.add_list("--policy", arguments.policies,
                    "With --svg: these policies, comma-separated; default: usage shows the first and the last, "
                    "iterations all");
+  options.add("--series", arguments.series,
+              "Charts of these series, too: the .json that --series of the same mltcp run wrote (docs/series.md)");
 }
 
 using experiment::Results;
@@ -94,6 +97,8 @@ experiment::ReportFile read_results(const std::string& name) {
 void check_options(const ReportArguments& arguments) {
   if (arguments.output && arguments.output->empty())
     throw InputError("--output: the name is empty; name a file, or - for standard output");
+  if (arguments.series && (arguments.svg || arguments.results.size() > 1))
+    throw InputError("--series is for the page of one file of results; leave it out");
   if (!arguments.svg) {
     if (arguments.chart) throw InputError("--chart is for a picture; give --svg FILE with it");
     if (!arguments.policies.empty()) throw InputError("--policy is for a picture; give --svg FILE with it");
@@ -137,6 +142,25 @@ int write_picture(const ReportArguments& arguments) {
   return 0;
 }
 
+/// The series, of which some are of runs of `file`.
+experiment::SeriesFile series_of(const std::string& name, const experiment::ReportFile& file,
+                                 const std::string& results_name) {
+  const Results* results = std::get_if<Results>(&file);
+  if (results == nullptr)
+    throw InputError(one_line(fmt::format("--series: {} is {}, and series are of what mltcp run wrote; leave it out",
+                                          results_name, in_quotes(experiment::schema_of(file)))));
+  experiment::SeriesFile series = experiment::read_series(name);
+  const bool any = std::any_of(series.runs.begin(), series.runs.end(), [&](const experiment::RunSeries& one) {
+    return std::any_of(results->runs.begin(), results->runs.end(),
+                       [&](const experiment::Run& run) { return experiment::belongs(one, run); });
+  });
+  if (!any)
+    throw InputError(one_line(
+        fmt::format("{}: none of its runs is one of {}; give the series that --series of the same mltcp run wrote",
+                    name, results_name)));
+  return series;
+}
+
 int report(const ReportArguments& arguments) {
   check_options(arguments);
   if (arguments.svg) return write_picture(arguments);
@@ -146,7 +170,9 @@ int report(const ReportArguments& arguments) {
   const experiment::ReportFile file = read_results(first);
   std::string text;
   if (arguments.results.size() == 1) {
-    text = experiment::render_page(file);
+    std::optional<experiment::SeriesFile> series;
+    if (arguments.series) series = series_of(*arguments.series, file, first);
+    text = experiment::render_page(file, series ? &*series : nullptr);
   } else {
     const std::string& second = arguments.results.back();
     std::error_code unknown;  // what can't be read is told by the reader
@@ -159,6 +185,7 @@ int report(const ReportArguments& arguments) {
     text = experiment::render_comparison({first, &comparable(file, first)}, {second, &comparable(other, second)});
   }
   check_writable(page.string(), first);
+  if (arguments.series) check_writable(page.string(), *arguments.series);
   write_file(page.string(), text);
   if (page != "-") fmt::print("{}\n", page.string());
   return 0;

@@ -21,6 +21,7 @@
 #include "output_file.h"
 #include "provenance.h"
 #include "results_output.h"
+#include "series_output.h"
 #include "terminal.h"
 
 namespace mltcp::tools {
@@ -32,7 +33,8 @@ struct RunArguments {
   std::optional<std::string> json;   ///< file, or "-" for standard output
   std::string plan;                  ///< file; empty: plans are computed
   bool verify = false;               ///< carry and verify payloads in virtual time too
-  std::uint32_t threads = 0;         ///< runs at a time in virtual time; 0: one a core
+  SeriesArguments series;
+  std::uint32_t threads = 0;  ///< runs at a time in virtual time; 0: one a core
 };
 
 void add_options(Options& options, RunArguments& arguments) {
@@ -55,6 +57,7 @@ void add_options(Options& options, RunArguments& arguments) {
   options.add("--json", arguments.json,
               "Write the results to this file, anew after each policy, so that Ctrl-C keeps what is "
               "complete (docs/results-file.md); - is standard output");
+  add_series_options(options, arguments.series);
 }
 
 /// What can be refused before anything runs.
@@ -116,13 +119,29 @@ int run(const RunArguments& arguments) {
   experiment::RunOptions options;
   options.plan_file = arguments.plan;
   options.threads = arguments.threads;
+  options.series = check_series(
+      arguments.series, arguments.experiment.file,
+      {arguments.json, arguments.plan.empty() ? std::nullopt : std::optional<std::string>(arguments.plan)});
+  experiment::SeriesFile series;
+  options.recorded = &series.runs;
   experiment::check(experiment, *datapath, options);
   const experiment::Provenance provenance = provenance_of(files);
   fmt::print(out, "{}\n\n", headline(experiment, *datapath));
   std::fflush(out);
   const EndOnSignal signals;
   const experiment::Results results = measure(arguments, experiment, *datapath, options, provenance);
+  std::string failure;
+  if (options.series) {
+    series.experiment = results.experiment;
+    series.provenance = provenance;
+    try {
+      write_series(*arguments.series.file, series, results);
+    } catch (const RunError& error) {
+      failure = error.what();  // the results are not lost with it
+    }
+  }
   print_results(results, *datapath, arguments.experiment.file, arguments.json, out);
+  if (!failure.empty()) throw RunError(failure);
   if (!results.unfinished.empty())
     throw RunError(fmt::format("{}: of {} policies, {} had been run{}, and {} {} missing", EndOnSignal::why(),
                                experiment.policies.size(), results.runs.size(),

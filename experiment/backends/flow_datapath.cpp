@@ -89,6 +89,10 @@ class FlowRun final : public LiveRun {
   [[nodiscard]] std::span<RunningJob* const> jobs() const override { return pointers_; }
   void connect() override {}
   Nanos choose_epoch() override { return Nanos(0); }
+  void record(SeriesRecorder& recorder, Nanos /*epoch*/) override {
+    cluster_.record(recorder);
+    recorded_ = true;
+  }
   void start(Nanos /*epoch*/) override {}  // they begin by themselves
   bool run(Nanos until) override {
     return cluster_.run(until, [this] { return unfinished_ == 0; });
@@ -101,6 +105,7 @@ class FlowRun final : public LiveRun {
   }
 
   std::vector<JobNetwork::LinkView> finish(Run& run) override {
+    if (recorded_) cluster_.finish_record();
     record_jobs(pointers_, plan_, run);
     const std::vector<FlowFabric::Link>& links = cluster_.fabric().links;
     configs_.resize(links.size());
@@ -152,6 +157,7 @@ class FlowRun final : public LiveRun {
   std::vector<fabric::LinkConfig> configs_;
   const fabric::LinkCounters no_counters_;
   std::function<void()> tell_;
+  bool recorded_ = false;
 };
 
 class FlowDatapath final : public Datapath {

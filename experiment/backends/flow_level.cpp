@@ -65,6 +65,9 @@ class FlowLevelCluster::State {
   std::size_t jobs() const { return alive_; }
   std::size_t jobs_on(std::uint32_t link) const { return jobs_on_[link]; }
 
+  void record(SeriesRecorder& recorder);
+  void finish_record();
+
   OnIteration on_iteration;
 
  private:
@@ -75,6 +78,7 @@ class FlowLevelCluster::State {
     double rate = 0;  ///< bytes per nanosecond that the path carries
     Nanos round_trip;
     Nanos last_end = Nanos(std::numeric_limits<std::int64_t>::min() / 2);
+    Bytes finished = 0;  ///< bytes of all transfers that are over
   };
   struct Worker {
     Network::GroupId group = 0;
@@ -145,6 +149,9 @@ class FlowLevelCluster::State {
   void on_finished(const Network::Finished& finished);
   void advance(JobId id);
   void begin_iteration(Job& of);
+  /// Records what is due up to `time`, until which nothing happens.
+  void sample_until(Nanos time);
+  void read_states(Nanos at);
   /// Sends what the gate lets go.
   void ask_gate(Job& of);
   void send(Job& of, std::uint32_t operation);
@@ -161,6 +168,8 @@ class FlowLevelCluster::State {
   std::vector<Owner> owners_;                  // by flow of the network
   std::vector<Network::LinkId> spare_limits_;  // of jobs that are gone
   std::vector<Network::Finished> finished_;
+  SeriesRecorder* recorder_ = nullptr;
+  std::vector<const Job*> recorded_;  // jobs, each flow of which is recorded
 };
 
 FlowLevelCluster::JobId FlowLevelCluster::State::add_job(JobSpec spec) {
@@ -374,6 +383,8 @@ JobResult FlowLevelCluster::State::result(JobId id) {
 bool FlowLevelCluster::State::run(Nanos until, const std::function<bool()>& stop) {
   for (;;) {
     const Nanos next = std::min(network_.next_event(), timers_.empty() ? Nanos::never() : timers_.time());
+    if (recorder_ != nullptr) [[unlikely]]
+      sample_until(std::min(next, until));
     if (next > until || next.is_never()) break;
     network_.advance(std::max(next, network_.now()));
     finished_.assign(network_.finished().begin(), network_.finished().end());
@@ -392,6 +403,53 @@ bool FlowLevelCluster::State::run(Nanos until, const std::function<bool()>& stop
   return false;
 }
 
+void FlowLevelCluster::State::record(SeriesRecorder& recorder) {
+  std::vector<SeriesConnection> connections;
+  for (const std::unique_ptr<Job>& job : jobs_) {
+    if (!job) continue;
+    recorded_.push_back(job.get());
+    for (std::uint32_t worker = 0; worker < job->workers.size(); ++worker)
+      for (std::uint32_t flow = 0; flow < job->workers[worker].flows.size(); ++flow)
+        connections.push_back({job->spec.job.name, worker, worker, flow});
+  }
+  std::vector<SeriesLink> links;
+  for (const FlowFabric::Link& link : fabric_.links) links.push_back({link.name, link.rate});
+  recorder.begin(network_.now(), std::move(connections), std::move(links));
+  recorder_ = &recorder;
+}
+
+void FlowLevelCluster::State::read_states(Nanos at) {
+  const SeriesRecorder::States states = recorder_->states();
+  auto state = states.connections.begin();
+  for (const Job* job : recorded_)
+    for (const Worker& worker : job->workers)
+      for (const Flow& flow : worker.flows) {
+        state->gain = network_.gain(worker.group);
+        state->bytes_ratio = network_.bytes_ratio_at(worker.group, at);
+        state->iteration = job->engine.running() ? static_cast<std::int64_t>(job->engine.iteration()) : -1;
+        // Rounded sums may step back by a byte, and totals don't.
+        state->sent_bytes =
+            std::max(state->sent_bytes, flow.finished + static_cast<Bytes>(network_.sent_at(flow.id, at)));
+        ++state;
+      }
+  for (std::uint32_t link = 0; link < states.links.size(); ++link)
+    states.links[link].sent_bytes =
+        std::max(states.links[link].sent_bytes, static_cast<Bytes>(network_.wire_bytes_at(link, at)));
+}
+
+void FlowLevelCluster::State::sample_until(Nanos time) {
+  if (time.is_never()) return;
+  while (recorder_->next() <= time) {
+    read_states(recorder_->next());
+    recorder_->sample();
+  }
+}
+
+void FlowLevelCluster::State::finish_record() {
+  read_states(network_.now());
+  recorder_->finish(network_.now());
+}
+
 void FlowLevelCluster::State::on_finished(const Network::Finished& finished) {
   const Owner& owner = owners_[finished.flow];
   if (FlowRanks* const ranks = ranks_of(owner.job)) {
@@ -402,6 +460,7 @@ void FlowLevelCluster::State::on_finished(const Network::Finished& finished) {
   Job& of = *jobs_[owner.job];
   Flow& flow = of.workers[owner.worker].flows[owner.flow];
   flow.last_end = network_.now();
+  flow.finished += finished.bytes;
   Transfer& transfer = of.transfers[finished.tag];
   transfer.undelivered -= finished.bytes;
   transfer.delivered = std::max(transfer.delivered, network_.now() + options_.burst_latency.value_or(flow.round_trip));
@@ -490,6 +549,8 @@ const FlowFabric& FlowLevelCluster::fabric() const { return state_->fabric(); }
 sim::FlowNetwork::LinkUse FlowLevelCluster::use(std::uint32_t link) { return state_->network().use(link); }
 std::size_t FlowLevelCluster::jobs_on(std::uint32_t link) const { return state_->jobs_on(link); }
 void FlowLevelCluster::meter(std::uint32_t link, fabric::UsageMeter* meter) { state_->network().meter(link, meter); }
+void FlowLevelCluster::record(SeriesRecorder& recorder) { state_->record(recorder); }
+void FlowLevelCluster::finish_record() { state_->finish_record(); }
 const sim::FlowNetwork::Counters& FlowLevelCluster::counters() const { return state_->network().counters(); }
 
 }  // namespace mltcp::experiment

@@ -32,6 +32,7 @@
 #include "mltcp/experiment/engine/job_spec.h"
 #include "mltcp/experiment/files/experiment.h"
 #include "mltcp/experiment/results/results.h"
+#include "mltcp/experiment/series/series_recorder.h"
 #include "mltcp/fabric/dumbbell.h"
 #include "mltcp/sim/flow_network.h"
 #include "mltcp/sim/switched_network.h"
@@ -96,6 +97,11 @@ class FlowLevelCluster {
   /// Records the use of the link over time, by job number; see sim::FlowNetwork::meter().
   void meter(std::uint32_t link, fabric::UsageMeter* meter);
   [[nodiscard]] const sim::FlowNetwork::Counters& counters() const;
+  /// Has run() fill in `recorder`, which outlives this object, from now() on: of the jobs that there are, none of which
+  /// may be removed then. Columns of packets stay 0.
+  void record(SeriesRecorder& recorder);
+  /// The last row, at now().
+  void finish_record();
 
  private:
   class State;

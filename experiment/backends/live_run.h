@@ -12,10 +12,12 @@
 #include "mltcp/experiment/engine/job_network.h"
 #include "mltcp/experiment/engine/running_job.h"
 #include "mltcp/experiment/results/results.h"
+#include "mltcp/experiment/series/series_recorder.h"
 
 namespace mltcp::experiment {
 
-/// One run. Its functions are called once each in this order, except for run() and the const ones.
+/// One run. Its functions are called once each in this order, except for run() and the const ones; record() only where
+/// series are wanted.
 class LiveRun {
  public:
   virtual ~LiveRun() = default;
@@ -27,6 +29,9 @@ class LiveRun {
   virtual void connect() = 0;
   /// Chooses the experiment's time 0, in the future.
   virtual Nanos choose_epoch() = 0;
+  /// Has run() fill in `recorder`, which outlives this object, from `epoch` on. What is recorded is read and never
+  /// written, so that a run is the same with and without. Throws InputError if there is nothing to record here.
+  virtual void record(SeriesRecorder& recorder, Nanos epoch);
   /// Each job starts at `epoch` plus its own start time.
   virtual void start(Nanos epoch) = 0;
   /// Runs until `until` or until all jobs are done; returns whether they are. Throws RunError if a job fails.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 
 #include "mltcp/base/error.h"
@@ -191,13 +192,36 @@ class PacketRun final : public LiveRun {
   void start(Nanos epoch) override {
     for (const auto& driver : drivers_) driver->start(epoch);
   }
+  void record(SeriesRecorder& recorder, Nanos epoch) override {
+    std::vector<SeriesConnection> connections;
+    for (const auto& driver : drivers_) {
+      const std::vector<SeriesConnection> of_job = driver->connections();
+      connections.insert(connections.end(), of_job.begin(), of_job.end());
+      connections_.push_back(of_job.size());
+    }
+    links_ = network_->links();
+    std::vector<SeriesLink> links;
+    for (const JobNetwork::LinkView& link : links_) links.push_back({std::string(link.name), link.config->rate});
+    recorder.begin(epoch, std::move(connections), std::move(links));
+    recorder_ = &recorder;
+  }
   bool run(Nanos until) override {
-    return network_->run(until, [&] { return all([](const DrivenJob& job) { return job.done(); }); });
+    const std::function<bool()> done = [&] { return all([](const DrivenJob& job) { return job.done(); }); };
+    while (recorder_ != nullptr && recorder_->next() <= until) {
+      if (network_->run(recorder_->next(), done)) return true;
+      read_states();
+      recorder_->sample();
+    }
+    return network_->run(until, done);
   }
   [[nodiscard]] Nanos now() const override { return network_->now(); }
   [[nodiscard]] Nanos patience() const override { return patience_; }
 
   std::vector<JobNetwork::LinkView> finish(Run& run) override {
+    if (recorder_ != nullptr) {
+      read_states();
+      recorder_->finish(network_->now());
+    }
     run.stalls = network_->stalls();
     record_jobs(pointers_, plan_, run);
     std::vector<JobNetwork::LinkView> links = network_->links();
@@ -211,9 +235,32 @@ class PacketRun final : public LiveRun {
     return std::all_of(drivers_.begin(), drivers_.end(), [&](const auto& driver) { return predicate(*driver); });
   }
 
+  /// Of connections and links, for the recorder.
+  void read_states() {
+    const SeriesRecorder::States states = recorder_->states();
+    std::span<ConnectionState> connections = states.connections;
+    for (std::size_t i = 0; i < drivers_.size(); ++i) {
+      drivers_[i]->read_states(connections.first(connections_[i]));
+      connections = connections.subspan(connections_[i]);
+    }
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      const fabric::LinkCounters& counters = *links_[i].counters;
+      LinkState& link = states.links[i];
+      link.queue_bytes = network_->queue_bytes(i);
+      link.sent_bytes = counters.sent_bytes;
+      link.sent_packets = counters.sent_packets;
+      link.marked_packets = counters.marked_packets;
+      link.dropped_packets = counters.dropped_packets;
+      link.pauses = counters.pauses;
+    }
+  }
+
   const Experiment& experiment_;
   const RunPlan& plan_;
   const std::unique_ptr<JobNetwork> network_;
+  SeriesRecorder* recorder_ = nullptr;
+  std::vector<std::size_t> connections_;     ///< by job, how many are recorded
+  std::vector<JobNetwork::LinkView> links_;  ///< that are recorded
   Nanos patience_;
   std::vector<std::unique_ptr<DrivenJob>> drivers_;
   std::vector<RunningJob*> pointers_;

@@ -67,6 +67,10 @@ void record_jobs(std::span<RunningJob* const> jobs, const RunPlan& plan, Run& ru
   for (std::size_t i = 0; i < jobs.size(); ++i) record_job(jobs[i]->result(), plan.jobs[i], run);
 }
 
+void LiveRun::record(SeriesRecorder& /*recorder*/, Nanos /*epoch*/) {
+  throw InputError("there are no series of this datapath; leave --series out, or use datapath sim or flow");
+}
+
 Run Datapath::run(const Experiment& experiment, const RunPlan& plan, const std::function<void(double)>& tick) {
   const std::unique_ptr<LiveRun> live = prepare(experiment, plan);
   Progress progress(*live, experiment, plan, real_time(), tick);
@@ -81,6 +85,7 @@ Run Datapath::run(const Experiment& experiment, const RunPlan& plan, const std::
     live->jobs()[i]->set_plan(slots);
   }
   if (plan.between) plan.between(live->jobs(), epoch, epoch);
+  if (plan.series != nullptr) live->record(*plan.series, epoch);
   live->start(epoch);
 
   Nanos first_start = Nanos::never();

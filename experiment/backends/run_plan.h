@@ -12,6 +12,7 @@
 #include "mltcp/experiment/engine/job_network.h"
 #include "mltcp/experiment/engine/running_job.h"
 #include "mltcp/experiment/files/experiment.h"
+#include "mltcp/experiment/series/series_recorder.h"
 #include "mltcp/fabric/dumbbell.h"
 #include "mltcp/transport/phase_gate.h"
 #include "mltcp/workload/job.h"
@@ -35,6 +36,8 @@ struct RunPlan {
   Nanos slice = kSlice;
   /// Called at the end with the links' meters; those of unused links may be missing.
   std::function<void(std::span<const JobNetwork::LinkView> links, Nanos epoch)> finished;
+
+  SeriesRecorder* series = nullptr;  ///< records the run; null: nobody does
 
   [[nodiscard]] std::uint32_t iterations_of(const workload::Job& job) const {
     return job.iterations > 0 ? job.iterations : iterations;

@@ -36,6 +36,9 @@ class TopologyNetwork final : public JobNetwork {
   bool run(Nanos until, const std::function<bool()>& stop) override { return network_.run(until, stop); }
   [[nodiscard]] Nanos now() const override { return network_.now(); }
   [[nodiscard]] std::vector<LinkView> links() const override;
+  [[nodiscard]] Bytes queue_bytes(std::size_t link) const override {
+    return network_.queue_bytes(network_.links()[link].id);
+  }
   [[nodiscard]] std::optional<Stalls> stalls() const override { return std::nullopt; }
 
  private:

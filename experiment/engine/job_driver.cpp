@@ -9,6 +9,7 @@
 #include <map>
 
 #include "mltcp/base/error.h"
+#include "mltcp/experiment/engine/internal/connection_state.h"
 #include "mltcp/experiment/engine/internal/known.h"
 #include "mltcp/experiment/engine/iteration_engine.h"
 #include "mltcp/transport/crc32c.h"
@@ -160,6 +161,9 @@ class JobDriver::Sender final : public Pollable {
     for (const Flow& flow : flows_)
       if (const auto stats = shard_.stats(flow.connection)) packets += stats->retransmitted_packets;
     return packets;
+  }
+  void read_states(std::span<ConnectionState> states) const {
+    for (std::size_t i = 0; i < flows_.size(); ++i) read_state(shard_, flows_[i].connection, job_, states[i]);
   }
   [[nodiscard]] std::uint64_t marked_packets() const {
     std::uint64_t packets = 0;
@@ -379,6 +383,17 @@ Nanos JobDriver::adrift_since() const {
 }
 bool JobDriver::done() const { return workers_->engine().done(); }
 std::size_t JobDriver::recorded() const { return workers_->engine().recorded(); }
+std::vector<SeriesConnection> JobDriver::connections() const {
+  std::vector<SeriesConnection> connections;
+  for (std::uint32_t worker = 0; worker < senders_.size(); ++worker)
+    for (std::uint32_t flow = 0; flow < spec_.job.flows; ++flow)
+      connections.push_back({spec_.job.name, worker, worker, flow});
+  return connections;
+}
+void JobDriver::read_states(std::span<ConnectionState> states) const {
+  for (std::size_t worker = 0; worker < senders_.size(); ++worker)
+    senders_[worker]->read_states(states.subspan(worker * spec_.job.flows, spec_.job.flows));
+}
 std::uint64_t JobDriver::marked_packets() const {
   std::uint64_t packets = 0;
   for (const auto& sender : senders_) packets += sender->marked_packets();

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,8 @@ class JobDriver final : public DrivenJob {
   [[nodiscard]] Nanos adrift_since() const override;
   [[nodiscard]] bool done() const override;
   [[nodiscard]] std::size_t recorded() const override;
+  [[nodiscard]] std::vector<SeriesConnection> connections() const override;
+  void read_states(std::span<ConnectionState> states) const override;
   /// Data packets that arrived with a CE mark, as reported by the receivers.
   [[nodiscard]] std::uint64_t marked_packets() const;
 

@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "mltcp/base/error.h"
+#include "mltcp/experiment/engine/internal/connection_state.h"
 #include "mltcp/experiment/engine/internal/known.h"
 #include "mltcp/experiment/engine/job_network.h"
 #include "mltcp/workload/phase_program.h"
@@ -694,6 +695,36 @@ Nanos RankJob::adrift_since() const {
   Nanos since = Nanos::never();
   for (const auto& rank : ranks_) since = std::min(since, rank->gate().adrift_since);
   return since;
+}
+
+std::vector<SeriesConnection> RankDriver::flows() const {
+  std::vector<SeriesConnection> flows;
+  for (const Channel& channel : channels_)
+    for (std::uint32_t flow = 0; flow < channel.flows.size(); ++flow)
+      flows.push_back({spec_.job.name, rank_, channel.peer, flow});
+  return flows;
+}
+
+void RankDriver::read_states(std::span<ConnectionState> states) const {
+  std::size_t number = 0;
+  for (const Channel& channel : channels_)
+    for (const Flow& flow : channel.flows) read_state(shard_, flow.connection, job_id_, states[number++]);
+}
+
+std::vector<SeriesConnection> RankJob::connections() const {
+  std::vector<SeriesConnection> connections;
+  for (const auto& rank : ranks_) {
+    const std::vector<SeriesConnection> flows = rank->flows();
+    connections.insert(connections.end(), flows.begin(), flows.end());
+  }
+  return connections;
+}
+
+void RankJob::read_states(std::span<ConnectionState> states) const {
+  for (const auto& rank : ranks_) {
+    rank->read_states(states);
+    states = states.subspan(rank->connections());
+  }
 }
 
 JobResult RankJob::result() const {

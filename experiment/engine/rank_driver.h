@@ -106,6 +106,9 @@ class RankDriver final : public Pollable, private IterationEngine::Carrier {
   /// A rank that is not connected yet, if any.
   [[nodiscard]] std::optional<std::uint32_t> unreached() const;
   [[nodiscard]] RankResult result() const;
+  /// See DrivenJob.
+  [[nodiscard]] std::vector<SeriesConnection> flows() const;
+  void read_states(std::span<ConnectionState> states) const;
   /// Accepted connections that ended or were closed without proving to be a rank's.
   [[nodiscard]] std::uint64_t strangers() const { return strangers_; }
 
@@ -250,6 +253,8 @@ class RankJob final : public DrivenJob {
   [[nodiscard]] PlanState plan_state() const override;
   [[nodiscard]] Nanos adrift_since() const override;
   [[nodiscard]] JobResult result() const override;
+  [[nodiscard]] std::vector<SeriesConnection> connections() const override;
+  void read_states(std::span<ConnectionState> states) const override;
   [[nodiscard]] const RankDriver& rank(std::uint32_t rank) const { return *ranks_[rank]; }
 
  private:

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
+#include <vector>
 
 #include "mltcp/experiment/results/results.h"
+#include "mltcp/experiment/series/series.h"
 #include "mltcp/transport/phase_gate.h"
 
 namespace mltcp::experiment {
@@ -34,6 +37,10 @@ class DrivenJob : public RunningJob {
   [[nodiscard]] virtual bool connected() const = 0;
   /// `epoch` is the experiment's time 0; the job starts at `epoch` plus its start time. Call once, when connected.
   virtual void start(Nanos epoch) = 0;
+  /// The connections on which it sends; the same from when it is connected on.
+  [[nodiscard]] virtual std::vector<SeriesConnection> connections() const = 0;
+  /// Fills in the state of each of connections(), except of those that have ended.
+  virtual void read_states(std::span<ConnectionState> states) const = 0;
 };
 
 }  // namespace mltcp::experiment

@@ -16,6 +16,7 @@
 #include "mltcp/experiment/report/internal/report_page.h"
 #include "mltcp/experiment/report/internal/report_tables.h"
 #include "mltcp/experiment/report/internal/report_view.h"
+#include "mltcp/experiment/report/internal/series_charts.h"
 
 namespace mltcp::embedded {
 extern const std::string_view report_js;
@@ -310,7 +311,24 @@ std::string link_section(const View& view, ChartList& charts) {
   return out + rows + "</section>\n";
 }
 
-std::string explorer_section(const View& view, ChartList& charts) {
+// The panels below the use of the link, for all runs: a button's data-panels says which charts are its run's.
+std::string series_panels(const SeriesCharts& series, std::size_t runs) {
+  if (!series.any()) return "";
+  std::string out;
+  for (std::size_t panel = 0; panel < SeriesCharts::kPanels.size(); ++panel) {
+    bool any = false;
+    for (std::size_t r = 0; r < runs; ++r) any |= series.has(r, panel);
+    if (!any) continue;
+    const auto& [name, caption] = SeriesCharts::kPanels[panel];
+    out += fmt::format(
+        "<figure><figcaption>{}</figcaption><div class=\"chart panel\" data-panel=\"{}\" role=\"img\" "
+        "aria-label=\"{} over the whole run\"></div></figure>\n",
+        caption, name, name);
+  }
+  return out;
+}
+
+std::string explorer_section(const View& view, ChartList& charts, const SeriesCharts& series) {
   std::string buttons;
   std::string legend = jobs_legend(view);
   bool chosen = false;
@@ -325,22 +343,35 @@ std::string explorer_section(const View& view, ChartList& charts) {
     const auto shows = usage_chart(view, r, view.spans[r], columns, "link");
     if (view.many()) legend = legend_of(shows);
     const std::size_t chart = charts.add_hidden(shows);
-    buttons += fmt::format("<button type=\"button\" data-of=\"{}\" aria-pressed=\"{}\">{}</button>", chart, shown,
-                           escaped(view.labels[r]));
+    std::string panels;
+    for (std::size_t panel = 0; panel < SeriesCharts::kPanels.size(); ++panel)
+      if (series.has(r, panel))
+        panels += fmt::format("{}{}:{}", panels.empty() ? "" : " ", SeriesCharts::kPanels[panel].name,
+                              charts.add_hidden(series.chart(r, panel)));
+    buttons += fmt::format("<button type=\"button\" data-of=\"{}\" data-panels=\"{}\" aria-pressed=\"{}\">{}</button>",
+                           chart, panels, shown, escaped(view.labels[r]));
   }
   if (buttons.empty()) return "";
+  std::string words =
+      "Drag over a stretch to look closer, or turn the wheel after a click (or with Ctrl). By keyboard: arrows move, + "
+      "and − zoom, 0 shows all, as a double click does. Zoomed out, each column of the link's use is the average over "
+      "the bins it covers";
+  if (series.any()) words += "; other lines are drawn from the least to the most that was sampled in their columns";
+  if (series.most_joined() > 1)
+    words += fmt::format(". A point of these lines joins up to {} rows of the series", series.most_joined());
   return fmt::format(
-      "<section id=\"whole\" class=\"needs-js\"><h2>The whole run</h2>\n<p>Drag over a stretch to look closer; "
-      "double-click to see all of it again. Zoomed out, each column is the average over the bins it covers.</p>\n{}"
+      "<section id=\"whole\" class=\"needs-js\"><h2>The whole run</h2>\n<p>{}.</p>\n{}"
       "<div class=\"bar\"><span class=\"group\" id=\"pick\">{}</span><span class=\"group\" id=\"move\">"
       "<button type=\"button\" data-move=\"left\" aria-label=\"Earlier\">←</button>"
       "<button type=\"button\" data-move=\"right\" aria-label=\"Later\">→</button>"
       "<button type=\"button\" data-move=\"in\" aria-label=\"Zoom in\">+</button>"
       "<button type=\"button\" data-move=\"out\" aria-label=\"Zoom out\">−</button>"
       "<button type=\"button\" data-move=\"all\">All</button></span></div>\n"
-      "<div class=\"chart\" id=\"explorer\" role=\"img\" aria-label=\"Use of the link over the whole run\"></div>"
-      "</section>\n",
-      legend, buttons);
+      "<div id=\"looked-into\" tabindex=\"0\" role=\"group\" aria-label=\"Charts of the whole run: arrows move, plus "
+      "and minus zoom, 0 shows all\">"
+      "<div class=\"chart\" id=\"explorer\" role=\"img\" aria-label=\"Use of the link over the whole run\"></div>\n"
+      "{}</div></section>\n",
+      words, legend, buttons, series_panels(series, view.results.runs.size()));
 }
 
 std::string policies_section(const View& view, ChartList& charts) {
@@ -358,6 +389,18 @@ std::string policies_section(const View& view, ChartList& charts) {
                  kChartHeight));
 }
 
+// Of each job's iterations, a panel a policy.
+std::string time_distributions(const View& view, ChartList& charts) {
+  std::string panels;
+  for (std::size_t r = 0; r < view.results.runs.size(); ++r) {
+    const auto chart = times_chart(view, r);
+    if (chart.is_null()) continue;
+    panels += charts.add(chart, fmt::format("<b>{}</b>: iteration times", escaped(view.labels[r])),
+                         "Distribution of each job's iteration times under " + escaped(view.labels[r]), kChartHeight);
+  }
+  return panels;
+}
+
 std::string jobs_section(const View& view, ChartList& charts) {
   std::string panels;
   for (std::size_t r = 0; r < view.results.runs.size(); ++r) {
@@ -370,12 +413,14 @@ std::string jobs_section(const View& view, ChartList& charts) {
                           : charts.add(iterations_chart(view, r), caption, label, kChartHeight);
   }
   if (panels.empty()) return "";
+  if (!view.many()) panels += time_distributions(view, charts);
   if (!view.many())
     return fmt::format(
         "<section id=\"iterations\" class=\"needs-js\"><h2>How long each job's iterations took</h2>\n<p>One line a "
         "job. "
         "The dashed line is the job alone on the same network: the best there is. A dotted vertical line marks the "
-        "iteration from which on all jobs stay within 2% of it.</p>\n{}<div class=\"pair\">{}</div></section>\n",
+        "iteration from which on all jobs stay within 2% of it. Below, the share of each job's iterations that took at "
+        "most so long: the steeper, the more alike.</p>\n{}<div class=\"pair\">{}</div></section>\n",
         jobs_legend(view), panels);
   std::string steps;
   for (std::size_t n = 0; n < kHeatSteps.size(); ++n)
@@ -446,14 +491,15 @@ std::string numbers_section(const View& view) {
 
 }  // namespace
 
-std::string render_report(const Results& results) {
+std::string render_report(const Results& results, const SeriesFile* series) {
   const View view(results);
+  const SeriesCharts series_charts(view, series);
   ChartList charts(results.experiment);
   std::string body = alarms(view) + lead(view);
   if (!results.runs.empty()) {
     body += tiles(view) + facts(view);
     body += link_section(view, charts) + policies_section(view, charts) + jobs_section(view, charts);
-    body += explorer_section(view, charts) + offset_section(view, charts) + links_section(view, charts);
+    body += explorer_section(view, charts, series_charts) + offset_section(view, charts) + links_section(view, charts);
     body += numbers_section(view);
   }
   return page_of("MLTCP report", results.experiment, body, words_of_results(), results.provenance, charts,

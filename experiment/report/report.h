@@ -10,10 +10,12 @@
 #include <string>
 
 #include "mltcp/experiment/results/results.h"
+#include "mltcp/experiment/series/series_file.h"
 
 namespace mltcp::experiment {
 
-/// Renders the page, also for empty results. All names are escaped. Equal results give identical bytes.
-std::string render_report(const Results& results);
+/// Renders the page, also for empty results. All names are escaped. Equal results give identical bytes. `series`, if
+/// any, are drawn for those of its runs that belong to runs of `results` (belongs()).
+std::string render_report(const Results& results, const SeriesFile* series = nullptr);
 
 }  // namespace mltcp::experiment

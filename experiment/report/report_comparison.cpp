@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -44,6 +46,8 @@ struct Policy {
   std::vector<Pair> jobs;
   double mean_a = 0;  // mean over the jobs that both have
   double mean_b = 0;
+  std::vector<const JobResult*> jobs_a;  // beside `jobs`
+  std::vector<const JobResult*> jobs_b;
 };
 
 double slowdown_of(const JobResult& job) {
@@ -98,13 +102,16 @@ std::vector<Policy> compared(const View& a, const View& b, const NamedResults& f
   std::vector<Policy> policies;
   bool common = false;
   for (const auto& [i, k] : pairs) {
-    Policy policy{a.labels[i], a.summaries[i], b.summaries[k], {}, 0, 0};
+    Policy policy{a.labels[i], a.summaries[i], b.summaries[k], {}, 0, 0, {}, {}};
     for (const JobResult* job : judged_jobs(a.results.runs[i]))
       for (const JobResult* other : judged_jobs(b.results.runs[k])) {
         if (job->name != other->name) continue;
         common = true;
-        if (slowdown_of(*job) > 0 && slowdown_of(*other) > 0)
+        if (slowdown_of(*job) > 0 && slowdown_of(*other) > 0) {
           policy.jobs.push_back({job->name, slowdown_of(*job), slowdown_of(*other)});
+          policy.jobs_a.push_back(job);
+          policy.jobs_b.push_back(other);
+        }
       }
     for (const Pair& job : policy.jobs) {
       policy.mean_a += job.a / static_cast<double>(policy.jobs.size());
@@ -427,6 +434,105 @@ std::string chart(const std::vector<Policy>& policies, ChartList& charts) {
          charts.add(spec, "Mean slow-down", "Mean slow-down of each job in both files", height) + "</section>\n";
 }
 
+// Slow-downs of all iterations of `jobs`, in order.
+std::vector<double> sorted_slowdowns(const std::vector<const JobResult*>& jobs) {
+  std::vector<double> values;
+  for (const JobResult* job : jobs)
+    for (const Nanos time : job->iterations)
+      values.push_back(static_cast<double>(time.count) / static_cast<double>(job->isolated.count));
+  std::sort(values.begin(), values.end());
+  return values;
+}
+
+// By iteration, the mean over `jobs`, with the least and the most; several iterations are joined.
+Json iterations_line(std::size_t n, const char* name, const std::vector<const JobResult*>& jobs, std::size_t group) {
+  const auto rounded = [](double value) { return std::round(value * 1e4) / 1e4; };
+  std::size_t length = 0;
+  for (const JobResult* job : jobs) length = std::max(length, job->iterations.size());
+  Json means = Json::array();
+  Json least = Json::array();
+  Json most = Json::array();
+  for (std::size_t from = 0; from < length; from += group) {
+    double sum = 0;
+    double low = std::numeric_limits<double>::infinity();
+    double high = 0;
+    std::size_t count = 0;
+    for (const JobResult* job : jobs)
+      for (std::size_t i = from; i < std::min(job->iterations.size(), from + group); ++i) {
+        const double value = static_cast<double>(job->iterations[i].count) / static_cast<double>(job->isolated.count);
+        sum += value;
+        low = std::min(low, value);
+        high = std::max(high, value);
+        ++count;
+      }
+    means.push_back(rounded(sum / static_cast<double>(count)));
+    least.push_back(rounded(low));
+    most.push_back(rounded(high));
+  }
+  return {{"name", name}, {"colour", line_colour(n)}, {"dash", ""}, {"v", means}, {"lo", least}, {"hi", most}};
+}
+
+// Of each policy, A and B over their iterations, and the distribution of these.
+std::string iterations_section(const std::vector<Policy>& policies, ChartList& charts) {
+  constexpr std::size_t most_points = 1000;
+  constexpr int height = 240;
+  double least = 1;
+  double most = 1;
+  for (const Policy& policy : policies)
+    for (const auto* jobs : {&policy.jobs_a, &policy.jobs_b})
+      if (const auto values = sorted_slowdowns(*jobs); !values.empty()) {
+        least = std::min(least, values.front());
+        most = std::max(most, values.back());
+      }
+  const double room = std::max((most - least) * 0.04, 0.01);
+  const Json scale{{"from", std::max(0.0, least - room)}, {"to", most + room}, {"suffix", "×"}};
+  const auto axis = [&](const char* label) {
+    Json result = scale;
+    result["label"] = label;
+    return result;
+  };
+  std::string panels;
+  for (const Policy& policy : policies) {
+    const auto a = sorted_slowdowns(policy.jobs_a);
+    const auto b = sorted_slowdowns(policy.jobs_b);
+    if (a.empty() || b.empty()) continue;  // records of sweeps have no series
+    std::size_t length = 1;
+    for (const auto* jobs : {&policy.jobs_a, &policy.jobs_b})
+      for (const JobResult* job : *jobs) length = std::max(length, job->iterations.size());
+    const std::size_t group = (length + most_points - 1) / most_points;
+    const Json lines{
+        {"kind", "lines"},
+        {"name", "compared-iterations-" + policy.label},
+        {"x", {{"label", "iteration"}, {"from", 0}, {"to", std::max<std::size_t>(1, length - 1)}, {"whole", true}}},
+        {"y", axis("slow-down")},
+        {"group", group},
+        {"series",
+         Json::array({iterations_line(0, "A", policy.jobs_a, group), iterations_line(1, "B", policy.jobs_b, group)})},
+        {"rules", Json::array({{{"y", 1}, {"colour", "ink"}, {"dash", "5 4"}}})}};
+    const Json distribution{{"kind", "lines"},
+                            {"name", "compared-distribution-" + policy.label},
+                            {"x", axis("slow-down of an iteration")},
+                            {"y", {{"label", "of the iterations"}, {"from", 0}, {"to", 102}, {"suffix", "%"}}},
+                            {"series", Json::array({distribution_line(0, "A", a), distribution_line(1, "B", b)})},
+                            {"rules", Json::array()}};
+    const std::string name = escaped(policy.label);
+    panels += charts.add(lines, fmt::format("<b>{}</b>: slow-down by iteration", name),
+                         "Slow-down by iteration in both files under " + name, height) +
+              charts.add(distribution, fmt::format("<b>{}</b>: all iterations", name),
+                         "Distribution of slow-downs in both files under " + name, height);
+  }
+  if (panels.empty()) return "";
+  return "<section id=\"compared\" class=\"needs-js\"><h2>Iteration by iteration</h2>\n<p>On the left the mean over "
+         "the "
+         "jobs, shaded from the least to the most slowed down; on the right, or below, the share of all iterations "
+         "that "
+         "were slowed down by at most so much.</p>\n<ul class=\"legend\"><li><i class=\"swatch\" "
+         "style=\"background:var(--line-0)\"></i>A</li><li><i class=\"swatch\" "
+         "style=\"background:var(--line-1)\"></i>B</li>"
+         "</ul>\n<div class=\"pair\">" +
+         panels + "</div></section>\n";
+}
+
 std::string unfinished(const char* name, const Results& results) {
   if (results.unfinished.empty()) return "";
   std::vector<std::string> names;
@@ -457,8 +563,9 @@ std::string render_comparison(const NamedResults& a, const NamedResults& b) {
                      [&](const Run& run) { return run.policy == policy; }))
       only.push_back(fmt::format("<b>{}</b> in B alone", escaped(policy)));
   if (!only.empty()) body += fmt::format("<p>Not compared: {}.</p>\n", listed(only));
-  body += chart(policies, charts) + "<section id=\"numbers\"><h2>In numbers</h2>\n" + policy_table(policies) +
-          job_table(policies) + "</section>\n";
+  body += chart(policies, charts) + iterations_section(policies, charts) +
+          "<section id=\"numbers\"><h2>In numbers</h2>\n" + policy_table(policies) + job_table(policies) +
+          "</section>\n";
   const std::string footer =
       (b.results->provenance ? "<p>B:</p>\n" + provenance_text(b.results->provenance) : "") + words_of_results();
   return page_of("MLTCP comparison", title, body, footer, a.results->provenance, charts, "");

@@ -28,6 +28,9 @@ ReportFile parse_report_file(std::string_view text, const std::string& name) {
   if (schema == kSweepSchema) return parse_sweep(text, name);
   if (schema == kClusterSchema) return parse_cluster(text, name);
   if (schema == kScheduleSchema) return parse_schedule(text, name);
+  if (schema == kSeriesSchema)
+    throw InputError(one_line(
+        fmt::format("{}: these are series; give the results of the same run, and this file with --series", name)));
   for (const std::string_view known : {kResultsSchema, kSweepSchema, kClusterSchema, kScheduleSchema}) {
     const std::string_view kind = known.substr(0, known.find('/') + 1);
     if (schema.starts_with(kind))
@@ -52,14 +55,15 @@ std::string_view schema_of(const ReportFile& file) {
   return schemas[file.index()];
 }
 
-std::string render_page(const ReportFile& file) {
+std::string render_page(const ReportFile& file, const SeriesFile* series) {
   struct Renderer {
-    std::string operator()(const Results& results) const { return render_report(results); }
+    const SeriesFile* series;
+    std::string operator()(const Results& results) const { return render_report(results, series); }
     std::string operator()(const SweepFile& sweep) const { return render_sweep(sweep); }
     std::string operator()(const ClusterFile& cluster) const { return render_cluster(cluster); }
     std::string operator()(const ScheduleResult& schedule) const { return render_schedule(schedule); }
   };
-  return std::visit(Renderer{}, file);
+  return std::visit(Renderer{series}, file);
 }
 
 }  // namespace mltcp::experiment

@@ -10,6 +10,7 @@
 #include "mltcp/experiment/report/cluster_report.h"
 #include "mltcp/experiment/report/sweep_report.h"
 #include "mltcp/experiment/results/results.h"
+#include "mltcp/experiment/series/series_file.h"
 
 namespace mltcp::experiment {
 
@@ -25,7 +26,7 @@ ReportFile parse_report_file(std::string_view text, const std::string& name);
 /// The schema of the file, for example "mltcp.results/1".
 std::string_view schema_of(const ReportFile& file);
 
-/// Renders the file's page.
-std::string render_page(const ReportFile& file);
+/// Renders the file's page; `series`, if any, are for that of results.
+std::string render_page(const ReportFile& file, const SeriesFile* series = nullptr);
 
 }  // namespace mltcp::experiment

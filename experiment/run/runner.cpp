@@ -153,9 +153,20 @@ class PlanFollower {
 
 }  // namespace
 
+Nanos shortest_series_interval(const Experiment& experiment) {
+  const std::uint32_t mtu = experiment.topology ? experiment.topology->mtu : experiment.mtu;
+  return std::max(experiment.bottleneck.rate.time_for(mtu), Nanos(1));
+}
+
 void check(const Experiment& experiment, const Datapath& datapath, const RunOptions& options) {
   const bool real_time = datapath.real_time();
   const bool any = std::any_of(experiment.policies.begin(), experiment.policies.end(), schedules);
+  if (options.series && options.series->interval.count > 0 &&
+      options.series->interval < shortest_series_interval(experiment))
+    throw InputError(
+        fmt::format("series every {}: a packet takes {} on the bottleneck, and nothing changes in less; give at least "
+                    "that, or leave the interval out",
+                    to_text(options.series->interval), to_text(shortest_series_interval(experiment))));
   if (any && experiment.mltcp.learn_iterations)
     throw InputError("policies with a schedule need jobs that tell their iterations; set mltcp.iterations = \"exact\"");
   if (any && options.plan_file.empty() && experiment.topology && !datapath.kind().links_measured)
@@ -186,6 +197,7 @@ class Runner {
         alone_(profile_work(experiment, datapath.real_time())),
         each_(work_of_run(experiment, datapath.real_time())),
         complete_(experiment.policies.size()),
+        series_(experiment.policies.size()),
         fractions_(experiment.policies.size()) {
     results_.experiment = experiment.name;
   }
@@ -211,6 +223,9 @@ class Runner {
     for (const std::exception_ptr& failure : failures)
       if (failure) std::rethrow_exception(failure);
     collect();
+    if (options_.recorded != nullptr)
+      for (std::optional<RunSeries>& series : series_)
+        if (series) options_.recorded->push_back(std::move(*series));
     if (results_.runs.empty()) throw RunError(fmt::format("{}; {}", ended_, nothing_left));
     if (progress_ && results_.unfinished.empty()) progress_(1.0, "done");
     return std::move(results_);
@@ -287,6 +302,13 @@ class Runner {
       if (follower) (*follower)(drivers, plan.jobs, epoch, now);
       if (keeper) keeper->follow(drivers, epoch, now);
     };
+    std::optional<SeriesRecorder> recorder;
+    if (options_.series) {
+      SeriesOptions series = *options_.series;
+      if (series.interval.count == 0) series.interval = usual_series_interval();
+      recorder.emplace(series);
+      plan.series = &*recorder;
+    }
     Run run = datapath_.run(experiment_, plan, tick);
     for (std::size_t i = 0; i < run.jobs.size(); ++i) {
       run.jobs[i].isolated = profiles_[i].period;
@@ -297,10 +319,34 @@ class Runner {
 
     tell(number, 1);
     const std::lock_guard lock(mutex_);
+    if (recorder) series_[number] = series_of(*recorder, run);
     complete_[number] = std::move(run);
     if (!options_.finished) return;
     collect();
     if (!results_.unfinished.empty()) options_.finished(results_);
+  }
+
+  /// A 200th of the median iteration: fine enough for what happens in a burst.
+  [[nodiscard]] Nanos usual_series_interval() const {
+    constexpr std::int64_t per_iteration = 200;
+    std::vector<Nanos> periods;
+    for (const Profile& profile : profiles_) periods.push_back(profile.period);
+    const auto middle = periods.begin() + static_cast<std::ptrdiff_t>(periods.size() / 2);
+    std::nth_element(periods.begin(), middle, periods.end());
+    const Nanos round_trip =
+        experiment_.topology ? experiment_.topology->round_trip_delay() : experiment_.bottleneck.delay * 4;
+    return std::max({*middle / per_iteration, round_trip, shortest_series_interval(experiment_)});
+  }
+
+  [[nodiscard]] RunSeries series_of(SeriesRecorder& recorder, const Run& run) const {
+    RunSeries series = recorder.take();
+    series.policy = run.policy;
+    series.cc = run.cc;
+    series.datapath = run.datapath;
+    series.seed = run.seed;
+    series.duration = run.duration;
+    series.packets = datapath_.kind().packets;
+    return series;
   }
 
   /// What is complete, in the order of the policies; with the mutex, or when nothing runs any more.
@@ -345,7 +391,8 @@ class Runner {
 
   std::mutex mutex_;  ///< of all below, and of telling
   std::string ended_;
-  std::vector<std::optional<Run>> complete_;  ///< by policy
+  std::vector<std::optional<Run>> complete_;  ///< by policy, as the next two
+  std::vector<std::optional<RunSeries>> series_;
   std::vector<std::optional<double>> fractions_;
   Results results_;
 };

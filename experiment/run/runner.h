@@ -4,11 +4,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "mltcp/experiment/backends/datapath.h"
 #include "mltcp/experiment/files/experiment.h"
 #include "mltcp/experiment/results/results.h"
+#include "mltcp/experiment/series/series_recorder.h"
 
 namespace mltcp::experiment {
 
@@ -31,7 +34,15 @@ struct RunOptions {
   /// Called before the jobs start and then every 50 ms of the experiment's time, which stands still meanwhile; `time`
   /// is 0 or more. The plan file is checked afterwards.
   std::function<void(const std::string& policy, Nanos time)> between_slices;
+  /// Series to record of each policy's run; results are the same with and without. An interval of 0 becomes a 200th of
+  /// the jobs' median iteration alone, and at least a round trip.
+  std::optional<SeriesOptions> series;
+  /// Receives the series, if any: those of the completed runs, in their order.
+  std::vector<RunSeries>* recorded = nullptr;
 };
+
+/// The shortest interval of series: what a packet takes on the bottleneck. Nothing changes in less.
+Nanos shortest_series_interval(const Experiment& experiment);
 
 /// Throws what run_experiment() would throw at its beginning: InputError for unsuitable options or plan file.
 void check(const Experiment& experiment, const Datapath& datapath, const RunOptions& options);

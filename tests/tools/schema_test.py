@@ -256,12 +256,12 @@ def make_files():
         shutil.copy(ROOT / "examples" / name, FOLDER)
     for words in (
             f"run two-vgg19.toml --iterations 4 --policy {','.join(POLICIES)} --json two.json",
-            "run racks.toml --json racks.json",
+            "run racks.toml --json racks.json --series racks.series.json",
             "run leaf-spine-16.toml --datapath flow --iterations 3 --policy fair,mltcp+schedule --json flow.json",
             "run faulty-link.toml --iterations 1 --verify --json faulty.json",
             "run set.toml --json set.json",
             "run pair.toml --policy schedule --plan short.plan.json --json stale.json",
-            "run drift.toml --datapath flow --policy schedule --json drift.json",
+            "run drift.toml --datapath flow --policy schedule --json drift.json --series drift.series.json",
             "schedule two-vgg19.toml --json schedule.json --plan two.plan.json",
             "schedule loop.toml --json loop.json --plan loop.plan.json",
             "schedule pair.toml --json stretch.json",
@@ -373,7 +373,7 @@ class Written(unittest.TestCase):
     def test_all_formats_are_among_them(self):
         formats = {document["schema"] for document in WRITTEN.values()}
         wanted = {"mltcp.results/1", "mltcp.schedule/1", "mltcp.plan/1", "mltcp.sweep/1", "mltcp.cluster/1",
-                  "mltcp.algorithms/1", "mltcp.perf/1"}
+                  "mltcp.algorithms/1", "mltcp.perf/1", "mltcp.series/1"}
         self.assertEqual(wanted - formats, set())
 
     def test_all_commands_say_where_their_results_come_from(self):

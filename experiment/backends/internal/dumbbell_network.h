@@ -32,6 +32,12 @@ class DumbbellNetwork : public JobNetwork {
       return {{"bottleneck", &link.config(), &link.counters(), &network_.usage()}};
     }
   }
+  [[nodiscard]] Bytes queue_bytes(std::size_t /*link*/) const override {
+    if constexpr (requires { network_.bottleneck_id(); })
+      return network_.queue_bytes(network_.bottleneck_id());
+    else
+      return network_.bottleneck().queue_bytes_at(network_.now());
+  }
   [[nodiscard]] std::optional<Stalls> stalls() const override { return std::nullopt; }
 
  protected:

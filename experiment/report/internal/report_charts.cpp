@@ -471,4 +471,34 @@ Json distribution_chart(const View& view) {
           {"rules", Json::array()}};
 }
 
+Json times_chart(const View& view, std::size_t run) {
+  Range range;  // of all runs: their panels have one scale
+  for (const Run& one : view.results.runs)
+    for (const JobResult& job : one.jobs)
+      for (const Nanos time : job.iterations) range.add(static_cast<double>(time.count) / view.unit.nanos);
+  Json series = Json::array();
+  for (const JobResult& job : view.results.runs[run].jobs) {
+    if (job.iterations.empty()) continue;
+    std::vector<double> values;
+    for (const Nanos time : job.iterations) values.push_back(static_cast<double>(time.count) / view.unit.nanos);
+    std::sort(values.begin(), values.end());
+    Json line = distribution_line(0, job.name, values);
+    line["colour"] = job_colour(view.job_id(job.name));
+    line["dash"] = "";
+    series.push_back(std::move(line));
+  }
+  if (series.empty()) return {};
+  const double room = std::max((range.to - range.from) * 0.02, range.to * 0.005);
+  return {{"kind", "lines"},
+          {"name", file_name("times", view.labels[run])},
+          {"x",
+           {{"label", fmt::format("iteration, {}", view.unit.name)},
+            {"from", std::max(0.0, range.from - room)},
+            {"to", range.to + room},
+            {"suffix", ""}}},
+          {"y", {{"label", "of the iterations"}, {"from", 0}, {"to", 102}, {"suffix", "%"}}},
+          {"series", std::move(series)},
+          {"rules", Json::array()}};
+}
+
 }  // namespace mltcp::experiment

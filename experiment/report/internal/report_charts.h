@@ -87,6 +87,9 @@ nlohmann::json policies_chart(const View& view);
 /// Cumulative distribution of slow-downs over all jobs' iterations; null if none is known.
 nlohmann::json distribution_chart(const View& view);
 
+/// Cumulative distribution of each job's iteration times under one policy; null if there are none.
+nlohmann::json times_chart(const View& view, std::size_t run);
+
 /// Colour of the n-th line, and a dash pattern once colours repeat.
 std::string line_colour(std::size_t n);
 std::string line_dash(std::size_t n);

@@ -82,7 +82,8 @@ const mltcpCharts = (() => {
     const yText = (tick) => tick[1] + (y.suffix || "");
     const names = rows ? rows.map((row) => shortened(row, Math.max(40, width * 0.3))) : [];
     const labels = rows ? names : yTicks.map(yText);
-    const left = Math.ceil(labels.reduce((most, text) => Math.max(most, measure(text)), 0)) + 8 + (rows ? 0 : LINE + 2);
+    const needed = Math.ceil(labels.reduce((most, text) => Math.max(most, measure(text)), 0)) + 8 + (rows ? 0 : LINE + 2);
+    const left = Math.max(needed, y.room || 0);  // charts below each other have one time axis
     const box = { left, top: TOP, width: Math.max(20, width - left - RIGHT), height: Math.max(10, height - TOP - BOTTOM) };
     const px = (value) => box.left + (value - x.from) / (x.to - x.from) * box.width;
     const py = (value) => box.top + box.height - (value - y.from) / (y.to - y.from) * box.height;
@@ -127,7 +128,7 @@ const mltcpCharts = (() => {
     const [scale, unit] = rateScale(spec.top);
     const [timeUnit, timeName] = timeScale(spec.longest);  // one unit for all panels of a run
     const chart = frame(svg, width, height, { from: from / timeUnit, to: to / timeUnit, label: "time, " + timeName },
-                        { from: 0, to: spec.top / scale * 1.06, label: unit });
+                        { from: 0, to: spec.top / scale * 1.06, label: unit, room: spec.room });
     const { px, py } = chart;
     const length = spec.series.reduce((most, band) => Math.max(most, band.v.length), 0);
     // Bins gathered into columns at whole multiples of their width, so that nothing flickers on a move.
@@ -311,6 +312,90 @@ const mltcpCharts = (() => {
     };
   };
 
+  // States over time: lines between the least and the most that was sampled, and above them ticks where a counter grew.
+  // Values are whole steps of spec.top / spec.steps.
+  const series = (svg, spec, width, height, span) => {
+    const [from, to] = span || [spec.from, spec.to];
+    const [timeUnit, timeName] = timeScale(spec.longest);
+    const chart = frame(svg, width, height, { from: from / timeUnit, to: to / timeUnit, label: "time, " + timeName },
+                        { from: 0, to: spec.top * (spec.ticks.length > 0 ? 1.25 : 1.06), label: spec.label,
+                          room: spec.room });
+    const { box, px, py } = chart;
+    const one = spec.top / spec.steps;
+    const length = spec.series.reduce((most, line) => Math.max(most, line.v.length), 0);
+    // Points gathered into columns of a pixel, at whole multiples so that nothing flickers on a move.
+    const group = Math.max(1, Math.ceil((to - from) / spec.dt / box.width));
+    const first = Math.max(0, Math.floor((from - spec.t0) / spec.dt / group));
+    const last = Math.min(Math.ceil(length / group) - 1, Math.ceil((to - spec.t0) / spec.dt / group));
+    const place = (c) => at(px(Math.min(Math.max(spec.t0 + c * group * spec.dt, from), to) / timeUnit));
+    const bounds = (line, c) => {
+      let low = Infinity;
+      let high = 0;
+      for (let i = c * group; i < Math.min((c + 1) * group, line.v.length); ++i) {
+        low = Math.min(low, (line.lo || line.v)[i]);
+        high = Math.max(high, line.v[i]);
+      }
+      return [Math.min(low, high) * one, high * one];
+    };
+    const grown = (tick, c) => {
+      let sum = 0;
+      for (let i = c * group; i < Math.min((c + 1) * group, tick.v.length); ++i) sum += tick.v[i];
+      return sum;
+    };
+    for (const line of spec.series) {
+      let edge = "";
+      let back = "";
+      let wide = false;
+      for (let c = first; c <= last; ++c) {
+        const [low, high] = bounds(line, c);
+        edge += `${c === first ? "M" : "L"}${place(c)} ${at(py(high))}`;
+        back = `L${place(c)} ${at(py(low))}` + back;
+        wide = wide || high - low > one;
+      }
+      if (wide) {
+        svg.appendChild(node("path", { d: edge + back + "Z", fill: colour(line.colour), "fill-opacity": 0.35,
+                                       stroke: colour(line.colour), "stroke-width": 0.75 }));
+      } else if (edge) {
+        svg.appendChild(node("path", { d: edge, stroke: colour(line.colour), fill: "none", "stroke-width": 1.5,
+                                       "stroke-linejoin": "round" }));
+      }
+    }
+    spec.ticks.forEach((tick, n) => {
+      let d = "";
+      for (let c = first; c <= last; ++c) if (grown(tick, c) > 0) d += `M${place(c)} ${box.top + n * 9}v7`;
+      if (d) svg.appendChild(node("path", { d, stroke: colour(tick.colour), "stroke-width": 1.5 }));
+    });
+    const words = (low, high) => (high - low > one ? `${short(low, 3)} to ${short(high, 3)}` : short(high, 3));
+    return {
+      legend: spec.series.map((line) => [line.colour, "", line.name]).concat(
+        spec.ticks.map((tick) => [tick.colour, "", tick.name])),
+      tip: (x) => {
+        const c = Math.floor((chart.value(x) * timeUnit - spec.t0) / spec.dt / group);
+        if (c < first || c > last) return null;
+        return {
+          at: Number(place(c)), head: timeText(spec.t0 + c * group * spec.dt, 5),
+          rows: spec.series.map((line) => [line.colour, `${line.name}: ${words(...bounds(line, c))} ${spec.label}`]).concat(
+            spec.ticks.map((tick) => [tick.colour, `${tick.name}: ${grown(tick, c)} packets`])),
+        };
+      },
+      csv: () => {
+        const rows = [["time_ns"]];
+        for (const line of spec.series) rows[0].push(`${line.name} least [${spec.label}]`, `${line.name} most [${spec.label}]`);
+        for (const tick of spec.ticks) rows[0].push(tick.name + " [packets]");
+        for (let i = 0; i < length; ++i) {
+          const time = spec.t0 + i * spec.dt;
+          if (time + spec.dt <= from || time >= to) continue;
+          const row = [time];
+          for (const line of spec.series) row.push(short((line.lo || line.v)[i] * one, 6), short(line.v[i] * one, 6));
+          for (const tick of spec.ticks) row.push(tick.v[i]);
+          rows.push(row);
+        }
+        return rows;
+      },
+      chart, timeUnit,
+    };
+  };
+
   const heat = (svg, spec, width, height) => {
     const chart = frame(svg, width, height, spec.x, {}, spec.rows);
     const { box, px } = chart;
@@ -406,7 +491,7 @@ const mltcpCharts = (() => {
     };
   };
 
-  const KINDS = { bands, lanes, lines, heat, dots };
+  const KINDS = { bands, lanes, lines, series, heat, dots };
 
   // ---- an element's chart, its tip and its exports ----
 

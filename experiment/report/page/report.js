@@ -8,27 +8,43 @@
 
   const explorer = document.getElementById("explorer");
   if (explorer) {
+    const looked = document.getElementById("looked-into");
+    const panels = [...looked.querySelectorAll("[data-panel]")];
     const buttons = [...document.querySelectorAll("#pick button")];
     let spec = null;
+    let shown = [];  // [element, spec] of all charts of the run, one time for all of them
     let from = 0;
     let to = 1;
     const look = (a, b) => {
       const width = Math.min(Math.max(b - a, 8 * spec.dt), spec.to - spec.from);
       from = Math.min(Math.max(a, spec.from), spec.to - width);
       to = from + width;
-      show(explorer, spec, [from, to]);
+      for (const [element, of] of shown) show(element, { ...of, room: 56 }, [from, to]);
     };
     const all = () => look(spec.from, spec.to);
     const pick = (button) => {
       spec = data.charts[Number(button.dataset.of)];
+      const charts = new Map(button.dataset.panels.split(" ").filter((word) => word).map((word) => word.split(":")));
+      shown = [[explorer, spec]];
+      for (const panel of panels) {
+        const there = charts.has(panel.dataset.panel);
+        panel.closest("figure").hidden = !there;
+        if (there) shown.push([panel, data.charts[Number(charts.get(panel.dataset.panel))]]);
+      }
       for (const other of buttons) other.setAttribute("aria-pressed", String(other === button));
       all();
+    };
+    // By `factor`, with `still`, a share of the width, where it is.
+    const zoom = (factor, still) => {
+      const middle = from + (to - from) * still;
+      const width = (to - from) * factor;
+      look(middle - width * still, middle + width * (1 - still));
     };
     const moves = {
       left: () => look(from - (to - from) / 2, to - (to - from) / 2),
       right: () => look(from + (to - from) / 2, to + (to - from) / 2),
-      in: () => look(from + (to - from) / 4, to - (to - from) / 4),
-      out: () => look(from - (to - from) / 2, to + (to - from) / 2),
+      in: () => zoom(0.5, 0.5),
+      out: () => zoom(2, 0.5),
       all,
     };
     for (const button of buttons) button.addEventListener("click", () => pick(button));
@@ -37,33 +53,56 @@
     }
     pick(buttons.find((button) => button.getAttribute("aria-pressed") === "true") || buttons[buttons.length - 1]);
 
-    const mark = document.createElement("div");
-    mark.className = "chosen-stretch";
-    mark.hidden = true;
-    explorer.append(mark);
-    let begun = null;
-    const place = (event) => event.clientX - explorer.getBoundingClientRect().left;
-    explorer.addEventListener("pointerdown", (event) => {
-      if (event.button !== 0 || event.pointerType === "touch") return;
-      begun = place(event);
-      explorer.setPointerCapture(event.pointerId);
+    const KEYS = {
+      ArrowLeft: () => look(from - (to - from) / 8, to - (to - from) / 8),
+      ArrowRight: () => look(from + (to - from) / 8, to + (to - from) / 8),
+      PageUp: moves.left, PageDown: moves.right, "+": moves.in, "=": moves.in, "-": moves.out, 0: all, Escape: all,
+      Home: () => look(spec.from, spec.from + to - from), End: () => look(spec.to - (to - from), spec.to),
+    };
+    looked.addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.altKey || event.metaKey || event.target !== looked || !KEYS[event.key]) return;
+      event.preventDefault();
+      KEYS[event.key]();
     });
-    explorer.addEventListener("pointermove", (event) => {
-      if (begun === null) return;
-      mark.hidden = false;
-      mark.style.left = Math.min(begun, place(event)) + "px";
-      mark.style.width = Math.abs(place(event) - begun) + "px";
-    });
-    explorer.addEventListener("pointerup", (event) => {
-      if (begun === null) return;
-      const [a, b] = [begun, place(event)].sort((x, y) => x - y);
-      begun = null;
+
+    // A time of the run below a place, or the share of a chart's width.
+    const axisOf = (element) => mltcpCharts.drawn.get(element).chart;
+    const timeAt = (element, x) => axisOf(element).chart.value(x) * axisOf(element).timeUnit;
+    for (const element of [explorer, ...panels]) {
+      const mark = document.createElement("div");
+      mark.className = "chosen-stretch";
       mark.hidden = true;
-      if (b - a < 4) return;
-      const { chart, timeUnit } = mltcpCharts.drawn.get(explorer).chart;
-      look(chart.value(a) * timeUnit, chart.value(b) * timeUnit);
-    });
-    explorer.addEventListener("dblclick", all);
+      element.append(mark);
+      let begun = null;
+      const place = (event) => event.clientX - element.getBoundingClientRect().left;
+      element.addEventListener("pointerdown", (event) => {
+        if (event.button !== 0 || event.pointerType === "touch") return;
+        begun = place(event);
+        element.setPointerCapture(event.pointerId);
+        looked.focus({ preventScroll: true });
+      });
+      element.addEventListener("pointermove", (event) => {
+        if (begun === null) return;
+        mark.hidden = false;
+        mark.style.left = Math.min(begun, place(event)) + "px";
+        mark.style.width = Math.abs(place(event) - begun) + "px";
+      });
+      element.addEventListener("pointerup", (event) => {
+        if (begun === null) return;
+        const [a, b] = [begun, place(event)].sort((x, y) => x - y);
+        begun = null;
+        mark.hidden = true;
+        if (b - a >= 4) look(timeAt(element, a), timeAt(element, b));
+      });
+      element.addEventListener("dblclick", all);
+      // The page's own scrolling is not taken away from whoever only passes by.
+      element.addEventListener("wheel", (event) => {
+        if (event.deltaY === 0 || !(event.ctrlKey || document.activeElement === looked)) return;
+        event.preventDefault();
+        const still = (timeAt(element, place(event)) - from) / (to - from);
+        zoom(event.deltaY < 0 ? 0.8 : 1.25, Math.min(Math.max(still, 0), 1));
+      }, { passive: false });
+    }
   }
 
   // ---- the links ----

@@ -1,0 +1,105 @@
+// Time series of a run: the state of each connection and each link at equally spaced times. Recorded by
+// series_recorder.h, written and read by series_file.h, drawn by the report.
+//
+// A row is the state at its time. Counters count from the run's time 0, so that rows may be left out without losing
+// anything. Where rows have been left out, least and most values cover the samples since the row before.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mltcp/base/units.h"
+
+namespace mltcp::experiment {
+
+inline constexpr std::string_view kSeriesSchema = "mltcp.series/1";
+
+/// Which connection a series is of. At flow level: the worker's connections on one path.
+struct SeriesConnection {
+  std::string job;
+  std::uint32_t worker = 0;  ///< the sending worker or rank
+  std::uint32_t peer = 0;    ///< the rank at the other end; of a job without ranks the worker itself
+  std::uint32_t flow = 0;    ///< number among the connections of the two
+  bool operator==(const SeriesConnection&) const = default;
+};
+
+/// The sending end of a connection.
+struct ConnectionState {
+  double cwnd_bytes = 0;
+  double cwnd_least_bytes = 0;
+  double cwnd_most_bytes = 0;
+  Bytes in_flight_bytes = 0;
+  Rate pacing;  ///< 0: not paced
+  Nanos rtt;    ///< smoothed; 0: not measured yet
+  Nanos rtt_most;
+  double gain = 1;              ///< of the increase step
+  double bytes_ratio = 0;       ///< of its job's iteration, 0 to 1
+  std::int64_t iteration = -1;  ///< of its job, from 0; -1 before the first
+  // Since the connection was opened.
+  Bytes sent_bytes = 0;  ///< UDP payload, retransmissions included; at flow level application bytes
+  std::uint64_t retransmitted_packets = 0;
+  std::uint64_t lost_packets = 0;
+  std::uint64_t marked_packets = 0;  ///< arrived with a CE mark
+  bool operator==(const ConnectionState&) const = default;
+};
+
+/// A link and the queue before it.
+struct LinkState {
+  Bytes queue_bytes = 0;
+  Bytes queue_most_bytes = 0;
+  // Since the network was created.
+  Bytes sent_bytes = 0;  ///< on the wire
+  std::uint64_t sent_packets = 0;
+  std::uint64_t marked_packets = 0;
+  std::uint64_t dropped_packets = 0;  ///< by the full buffer
+  std::uint64_t pauses = 0;           ///< times that a class was paused (PFC)
+  bool operator==(const LinkState&) const = default;
+};
+
+struct SeriesLink {
+  std::string name;
+  Rate rate;
+  bool operator==(const SeriesLink&) const = default;
+};
+
+/// The series of one run.
+struct RunSeries {
+  std::string policy;
+  std::string cc;
+  std::string datapath;
+  std::uint64_t seed = 0;
+  Nanos duration;            ///< as of the run
+  Nanos interval;            ///< between rows, except that the last row is at the run's end
+  Nanos sampled_every;       ///< up to `interval`: what least and most values are of
+  bool packets = true;       ///< false: columns that only packets have are not known (datapath flow)
+  std::vector<Nanos> times;  ///< of rows, ascending, relative to the run's time 0
+  std::vector<SeriesConnection> connections;
+  std::vector<SeriesLink> links;
+  std::vector<ConnectionState> connection_states;  ///< row by row: [row * connections.size() + connection]
+  std::vector<LinkState> link_states;              ///< likewise
+
+  [[nodiscard]] const ConnectionState& connection(std::size_t row, std::size_t number) const {
+    return connection_states[row * connections.size() + number];
+  }
+  [[nodiscard]] const LinkState& link(std::size_t row, std::size_t number) const {
+    return link_states[row * links.size() + number];
+  }
+  bool operator==(const RunSeries&) const = default;
+};
+
+/// The mean rate between the row before and this one, in bits per second; 0 of the first row, whose time is 0.
+template <typename State>
+double rate_in_row(const std::vector<State>& states, std::size_t entities, std::size_t number,
+                   const std::vector<Nanos>& times, std::size_t row) {
+  const Nanos before = row > 0 ? times[row - 1] : Nanos(0);
+  if (times[row] <= before) return 0;
+  const Bytes sent = states[row * entities + number].sent_bytes;
+  const Bytes sent_before = row > 0 ? states[(row - 1) * entities + number].sent_bytes : Bytes{0};
+  if (sent < sent_before) return 0;  // of a file by somebody else
+  return static_cast<double>(sent - sent_before) * 8e9 / static_cast<double>((times[row] - before).count);
+}
+
+}  // namespace mltcp::experiment

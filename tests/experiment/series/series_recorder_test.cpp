@@ -1,0 +1,114 @@
+// Recording in bounded memory: what is kept when rows are left out.
+#include "mltcp/experiment/series/series_recorder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace mltcp::experiment::series_recorder_test {
+namespace {
+
+using namespace literals;
+
+constexpr Nanos kEpoch = 7_ms;
+constexpr Nanos kInterval = 10_us;
+
+/// A run whose connection counts a byte a microsecond, and whose window and queue peak in sample `peak`.
+RunSeries recorded(std::size_t samples, std::size_t most_rows, std::size_t peak, Nanos end) {
+  SeriesRecorder recorder({kInterval, most_rows});
+  EXPECT_TRUE(recorder.next().is_never());
+  recorder.begin(kEpoch, {{"a", 0, 0, 0}}, {{"idle", Rate(1)}, {"bottleneck", Rate(1'000'000'000)}});
+  const auto fill = [&](Nanos at, bool peaks) {
+    const SeriesRecorder::States states = recorder.states();
+    states.connections[0].cwnd_bytes = peaks ? 900 : 100;
+    states.connections[0].rtt = peaks ? 9_us : 1_us;
+    states.connections[0].sent_bytes = static_cast<Bytes>((at - kEpoch).count / 1000);
+    states.links[1].queue_bytes = peaks ? 90 : 10;
+    states.links[1].sent_bytes = 2 * states.connections[0].sent_bytes;
+  };
+  std::size_t taken = 0;
+  while (recorder.next() - kEpoch <= kInterval * static_cast<std::int64_t>(samples)) {
+    fill(recorder.next(), recorder.next() == kEpoch + kInterval * static_cast<std::int64_t>(peak));
+    recorder.sample();
+    ++taken;
+  }
+  EXPECT_LE(taken, samples + 1);
+  fill(kEpoch + end, false);
+  recorder.finish(kEpoch + end);
+  EXPECT_TRUE(recorder.next().is_never());
+  return recorder.take();
+}
+
+TEST(SeriesRecorder, rows__of_a_short_run_are_its_samples_and_its_end) {
+  const RunSeries series = recorded(5, 10'000, 3, 52_us);
+  EXPECT_THAT(series.times, testing::ElementsAre(0_us, 10_us, 20_us, 30_us, 40_us, 50_us, 52_us));
+  EXPECT_EQ(series.interval, kInterval);
+  EXPECT_EQ(series.sampled_every, kInterval);
+  EXPECT_EQ(series.connection(3, 0).cwnd_bytes, 900);
+  EXPECT_EQ(series.connection(3, 0).cwnd_least_bytes, 900);
+  EXPECT_EQ(series.connection(4, 0).cwnd_most_bytes, 100);
+  EXPECT_EQ(series.connection(6, 0).sent_bytes, 52U);
+  EXPECT_DOUBLE_EQ(rate_in_row(series.connection_states, 1, 0, series.times, 0), 0);
+  EXPECT_DOUBLE_EQ(rate_in_row(series.connection_states, 1, 0, series.times, 1), 8e6);  // a byte a microsecond
+}
+
+TEST(SeriesRecorder, links__without_traffic_are_left_out) {
+  const RunSeries series = recorded(5, 10'000, 3, 52_us);
+  ASSERT_EQ(series.links.size(), 1U);
+  EXPECT_EQ(series.links[0].name, "bottleneck");
+  EXPECT_EQ(series.link(6, 0).sent_bytes, 104U);
+  EXPECT_EQ(series.link(3, 0).queue_most_bytes, 90U);
+}
+
+TEST(SeriesRecorder, end__in_the_moment_of_a_sample_is_one_row) {
+  const RunSeries series = recorded(5, 10'000, 5, 50_us);
+  EXPECT_EQ(series.times.size(), 6U);
+  EXPECT_EQ(series.times.back(), 50_us);
+  EXPECT_EQ(series.connection(5, 0).cwnd_bytes, 100);       // as at the end
+  EXPECT_EQ(series.connection(5, 0).cwnd_most_bytes, 900);  // and what the sample saw
+}
+
+// However long it is, and whichever sample peaks: it is never lost.
+TEST(SeriesRecorder, rows__of_long_runs_are_bounded_evenly_spaced_and_keep_peaks) {
+  constexpr std::size_t entities = 3;
+  for (const std::size_t samples : {255U, 256U, 257U, 258U, 513U, 2'000U, 10'007U, 100'000U}) {
+    for (const std::size_t peak : {std::size_t{1}, samples / 3, samples / 2 + 1, samples - 1}) {
+      SCOPED_TRACE(testing::Message() << samples << " samples, peak at " << peak);
+      const RunSeries series = recorded(samples, SeriesRecorder::kFewestRows * entities, peak,
+                                        kInterval * static_cast<std::int64_t>(samples) + 1_us);
+      ASSERT_LE(series.times.size(), SeriesRecorder::kFewestRows + 2);
+      ASSERT_GE(series.times.size(), SeriesRecorder::kFewestRows / 2);
+      EXPECT_EQ(series.times.front(), 0_us);
+      for (std::size_t row = 1; row + 1 < series.times.size(); ++row)
+        ASSERT_EQ(series.times[row] - series.times[row - 1], series.interval) << row;
+      EXPECT_LE(series.interval, series.sampled_every * SeriesRecorder::kMostSamplesOfARow);
+      for (std::size_t row = 0; row < series.times.size(); ++row)
+        ASSERT_EQ(series.connection(row, 0).sent_bytes, static_cast<Bytes>(series.times[row].count / 1000));
+      if (series.sampled_every > kInterval) continue;  // then not every one of them was looked at
+      double most = 0;
+      Bytes longest = 0;
+      Nanos slowest;
+      for (std::size_t row = 0; row < series.times.size(); ++row) {
+        most = std::max(most, series.connection(row, 0).cwnd_most_bytes);
+        longest = std::max(longest, series.link(row, 0).queue_most_bytes);
+        slowest = std::max(slowest, series.connection(row, 0).rtt_most);
+      }
+      EXPECT_EQ(most, 900);
+      EXPECT_EQ(longest, 90U);
+      EXPECT_EQ(slowest, 9_us);
+    }
+  }
+}
+
+TEST(SeriesRecorder, samples__of_a_long_run_become_rarer) {
+  SeriesRecorder recorder({1_us, 1});
+  recorder.begin(0_us, {{"a", 0, 0, 0}}, {});
+  std::size_t samples = 0;
+  for (; recorder.next() < 1'000_ms; ++samples) recorder.sample();
+  // Of a million, no more than eight a row, and as many again for each time that rows were left out before.
+  EXPECT_LT(samples, SeriesRecorder::kFewestRows * SeriesRecorder::kMostSamplesOfARow * 8);
+}
+
+}  // namespace
+}  // namespace mltcp::experiment::series_recorder_test
