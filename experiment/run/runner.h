@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 
+#include "mltcp/capture/capture_options.h"
 #include "mltcp/experiment/backends/datapath.h"
 #include "mltcp/experiment/files/experiment.h"
 #include "mltcp/experiment/results/results.h"
@@ -31,6 +32,11 @@ struct RunOptions {
   /// Called before the jobs start and then every 50 ms of the experiment's time, which stands still meanwhile; `time`
   /// is 0 or more. The plan file is checked afterwards.
   std::function<void(const std::string& policy, Nanos time)> between_slices;
+  /// Where the packets of each policy's run are captured to; of several policies each has a file of its own, with the
+  /// policy behind the name. Jobs alone are not captured.
+  std::optional<capture::CaptureOptions> capture;
+  /// How each capture went: a line for people, and whether it has all packets. Calls are serialised.
+  std::function<void(const std::string& line, bool is_complete)> captured;
 };
 
 /// Throws what run_experiment() would throw at its beginning: InputError for unsuitable options or plan file.
