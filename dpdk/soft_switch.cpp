@@ -150,6 +150,12 @@ struct SoftSwitch::Impl {
       return;
     }
     port.waiting[port.count++] = packet_of(frame);
+    if (port.given.tap != nullptr) [[unlikely]]
+      show(*port.given.tap, encap::FrameTap::Way::out, packet_of(frame));
+  }
+
+  static void show(encap::FrameTap& tap, encap::FrameTap::Way way, const rte_mbuf* packet) {
+    tap.frame(way, {rte_pktmbuf_mtod(packet, const std::byte*), packet->data_len}, packet->pkt_len);
   }
 
   /// Receives from all ports. Call before the time is read: if the thread is preempted in between, frames are dated too
@@ -159,6 +165,8 @@ struct SoftSwitch::Impl {
       port.taken = 0;
       for (std::uint16_t count = kBurst; count == kBurst && port.taken < kRound; port.taken += count)
         count = receive_burst(port.given.id, std::uint16_t{0}, port.received.data() + port.taken, kBurst);
+      if (port.given.tap != nullptr) [[unlikely]]
+        for (std::size_t i = 0; i < port.taken; ++i) show(*port.given.tap, encap::FrameTap::Way::in, port.received[i]);
     }
   }
 

@@ -20,6 +20,7 @@
 #include "mltcp/base/loop_time.h"
 #include "mltcp/base/units.h"
 #include "mltcp/dpdk/eal.h"
+#include "mltcp/ethernet/frame_tap.h"
 #include "mltcp/fabric/ethernet_switch.h"
 
 namespace mltcp::dpdk {
@@ -30,8 +31,9 @@ struct SoftSwitchPort {
   fabric::SwitchPortConfig config;  ///< of the output to this port
   /// Called when a run begins and about every 100 ms; empty: the link is always up.
   std::function<bool()> link_is_up;
-  bool has_interrupts = false;  ///< Port::has_interrupts()
-  int receive_file = -1;        ///< Port::receive_file(0)
+  bool has_interrupts = false;     ///< Port::has_interrupts()
+  int receive_file = -1;           ///< Port::receive_file(0)
+  encap::FrameTap* tap = nullptr;  ///< sees what the port receives, and what is handed to it; outlives the switch
 };
 
 /// What the loop does when idle. A sleep ends when a frame arrives, if nothing is queued in the switch and all ports

@@ -32,6 +32,7 @@ struct RunArguments {
   std::optional<std::string> cores;  ///< of datapath ring only
   std::optional<std::string> json;   ///< file, or "-" for standard output
   std::string plan;                  ///< file; empty: plans are computed
+  std::optional<std::string> pcap;   ///< FILE and words, see capture_options.h
   bool verify = false;               ///< carry and verify payloads in virtual time too
   SeriesArguments series;
   std::uint32_t threads = 0;  ///< runs at a time in virtual time; 0: one a core
@@ -54,6 +55,10 @@ void add_options(Options& options, RunArguments& arguments) {
               "Runs at a time, in virtual time: jobs alone, then policies; results are the same; default: "
               "one a core");
   options.flag("--verify", arguments.verify, "Carry and verify every byte on datapath sim too (ring always does)");
+  options.add(
+      "--pcap", arguments.pcap,
+      "Capture the packets of all hosts, of each policy's run: FILE[,snap=BYTES][,size=BYTES][,files=N], as pcapng "
+      "(docs/captures.md)");
   options.add("--json", arguments.json,
               "Write the results to this file, anew after each policy, so that Ctrl-C keeps what is "
               "complete (docs/results-file.md); - is standard output");
@@ -66,6 +71,8 @@ void check_outputs(const RunArguments& arguments, const experiment::Experiment& 
     throw InputError(fmt::format("--cores is for datapath ring and this is {}; leave it out, or add --datapath ring",
                                  experiment.datapath));
   if (arguments.json) check_writable(*arguments.json, arguments.experiment.file);
+  if (arguments.pcap && experiment.datapath == "flow")
+    throw InputError("--pcap: datapath flow has no packets; leave it out, or add --datapath sim");
   if (arguments.json && !arguments.plan.empty()) check_distinct({arguments.json, arguments.plan}, "--json, --plan");
 }
 
@@ -92,6 +99,13 @@ experiment::Results measure(const RunArguments& arguments, const experiment::Exp
     print_warning(problem);
   };
   options.interrupted = EndOnSignal::why;
+  options.captured = [&](const std::string& line, bool is_complete) {
+    bar.clear();
+    if (is_complete)
+      fmt::print(arguments.json == "-" ? stderr : stdout, "captured, {}\n", line);
+    else
+      print_warning("captured, " + line);
+  };
   options.finished = [&](const experiment::Results& so_far) {
     experiment::Results kept = so_far;
     kept.provenance = provenance;
@@ -124,6 +138,7 @@ int run(const RunArguments& arguments) {
       {arguments.json, arguments.plan.empty() ? std::nullopt : std::optional<std::string>(arguments.plan)});
   experiment::SeriesFile series;
   options.recorded = &series.runs;
+  if (arguments.pcap) options.capture = capture::parse_capture("--pcap", *arguments.pcap);
   experiment::check(experiment, *datapath, options);
   const experiment::Provenance provenance = provenance_of(files);
   fmt::print(out, "{}\n\n", headline(experiment, *datapath));

@@ -11,6 +11,7 @@
 #include "mltcp/cc/controller.h"
 #include "mltcp/cc/registry.h"
 #include "mltcp/experiment/backends/datapath.h"
+#include "mltcp/experiment/backends/internal/captured_network.h"
 #include "mltcp/experiment/backends/link_results.h"
 #include "mltcp/experiment/backends/live_run.h"
 #include "mltcp/experiment/engine/job_driver.h"
@@ -159,6 +160,12 @@ class PacketRun final : public LiveRun {
  public:
   PacketRun(const Experiment& experiment, const RunPlan& plan, PacketDatapath& factory)
       : experiment_(experiment), plan_(plan), network_(make_network(experiment, plan, factory)) {
+    if (plan.capture) {
+      auto captured =
+          std::make_unique<CapturedNetwork>(std::move(network_), names_of(plan), *plan.capture, factory.real_time());
+      captured_ = captured.get();
+      network_ = std::move(captured);
+    }
     // Hosts that are modelled have the settings of real ones that sleep.
     const bool modelled = !factory.real_time() && experiment.machines.host.on();
     std::vector<JobSpec> specs = job_specs(experiment, plan, factory.real_time() || modelled, factory.real_payload());
@@ -172,6 +179,7 @@ class PacketRun final : public LiveRun {
         drivers_.push_back(std::make_unique<JobDriver>(*network_, spec));
       pointers_.push_back(drivers_.back().get());
     }
+    if (captured_ != nullptr) captured_->start();
   }
 
   [[nodiscard]] std::span<RunningJob* const> jobs() const override { return pointers_; }
@@ -226,10 +234,17 @@ class PacketRun final : public LiveRun {
     record_jobs(pointers_, plan_, run);
     std::vector<JobNetwork::LinkView> links = network_->links();
     record_links(links, epoch_, names_of(plan_), run);
+    tell_captured();
     return links;
   }
 
  private:
+  void tell_captured() {
+    if (captured_ == nullptr || !plan_.captured) return;
+    bool is_complete = false;
+    const std::string line = capture::Capture::to_text(captured_->finish(), is_complete);
+    plan_.captured(line, is_complete);
+  }
   template <typename Predicate>
   [[nodiscard]] bool all(Predicate&& predicate) const {
     return std::all_of(drivers_.begin(), drivers_.end(), [&](const auto& driver) { return predicate(*driver); });
@@ -257,7 +272,8 @@ class PacketRun final : public LiveRun {
 
   const Experiment& experiment_;
   const RunPlan& plan_;
-  const std::unique_ptr<JobNetwork> network_;
+  std::unique_ptr<JobNetwork> network_;
+  CapturedNetwork* captured_ = nullptr;  ///< the network, if packets are captured
   SeriesRecorder* recorder_ = nullptr;
   std::vector<std::size_t> connections_;     ///< by job, how many are recorded
   std::vector<JobNetwork::LinkView> links_;  ///< that are recorded

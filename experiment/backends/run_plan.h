@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "mltcp/base/units.h"
+#include "mltcp/capture/capture_options.h"
 #include "mltcp/experiment/engine/job_network.h"
 #include "mltcp/experiment/engine/running_job.h"
 #include "mltcp/experiment/files/experiment.h"
@@ -38,6 +39,10 @@ struct RunPlan {
   std::function<void(std::span<const JobNetwork::LinkView> links, Nanos epoch)> finished;
 
   SeriesRecorder* series = nullptr;  ///< records the run; null: nobody does
+  /// Where the packets of its hosts are captured to; none, and on a datapath without packets, where not.
+  std::optional<capture::CaptureOptions> capture;
+  /// Told at the end of the run how the capture went: a line for people, and whether it has all packets.
+  std::function<void(const std::string& line, bool is_complete)> captured;
 
   [[nodiscard]] std::uint32_t iterations_of(const workload::Job& job) const {
     return job.iterations > 0 ? job.iterations : iterations;

@@ -283,6 +283,14 @@ class Runner {
     plan.policy = policy;
     plan.jobs = with_drawn_starts(experiment_);
     plan.iterations = experiment_.iterations;
+    if (options_.capture) {
+      plan.capture =
+          experiment_.policies.size() > 1 ? capture::with_suffix(*options_.capture, policy) : options_.capture;
+      plan.captured = [&](const std::string& line, bool is_complete) {
+        const std::lock_guard lock(mutex_);
+        if (options_.captured) options_.captured(fmt::format("policy {}: {}", policy, line), is_complete);
+      };
+    }
     std::optional<PlanKeeper> keeper;
     std::optional<PlanFollower> follower;
     if (schedules(policy) && options_.plan_file.empty()) {

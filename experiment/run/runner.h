@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "mltcp/capture/capture_options.h"
 #include "mltcp/experiment/backends/datapath.h"
 #include "mltcp/experiment/files/experiment.h"
 #include "mltcp/experiment/results/results.h"
@@ -39,6 +40,11 @@ struct RunOptions {
   std::optional<SeriesOptions> series;
   /// Receives the series, if any: those of the completed runs, in their order.
   std::vector<RunSeries>* recorded = nullptr;
+  /// Where the packets of each policy's run are captured to; of several policies each has a file of its own, with the
+  /// policy behind the name. Jobs alone are not captured.
+  std::optional<capture::CaptureOptions> capture;
+  /// How each capture went: a line for people, and whether it has all packets. Calls are serialised.
+  std::function<void(const std::string& line, bool is_complete)> captured;
 };
 
 /// The shortest interval of series: what a packet takes on the bottleneck. Nothing changes in less.

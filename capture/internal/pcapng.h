@@ -1,0 +1,46 @@
+// The blocks of a pcapng file (draft-ietf-opsawg-pcapng), in the byte order of this machine, with nanoseconds.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mltcp/base/units.h"
+
+namespace mltcp::capture {
+
+/// What the packets of an interface begin with: the values of the registry of link-layer header types.
+enum class LinkType : std::uint16_t {
+  ethernet = 1,
+  ip = 101,  ///< an IPv4 or IPv6 header
+};
+
+struct InterfaceInfo {
+  std::string name;
+  std::string description;
+  LinkType link = LinkType::ip;
+};
+
+/// Where a packet went, as in the flags of its block.
+enum class Direction : std::uint8_t { in = 1, out = 2 };
+
+struct InterfaceStatistics {
+  Nanos start;
+  Nanos end;
+  std::uint64_t seen = 0;
+  std::uint64_t dropped = 0;
+};
+
+// Each appends a block to `out`.
+
+void append_section(std::vector<std::byte>& out, std::string_view application, std::string_view comment);
+void append_interface(std::vector<std::byte>& out, const InterfaceInfo& info, std::uint32_t snap_bytes);
+/// Of a packet of `original_bytes` bytes, `header` and then `data` are the first ones.
+void append_packet(std::vector<std::byte>& out, std::uint32_t interface, Nanos time, Direction direction,
+                   std::span<const std::byte> header, std::span<const std::byte> data, std::uint32_t original_bytes);
+void append_statistics(std::vector<std::byte>& out, std::uint32_t interface, const InterfaceStatistics& statistics);
+
+}  // namespace mltcp::capture

@@ -1,0 +1,65 @@
+// Runs tshark with the project's dissector on a capture.
+#pragma once
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+namespace mltcp::capture::test {
+
+inline bool has_tshark() { return std::string_view(MLTCP_TSHARK) != ""; }
+inline constexpr const char* kNoTshark = "tshark is missing (Debian: tshark)";
+
+/// What `command` prints on both streams, and its exit status.
+inline std::string output_of(const std::string& command, int& status) {
+  std::string text;
+  std::FILE* const pipe = popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return text;
+  std::array<char, 4096> block{};
+  for (std::size_t count = 0; (count = std::fread(block.data(), 1, block.size(), pipe)) > 0;)
+    text.append(block.data(), count);
+  const int end = pclose(pipe);
+  status = WIFEXITED(end) ? WEXITSTATUS(end) : -1;
+  return text;
+}
+
+/// Of `tshark -r FILE WORDS`, without what it says of being root. Its settings are its own, not this user's.
+inline std::string tshark(const std::string& file, const std::string& words, int* status = nullptr) {
+  int end = 0;
+  const std::string text = output_of(
+      fmt::format("HOME={} XDG_CONFIG_HOME={} '{}' -X lua_script:'{}' -r '{}' {}",
+                  std::filesystem::path(file).parent_path().string(),
+                  std::filesystem::path(file).parent_path().string(), MLTCP_TSHARK, MLTCP_DISSECTOR, file, words),
+      end);
+  if (status != nullptr) *status = end;
+  std::string kept;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t line_end = std::min(text.find('\n', at), text.size());
+    const std::string line = text.substr(at, line_end - at);
+    if (line.find("Running as user") == std::string::npos) kept += line + "\n";
+    at = line_end + 1;
+  }
+  return kept;
+}
+
+/// A folder of the test's own, removed with it.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "mltcp-capture-XXXXXX").string();
+    path_ = mkdtemp(name.data());
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  [[nodiscard]] std::string file(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace mltcp::capture::test
