@@ -47,6 +47,8 @@ struct FakeFabric {
   std::atomic<std::uint64_t> frames_unmatched{0};  ///< that no rule takes: the kernel's
   std::atomic<bool> spoils_frames{false};          ///< a byte of the payload
   Random random{5};
+  /// Takes the frames that no rule does, if it is there.
+  std::function<void(const std::vector<std::byte>&)> wire;
   /// Of messages, with their route headers, the latest that arrived; none are kept unless `records`.
   struct Record {
     std::uint32_t to = 0;
@@ -103,8 +105,8 @@ class FakeQueuePair final : public QueuePair {
 
   int steer(const FrameRule& rule) noexcept override;
   void deliver_frame(const std::vector<std::byte>& frame);
-  /// Puts a frame into the queue pairs that have a rule for it, as the device does.
-  static void arrive(FakeFabric& fabric, std::vector<std::byte> frame);
+  /// Puts a frame into the queue pairs that have a rule for it, as the device does. False: there is none.
+  static bool arrive(FakeFabric& fabric, const std::vector<std::byte>& frame);
 
   static FakeQueuePair& of(ibv_cq* cq) { return *static_cast<FakeQueuePair*>(cq->cq_context); }
   static FakeQueuePair& of(ibv_qp* qp) { return *static_cast<FakeQueuePair*>(qp->qp_context); }
@@ -420,7 +422,7 @@ inline void fill_checksums(std::span<std::byte> frame) {
 }
 
 /// Of the fabric's mutex. As a device reads it: addresses and port where they are without options and tags.
-inline void FakeQueuePair::arrive(FakeFabric& fabric, std::vector<std::byte> frame) {
+inline bool FakeQueuePair::arrive(FakeFabric& fabric, const std::vector<std::byte>& frame) {
   const auto fits = [&](const FrameRule& rule) {
     const bool v4 = rule.destination.is_v4();
     const std::size_t ip = encap::kEthernetBytes + (v4 ? 16 : 24);
@@ -439,7 +441,7 @@ inline void FakeQueuePair::arrive(FakeFabric& fabric, std::vector<std::byte> fra
       is_taken = true;
       pair->deliver_frame(frame);
     }
-  if (!is_taken) ++fabric.frames_unmatched;
+  return is_taken;
 }
 
 /// Of the fabric's mutex.
@@ -486,7 +488,11 @@ inline void FakeQueuePair::send_frame(const ibv_send_wr& request) {
   if (fabric_.spoils_frames) frame.back() ^= std::byte{0x10};
   if (fabric_.marks && frame[12] == std::byte{0x08}) encap::mark_congestion(frame);
   const std::uint32_t one_of = fabric_.loses_one_of;
-  if (!fabric_.loses && !is_broken && (one_of == 0 || fabric_.random.below(one_of) != 0)) arrive(fabric_, frame);
+  const bool is_lost = fabric_.loses || is_broken || (one_of != 0 && fabric_.random.below(one_of) == 0);
+  if (!is_lost && !arrive(fabric_, frame)) {
+    ++fabric_.frames_unmatched;
+    if (fabric_.wire) fabric_.wire(frame);
+  }
   complete_send(request);
 }
 

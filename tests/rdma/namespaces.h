@@ -20,22 +20,28 @@ inline bool runs(const std::string& commands) {
   return std::system(("(" + commands + ") >/dev/null 2>&1").c_str()) == 0;
 }
 
-/// Runs `part` in a namespace with v0, 10.9.0.1 and fd09::1; in another one v1 has 10.9.0.2 and fd09::2. Returns what
-/// went wrong, or "skip: ...".
-inline std::string between_namespaces(const std::function<std::string()>& part) {
+/// Runs `part` in a namespace with v0, 10.9.0.1 and fd09::1; in another one v1 has 10.9.0.2 and fd09::2, and there runs
+/// `far`, until it is killed. Returns what went wrong, or "skip: ...".
+inline std::string between_namespaces(const std::function<std::string()>& part,
+                                      const std::function<void()>& far_part = nullptr) {
   std::array<int, 2> ends{};
   if (pipe(ends.data()) != 0) return "no pipe";
   const pid_t child = fork();
   if (child == 0) {
     std::string verdict =
-        "skip: no network namespaces with a pair of interfaces can be made; run as root, with iproute2";
+        "skip: no network namespaces with a pair of interfaces can be made; run as root, with iproute2 and ethtool";
     std::array<int, 2> ready{};
-    if (pipe(ready.data()) == 0 && unshare(CLONE_NEWNET) == 0) {
+    std::array<int, 2> go{};
+    if (pipe(ready.data()) == 0 && pipe(go.data()) == 0 && unshare(CLONE_NEWNET) == 0) {
       const pid_t parent = getpid();
       const pid_t far = fork();
       if (far == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() == parent && unshare(CLONE_NEWNET) == 0 && write(ready[1], "r", 1) == 1) pause();
+        char one = 0;
+        if (getppid() == parent && unshare(CLONE_NEWNET) == 0 && write(ready[1], "r", 1) == 1 &&
+            read(go[0], &one, 1) == 1 && far_part)
+          far_part();
+        pause();
         _exit(0);
       }
       close(ready[1]);
@@ -44,10 +50,10 @@ inline std::string between_namespaces(const std::function<std::string()>& part) 
           "ip link set lo up && ip link add v0 address 02:00:00:00:00:01 mtu 1400 type veth peer name v1 address "
           "02:00:00:00:00:02 netns {0} && ip addr add 10.9.0.1/24 dev v0 && ip addr add fd09::1/64 dev v0 nodad && "
           "ip link set v0 up && nsenter -t {0} -n ip addr add 10.9.0.2/24 dev v1 && nsenter -t {0} -n ip addr add "
-          "fd09::2/64 dev v1 nodad && nsenter -t {0} -n ip link set v1 up && ip route add 10.8.0.0/16 via 10.9.0.2",
-          far);
+          "fd09::2/64 dev v1 nodad && nsenter -t {0} -n ip link set v1 up && ip route add 10.8.0.0/16 via 10.9.0.2{1}",
+          far, far_part ? fmt::format(" && nsenter -t {0} -n ethtool -K v1 tx off gso off", far) : "");
       try {
-        if (read(ready[0], &one, 1) == 1 && runs(setup)) verdict = part();
+        if (read(ready[0], &one, 1) == 1 && runs(setup) && write(go[1], "g", 1) == 1) verdict = part();
       } catch (const std::exception& error) {
         verdict = error.what();
       }
