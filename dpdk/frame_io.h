@@ -1,10 +1,9 @@
 // Writing and reading of frames in packet buffers, common to RingIo and PortIo. Internal to this folder; needs DPDK's
 // headers.
 //
-// A frame is written into one buffer; its payload is copied and summed in one pass. A payload with a hold
-// (TxPacket::hold) is not copied if the port can send several segments: a second buffer refers to the user's bytes as
-// external memory (rte_pktmbuf_attach_extbuf), and whoever frees that buffer, driver, receiver or sender, releases the
-// hold.
+// A frame is written into one buffer (ethernet/frame_writer.h). A payload with a hold (TxPacket::hold) is not copied if
+// the port can send several segments: a second buffer refers to the user's bytes as external memory
+// (rte_pktmbuf_attach_extbuf), and whoever frees that buffer, driver, receiver or sender, releases the hold.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -12,96 +11,55 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 
 #include "mltcp/base/handoff.h"
 #include "mltcp/dpdk/burst.h"
 #include "mltcp/ethernet/encapsulation.h"
+#include "mltcp/ethernet/frame_writer.h"
 #include "mltcp/transport/packet_io.h"
 #include "mltcp/transport/registered_memory.h"
 
 namespace mltcp::dpdk {
 
-/// Where the checksums of sent frames are computed.
-enum class Checksums : std::uint8_t {
-  software,
-  port,     ///< both, IP's and UDP's, by the port
-  ip_only,  ///< none for UDP, marked as absent, which IPv4 allows
-};
+using encap::Checksums;
 
 class FrameWriter {
  public:
   struct Config {
     rte_mempool* pool = nullptr;  ///< of the buffers that refer to external payloads
-    encap::MacAddress mac{};
-    Address source;
-    std::uint16_t vlan = 0;
-    std::uint32_t mtu = 1500;
-    Checksums checksums = Checksums::software;
-    encap::DscpMap dscp{};
+    encap::FrameWriter::Config frame{};
     bool by_reference = false;  ///< do not copy payloads with a hold
     /// If not null, only payloads in memory registered for the port's DMA; null: the CPU reads them.
     RegisteredRanges* registered = nullptr;
   };
 
   explicit FrameWriter(const Config& config)
-      : config_(config),
-        overhead_(encap::header_bytes(config.source, config.vlan)),
-        network_((config.source.is_v4() ? encap::kIpv4Bytes : encap::kIpv6Bytes) + encap::kUdpBytes) {
-    headers_.source = config.source;
-    headers_.source_mac = config.mac;
-    headers_.vlan = config.vlan;
-    if (config.checksums != Checksums::port) return;
-    offload_ = {true, true};
-    lengths_ = rte_mbuf_tx_offload(overhead_ - network_, network_ - encap::kUdpBytes, 0, 0, 0, 0, 0);
-    flags_ = config.source.is_v4() ? RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM | RTE_MBUF_F_TX_UDP_CKSUM
-                                   : RTE_MBUF_F_TX_IPV6 | RTE_MBUF_F_TX_UDP_CKSUM;
+      : pool_(config.pool), frames_(config.frame), by_reference_(config.by_reference), registered_(config.registered) {
+    if (config.frame.checksums != Checksums::port) return;
+    const std::size_t network = frames_.network_bytes();
+    lengths_ = rte_mbuf_tx_offload(frames_.overhead_bytes() - network, network - encap::kUdpBytes, 0, 0, 0, 0, 0);
+    flags_ = config.frame.source.is_v4() ? RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM | RTE_MBUF_F_TX_UDP_CKSUM
+                                         : RTE_MBUF_F_TX_IPV6 | RTE_MBUF_F_TX_UDP_CKSUM;
   }
 
-  [[nodiscard]] std::uint32_t overhead_bytes() const { return static_cast<std::uint32_t>(overhead_); }
+  [[nodiscard]] std::uint32_t overhead_bytes() const { return static_cast<std::uint32_t>(frames_.overhead_bytes()); }
   /// Maximum UDP payload in bytes.
-  [[nodiscard]] std::uint32_t max_packet_bytes() const { return config_.mtu - static_cast<std::uint32_t>(network_); }
-
+  [[nodiscard]] std::uint32_t max_packet_bytes() const { return frames_.max_packet_bytes(); }
   /// Whether the packet is short enough, to an address of the source's IP version, and not virtual.
-  [[nodiscard]] bool is_sendable(const TxPacket& packet) const {
-    return packet.destination != nullptr && packet.destination->is_v4() == headers_.source.is_v4() &&
-           packet.header.size() + packet.payload.size() <= max_packet_bytes() &&
-           (packet.payload.data() != nullptr || packet.payload.empty());
-  }
+  [[nodiscard]] bool is_sendable(const TxPacket& packet) const { return frames_.is_sendable(packet); }
 
   /// Writes `packet`, which must be sendable, as a frame to `destination` into the new buffer `mbuf`. Returns whether
   /// its payload is by reference.
   bool write(const TxPacket& packet, const encap::MacAddress& destination, rte_mbuf* mbuf) {
-    const std::size_t header = packet.header.size();
     const std::size_t payload = packet.payload.size();
-    std::byte* const frame = rte_pktmbuf_mtod(mbuf, std::byte*);
-    std::byte* const data = frame + overhead_;
     rte_mbuf* rest = nullptr;
-    if (config_.by_reference && packet.hold != nullptr && payload != 0) rest = referring_to(packet);
-    std::uint16_t partial = 0;
-    if (config_.checksums == Checksums::software) {
-      partial = encap::copy_and_sum(data, packet.header.data(), header);
-      if (payload != 0) {
-        partial = encap::join(partial,
-                              rest != nullptr ? encap::sum(packet.payload.data(), payload)
-                                              : encap::copy_and_sum(data + header, packet.payload.data(), payload),
-                              header);
-      }
-    } else {
-      std::memcpy(data, packet.header.data(), header);
-      if (payload != 0 && rest == nullptr) std::memcpy(data + header, packet.payload.data(), payload);
-    }
-    headers_.destination = *packet.destination;
-    headers_.destination_mac = destination;
-    headers_.ecn = packet.ecn;
-    headers_.priority = packet.priority;
-    encap::write_headers(headers_, header + payload, partial, frame, config_.dscp, offload_);
-    if (config_.checksums == Checksums::ip_only) std::memset(data - 2, 0, 2);
+    if (by_reference_ && packet.hold != nullptr && payload != 0) rest = referring_to(packet);
+    const std::size_t written = frames_.write(packet, destination, rte_pktmbuf_mtod(mbuf, std::byte*), rest == nullptr);
     mbuf->ol_flags |= flags_;
     mbuf->tx_offload = lengths_;
-    mbuf->pkt_len = static_cast<std::uint32_t>(overhead_ + header + payload);
-    mbuf->data_len = static_cast<std::uint16_t>(mbuf->pkt_len - (rest != nullptr ? payload : 0));
+    mbuf->data_len = static_cast<std::uint16_t>(written);
+    mbuf->pkt_len = static_cast<std::uint32_t>(written + (rest != nullptr ? payload : 0));
     if (rest == nullptr) return false;
     mbuf->next = rest;
     mbuf->nb_segs = 2;
@@ -112,12 +70,12 @@ class FrameWriter {
   /// A buffer that refers to the payload; null if none is free or the port cannot read it: then the payload is copied.
   rte_mbuf* referring_to(const TxPacket& packet) {
     rte_iova_t iova = RTE_BAD_IOVA;
-    if (config_.registered != nullptr) {
-      if (!config_.registered->find(packet.payload)) return nullptr;
+    if (registered_ != nullptr) {
+      if (!registered_->find(packet.payload)) return nullptr;
       iova = reinterpret_cast<rte_iova_t>(packet.payload.data());  // such ports use the process's virtual addresses
     }
     rte_mbuf* mbuf = nullptr;
-    if (allocate_packets(config_.pool, &mbuf, 1) != 1) [[unlikely]]
+    if (allocate_packets(pool_, &mbuf, 1) != 1) [[unlikely]]
       return nullptr;
     // DPDK's shared info is stored in the buffer's own data room, which is unused.
     auto* const shared = reinterpret_cast<rte_mbuf_ext_shared_info*>(rte_mbuf_to_baddr(mbuf));
@@ -134,11 +92,10 @@ class FrameWriter {
     return mbuf;
   }
 
-  Config config_;
-  std::size_t overhead_;  ///< bytes before the UDP payload
-  std::size_t network_;   ///< IP and UDP headers
-  encap::Headers headers_;
-  encap::Offload offload_;
+  rte_mempool* pool_;
+  encap::FrameWriter frames_;
+  bool by_reference_;
+  RegisteredRanges* registered_;
   std::uint64_t flags_ = 0;    ///< mbuf offload flags, if the port computes checksums
   std::uint64_t lengths_ = 0;  ///< mbuf header lengths, if the port computes checksums
 };
@@ -150,11 +107,7 @@ struct ReadFrame {
   std::span<const std::byte> tail;
 };
 
-/// The parsed frame as a packet for the transport.
-inline RxPacket packet_of(const ReadFrame& frame) {
-  const encap::Headers& headers = frame.headers;
-  return {headers.source, frame.bytes, 0, headers.ecn, headers.priority, encap::hops_of(headers), frame.tail};
-}
+inline RxPacket packet_of(const ReadFrame& frame) { return encap::packet_of(frame.headers, frame.bytes, frame.tail); }
 
 /// Whether the frame is longer than its Ethernet header, its VLAN tag if any, and `mtu`.
 inline bool is_oversized(const rte_mbuf* mbuf, std::uint32_t mtu) {

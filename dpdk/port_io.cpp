@@ -120,14 +120,14 @@ class QueueIo final : public PortIo {
         address_(own_address(config, shard)),
         registered_(port.dma()),
         writer_({.pool = port.pool(queue_),
-                 .mac = port.mac(),
-                 .source = own_address(config, shard),
-                 .vlan = port.vlan(),
-                 .mtu = port.mtu(),
-                 .checksums = port.offloads().send_ip_checksum && port.offloads().send_udp_checksum
-                                  ? Checksums::port
-                                  : Checksums::software,
-                 .dscp = config.dscp,
+                 .frame = {.mac = port.mac(),
+                           .source = own_address(config, shard),
+                           .vlan = port.vlan(),
+                           .mtu = port.mtu(),
+                           .checksums = port.offloads().send_ip_checksum && port.offloads().send_udp_checksum
+                                            ? Checksums::port
+                                            : Checksums::software,
+                           .dscp = config.dscp},
                  .by_reference = refers(port, config),
                  .registered = port.reads_by_dma() ? &registered_ : nullptr}),
         resolver_({.mac = port.mac(),

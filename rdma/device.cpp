@@ -1,6 +1,7 @@
 // RDMA devices by libibverbs; see device.h.
 #include "mltcp/rdma/device.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -103,11 +104,12 @@ std::string locked_limit() {
   return fmt::format("{} kB", limit.rlim_cur / 1024);
 }
 
+bool is_refused(int error) { return error == EPERM || error == EACCES; }
+
 /// "what (why)".
 std::string no_raw(std::string_view what, int error) {
-  return fmt::format(
-      "{} ({})", what,
-      error == EPERM || error == EACCES ? "they take root, or the capability CAP_NET_RAW" : std::strerror(error));
+  return fmt::format("{} ({})", what,
+                     is_refused(error) ? "they take root, or the capability CAP_NET_RAW" : std::strerror(error));
 }
 
 /// The table of GIDs of all ports.
@@ -172,7 +174,7 @@ class RealQueuePair final : public QueuePair {
     ibv_qp_init_attr attributes{};
     attributes.send_cq = sent_.get();
     attributes.recv_cq = received_.get();
-    attributes.qp_type = IBV_QPT_UD;
+    attributes.qp_type = config.kind == PairKind::datagrams ? IBV_QPT_UD : IBV_QPT_RAW_PACKET;
     attributes.qp_context = this;
     attributes.cap.max_send_wr = config.send_depth;
     attributes.cap.max_recv_wr = config.receive_depth;
@@ -189,11 +191,11 @@ class RealQueuePair final : public QueuePair {
       if (wanted == 0) break;
     }
     if (queue_ == nullptr) {
-      if ((error == EOPNOTSUPP || error == ENOSYS || error == EINVAL) && !has_datagrams(domain, attributes))
-        refuse(
-            fmt::format("it has no queue pairs for unreliable datagrams ({}); use another device, or its "
-                        "interface (udp:, af_xdp:)",
-                        std::strerror(error)));
+      if ((error == EOPNOTSUPP || error == ENOSYS || error == EINVAL) && !has_any(domain, attributes))
+        refuse(fmt::format(
+            "it has no {} ({}); use another device, or its interface (udp:, af_xdp:)",
+            config.kind == PairKind::datagrams ? "queue pairs for unreliable datagrams" : "raw-packet queue pairs",
+            std::strerror(error)));
       refuse(
           fmt::format("no queue pair of {} sends and {} receives ({}); ask for shorter queues, end other programs that "
                       "use the device, or raise the limit of locked memory (ulimit -l unlimited)",
@@ -205,6 +207,7 @@ class RealQueuePair final : public QueuePair {
     channel = channel_.get();
     number = queue->qp_num;
     memory_key = region_->lkey;
+    kind_ = config.kind;
     port_ = facts.port;
     key_ = config.key;
     error = start();
@@ -232,7 +235,7 @@ class RealQueuePair final : public QueuePair {
     if (!must_reset) {
       if (state.qp_state == IBV_QPS_RTS) return Recovery::none_needed;
       // From there no number to begin with is taken (IBV_QP_SQ_PSN).
-      if (state.qp_state == IBV_QPS_SQE && set_ready(IBV_QP_STATE) == 0) return Recovery::resumed;
+      if (state.qp_state == IBV_QPS_SQE && set_state(IBV_QPS_RTS, IBV_QP_STATE) == 0) return Recovery::resumed;
     }
     if (!reset() || start() != 0) return Recovery::failed;
     // What is left of the time before would be mistaken for completions of what comes.
@@ -246,30 +249,73 @@ class RealQueuePair final : public QueuePair {
 
   void stop() override { reset(); }
 
+  int steer(const FrameRule& rule) noexcept override {
+    // Of each header what the frames of one UDP port have; EtherType and protocol are told by which headers there are.
+    struct Eth {
+      ibv_flow_attr head;
+      ibv_flow_spec_eth frame;
+    };
+    struct V4 : Eth {
+      ibv_flow_spec_ipv4 ip;
+      ibv_flow_spec_tcp_udp udp;
+    };
+    struct V6 : Eth {
+      ibv_flow_spec_ipv6 ip;
+      ibv_flow_spec_tcp_udp udp;
+    };
+    const auto add = [&](auto& specs) {
+      specs.head.type = IBV_FLOW_ATTR_NORMAL;
+      specs.head.size = sizeof specs;
+      specs.head.num_of_specs = 3;
+      specs.head.port = port_;
+      specs.frame.type = IBV_FLOW_SPEC_ETH;
+      specs.frame.size = sizeof specs.frame;
+      std::copy(rule.destination_mac.begin(), rule.destination_mac.end(), specs.frame.val.dst_mac);
+      std::memset(specs.frame.mask.dst_mac, 0xFF, sizeof specs.frame.mask.dst_mac);
+      specs.ip.size = sizeof specs.ip;
+      specs.udp.type = IBV_FLOW_SPEC_UDP;
+      specs.udp.size = sizeof specs.udp;
+      specs.udp.val.dst_port = htons(rule.destination.port);
+      specs.udp.mask.dst_port = 0xFFFF;
+      errno = 0;
+      Flow flow(ibv_create_flow(queue, &specs.head));
+      if (flow == nullptr) return errno != 0 ? errno : EOPNOTSUPP;
+      flows_.push_back(std::move(flow));
+      return 0;
+    };
+    if (rule.destination.is_v4()) {
+      V4 specs{};
+      static_assert(sizeof specs == sizeof(Eth) + sizeof specs.ip + sizeof specs.udp, "one behind the other");
+      specs.ip.type = IBV_FLOW_SPEC_IPV4;
+      specs.ip.val.dst_ip = htonl(rule.destination.v4_ip());
+      specs.ip.mask.dst_ip = 0xFFFFFFFF;
+      return add(specs);
+    }
+    V6 specs{};
+    static_assert(sizeof specs == sizeof(Eth) + sizeof specs.ip + sizeof specs.udp, "one behind the other");
+    specs.ip.type = IBV_FLOW_SPEC_IPV6;
+    std::copy(rule.destination.ip.begin(), rule.destination.ip.end(), specs.ip.val.dst_ip);
+    std::memset(specs.ip.mask.dst_ip, 0xFF, sizeof specs.ip.mask.dst_ip);
+    return add(specs);
+  }
+
  private:
   int start() const {
+    const bool has_key = kind_ == PairKind::datagrams;
+    int error = set_state(IBV_QPS_INIT, IBV_QP_STATE | IBV_QP_PORT | (has_key ? IBV_QP_PKEY_INDEX | IBV_QP_QKEY : 0));
+    if (error == 0) error = set_state(IBV_QPS_RTR, IBV_QP_STATE);
+    return error != 0 ? error : set_state(IBV_QPS_RTS, IBV_QP_STATE | (has_key ? IBV_QP_SQ_PSN : 0));
+  }
+  int set_state(ibv_qp_state to, int given) const {
     ibv_qp_attr state{};
-    state.qp_state = IBV_QPS_INIT;
+    state.qp_state = to;
     state.port_num = port_;
     state.qkey = key_;
-    int error = ibv_modify_qp(queue, &state, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
-    state = {};
-    state.qp_state = IBV_QPS_RTR;
-    if (error == 0) error = ibv_modify_qp(queue, &state, IBV_QP_STATE);
-    return error != 0 ? error : set_ready(IBV_QP_STATE | IBV_QP_SQ_PSN);
-  }
-  int set_ready(int given) const {
-    ibv_qp_attr state{};
-    state.qp_state = IBV_QPS_RTS;
     return ibv_modify_qp(queue, &state, given);
   }
-  bool reset() const {
-    ibv_qp_attr state{};
-    state.qp_state = IBV_QPS_RESET;
-    return ibv_modify_qp(queue, &state, IBV_QP_STATE) == 0;
-  }
+  bool reset() const { return set_state(IBV_QPS_RESET, IBV_QP_STATE) == 0; }
   /// Whether the least queue pair can be had where the one wanted can't.
-  static bool has_datagrams(ibv_pd* domain, ibv_qp_init_attr least) {
+  static bool has_any(ibv_pd* domain, ibv_qp_init_attr least) {
     least.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
     return Queue(ibv_create_qp(domain, &least)) != nullptr;
   }
@@ -280,6 +326,8 @@ class RealQueuePair final : public QueuePair {
   Completions sent_;
   Completions received_;
   Queue queue_;
+  std::vector<Flow> flows_;
+  PairKind kind_ = PairKind::datagrams;
   std::uint8_t port_ = 1;
   std::uint32_t key_ = 0;
   unsigned sent_events_ = 0;
@@ -337,6 +385,11 @@ class RealDevice final : public Device {
     first_wrong_keys_ = port.qkey_viol_cntr;
     gid_places_ = static_cast<std::size_t>(port.gid_tbl_len);
     facts_.gids = read_gids();
+    facts_.interfaces = interfaces();
+    ibv_device_attr_ex more{};
+    if (ibv_query_device_ex(context_.get(), nullptr, &more) == 0)
+      facts_.has_frame_checksums = (more.raw_packet_caps & IBV_RAW_PACKET_CAP_IP_CSUM) != 0 ||
+                                   (more.orig_attr.device_cap_flags & IBV_DEVICE_RAW_IP_CSUM) != 0;
     domain_.reset(ibv_alloc_pd(context_.get()));
     if (domain_ == nullptr)
       throw RunError(fmt::format("{}: no protection domain ({}); end other programs that use the device", label_,
@@ -369,6 +422,7 @@ class RealDevice final : public Device {
     wanted.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
     const Queue queue(ibv_create_qp(domain_.get(), &wanted));
     if (queue == nullptr) {
+      found.lacks_right = is_refused(errno);
       found.why_not = no_raw("no raw-packet queue pairs", errno);
       return found;
     }
@@ -397,7 +451,10 @@ class RealDevice final : public Device {
     std::memset(rule.frame.mask.dst_mac, 0xFF, sizeof rule.frame.mask.dst_mac);
     const Flow flow(ibv_create_flow(queue.get(), &rule.head));
     found.has_steering = flow != nullptr;
-    if (flow == nullptr) found.why_not = no_raw("raw-packet queue pairs, but no flow steering", errno);
+    if (flow == nullptr) {
+      found.lacks_right = is_refused(errno);
+      found.why_not = no_raw("raw-packet queue pairs, but no flow steering", errno);
+    }
     return found;
   }
 
@@ -492,13 +549,24 @@ class RealDevice final : public Device {
       gids.push_back({.index = static_cast<std::uint8_t>(entry.gid_index),
                       .ip = ip_of(entry.gid),
                       .is_roce_v2 = entry.gid_type == IBV_GID_TYPE_ROCE_V2,
-                      .interface = facts_.is_infiniband ? interface_of_infiniband() : entry.ndev_ifindex});
+                      .interface = facts_.is_infiniband ? interface_of_port() : entry.ndev_ifindex});
     }
     return gids;
   }
 
-  /// IP over InfiniBand has an interface of its own for the port.
-  [[nodiscard]] std::uint32_t interface_of_infiniband() const {
+  /// Those that GIDs are of: of RoCE. A device that has RoCE switched off has no GIDs, but an interface all the same.
+  [[nodiscard]] std::vector<std::uint32_t> interfaces() const {
+    std::vector<std::uint32_t> all;
+    for (const Gid& gid : facts_.gids)
+      if (gid.interface != 0 && std::find(all.begin(), all.end(), gid.interface) == all.end())
+        all.push_back(gid.interface);
+    if (all.empty())
+      if (const std::uint32_t one = interface_of_port(); one != 0) all.push_back(one);
+    return all;
+  }
+
+  /// The port's, as the kernel's class of devices tells: of Ethernet, or of IP over InfiniBand.
+  [[nodiscard]] std::uint32_t interface_of_port() const {
     std::error_code error;
     const std::filesystem::path folder = fmt::format("{}/{}/device/net", kClass, facts_.name);
     std::uint32_t any = 0;

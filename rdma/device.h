@@ -9,6 +9,7 @@
 #include <infiniband/verbs.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "mltcp/ethernet/encapsulation.h"
 #include "mltcp/rdma/ud_packet.h"
 #include "mltcp/rdma/verbs_name.h"
 #include "mltcp/transport/address.h"
@@ -42,12 +44,22 @@ struct DeviceFacts {
   std::uint32_t most_completions = 0;
   std::uint32_t most_pieces = 1;  ///< of a request
   std::vector<Gid> gids;
+  /// The kernel's interfaces that are on the port, by their indices.
+  std::vector<std::uint32_t> interfaces;
+  /// Checksums of IP and UDP in frames by IPv4: computed when they are sent, and verified when they arrive.
+  bool has_frame_checksums = false;
+};
+
+enum class PairKind : std::uint8_t {
+  datagrams,  ///< unreliable datagrams (IBV_QPT_UD)
+  frames,     ///< Ethernet frames (IBV_QPT_RAW_PACKET)
 };
 
 struct QueuePairConfig {
+  PairKind kind = PairKind::datagrams;
   std::uint32_t send_depth = 512;
   std::uint32_t receive_depth = 1024;
-  std::uint32_t key = 0;             ///< Q_Key
+  std::uint32_t key = 0;             ///< Q_Key; frames have none
   std::uint32_t pieces = 1;          ///< of a request to send
   std::uint32_t receive_pieces = 1;  ///< of one to receive
   std::uint32_t inline_bytes = 0;    ///< wanted; fewer where the device has fewer
@@ -55,7 +67,13 @@ struct QueuePairConfig {
   std::span<std::byte> memory{};
 };
 
-/// An unreliable datagram queue pair that is ready to send, with what belongs to it.
+/// Frames that a device puts into a queue pair, and keeps from the kernel: those of UDP over IP, without a VLAN tag.
+struct FrameRule {
+  encap::MacAddress destination_mac{};
+  Address destination{};
+};
+
+/// A queue pair that is ready to send, with what belongs to it.
 class QueuePair {
  public:
   virtual ~QueuePair() = default;
@@ -84,6 +102,8 @@ class QueuePair {
     reset,    ///< both had: nothing is posted any more, nor will what was be completed
     failed,
   };
+  /// Has such frames put into this queue pair, as long as it lives. An errno, or 0. Of frames only.
+  virtual int steer(const FrameRule& /*rule*/) noexcept { return EOPNOTSUPP; }
   /// After an error by which the device has stopped. `must_reset`: whether it has stopped or not.
   virtual Recovery recover(bool must_reset) = 0;
   /// It reads and writes no memory any more. For good.
@@ -104,7 +124,8 @@ struct HandleConfig {
 struct RawPackets {
   bool has_queue_pairs = false;
   bool has_steering = false;
-  std::string why_not{};  ///< what is missing, and why; empty where both are there
+  bool lacks_right = false;  ///< the process has not got CAP_NET_RAW
+  std::string why_not{};     ///< what is missing, and why; empty where both are there
 };
 
 class Device : public DmaDevice {

@@ -11,6 +11,8 @@
 #include "mltcp/base/error.h"
 #include "mltcp/ethernet/ip_address.h"
 #include "mltcp/rdma/device.h"
+#include "mltcp/rdma/internal/raw_datapath.h"
+#include "mltcp/rdma/kernel_routes.h"
 #include "mltcp/rdma/verbs_name.h"
 
 namespace mltcp::rdma {
@@ -40,12 +42,37 @@ std::string text_of(const RawPackets& raw) {
   return raw.why_not.empty() ? "raw-packet queue pairs with flow steering" : raw.why_not;
 }
 
-/// Of a port for frames, of which there are none.
-Examination examine_raw(const DeviceFacts& facts, const RawPackets& raw) {
-  return {.works = false,
-          .has_devices = true,
-          .detail = fmt::format("{}: {}; no port here sends frames by them", facts.name, text_of(raw)),
-          .cure = "use the NIC under DPDK (pci:ADDRESS), or its interface (af_xdp:IFACE)"};
+/// Of a port for Ethernet frames.
+Examination examine_raw(const Device& device, const RawPackets& raw) {
+  const DeviceFacts& facts = device.facts();
+  Examination found;
+  found.has_devices = true;
+  found.detail = fmt::format("{}: {}", facts.name, text_of(raw));
+  if (!raw.why_not.empty()) {
+    found.cure = raw.lacks_right ? "run it as root, or give the program CAP_NET_RAW (setcap cap_net_raw+ep PROGRAM)"
+                                 : "use the NIC under DPDK (pci:ADDRESS), or its interface (af_xdp:IFACE, udp:)";
+    return found;
+  }
+  const auto network = kernel_network();
+  const auto place = [&](const Address& any) { return choose_interface(facts.name, facts, any, *network); };
+  RawPlace chosen;
+  try {
+    chosen = place(Address::v4(0, 0));
+  } catch (const InputError&) {
+    try {
+      chosen = place({});
+    } catch (const InputError& error) {
+      tell(found, error.what());
+      return found;
+    }
+  }
+  const std::string down = device.why_down();
+  found.works = down.empty();
+  found.detail += fmt::format("; {} {}, MTU {}, checksums in {}, {}", chosen.interface.name, ip_text(chosen.address),
+                              chosen.interface.mtu, facts.has_frame_checksums ? "the port" : "software",
+                              down.empty() ? "up" : "down");
+  if (!down.empty()) found.cure = down.substr(down.find("; ") + 2);
+  return found;
 }
 
 }  // namespace
@@ -76,7 +103,7 @@ Examination examine_port(const std::string& name) {
     const auto device = open_device(parsed);
     const DeviceFacts& facts = device->facts();
     const RawPackets raw = device->try_raw_packets();
-    if (parsed.is_raw) return examine_raw(facts, raw);
+    if (parsed.is_raw) return examine_raw(*device, raw);
     const std::string down = device->why_down();
     try_queue_pair(*device);
     std::string gids;

@@ -1,12 +1,10 @@
-// A port of an RDMA device as a host's datapath, one queue pair a shard; see register_datapath.h and verbs_name.h.
+// A port of an RDMA device as a host's datapath, one queue pair for datagrams a shard; see register_datapath.h and
+// verbs_name.h. Ethernet frames: raw_datapath.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -18,7 +16,10 @@
 #include "mltcp/base/time_source.h"
 #include "mltcp/ethernet/ip_address.h"
 #include "mltcp/rdma/device.h"
+#include "mltcp/rdma/internal/host_setup.h"
 #include "mltcp/rdma/internal/make_datapath.h"
+#include "mltcp/rdma/internal/raw_datapath.h"
+#include "mltcp/rdma/kernel_routes.h"
 #include "mltcp/rdma/kernel_sockets.h"
 #include "mltcp/rdma/register_datapath.h"
 #include "mltcp/rdma/service.h"
@@ -30,27 +31,11 @@
 namespace mltcp::rdma {
 namespace {
 
-constexpr std::uint32_t kMostSendDepth = 512;
-constexpr std::uint32_t kLeastDepth = 64;
-constexpr std::uint32_t kInlineBytes = 256;
 constexpr std::uint32_t kPieces = 3;
 /// Between the two readings that tell the TSC's speed: right to some millionths.
 constexpr Nanos kCalibration{50'000'000};
 /// The upper half of all keys is the kernel's (controlled Q_Keys).
 constexpr std::uint32_t kKeyMask = 0x7FFFFFFF;
-
-[[noreturn]] void refuse(const HostDatapathConfig& config, const std::string& why) {
-  throw InputError(fmt::format("port {}: {}", in_quotes(config.device), why));
-}
-
-/// What can be told without the device.
-VerbsName check_config(const HostDatapathConfig& config) {
-  VerbsName name = parse_verbs_name(config.device);
-  if (config.queues > 1)
-    refuse(config, fmt::format("{} queues, but each shard has a queue pair of its own here; leave their number out",
-                               config.queues));
-  return name;
-}
 
 /// Where a host is: its GID and its address, which has the first UDP port.
 struct Site {
@@ -76,14 +61,7 @@ std::uint32_t longest_message(const HostDatapathConfig& config, const DeviceFact
 
 Site site_of(const HostDatapathConfig& config, const VerbsName& name, const DeviceFacts& facts,
              const HostPlace& place) {
-  const std::uint32_t shards = std::max<std::uint32_t>(place.shards, 1);
-  if (place.address.port == 0 || place.address.port + shards - 1 > 65535)
-    throw InputError(fmt::format("UDP port {} for the first of {}: give 1 to {}", place.address.port,
-                                 plural(shards, "shard"), 65536 - shards));
-  if (!is_unspecified(place.gateway))
-    refuse(config, fmt::format("the kernel finds the way here, and {} would not be asked; leave the gateway out, and "
-                               "tell the kernel: ip route add default via {}",
-                               ip_text(place.gateway), ip_text(place.gateway)));
+  check_place(config, place);
   Site site;
   site.gid = choose_gid(facts, place.address, name.gid_index);
   site.network = network_of(facts, site.gid);
@@ -93,22 +71,10 @@ Site site_of(const HostDatapathConfig& config, const VerbsName& name, const Devi
   return site;
 }
 
-std::vector<std::unique_ptr<KernelSocket>> sockets_of(const Site& site, const DeviceFacts& facts,
-                                                      std::uint32_t shards) {
-  std::vector<std::unique_ptr<KernelSocket>> sockets;
-  for (std::uint32_t shard = 0; shard < shards; ++shard) {
-    Address address = asked_at(site.address, facts.is_infiniband);
-    address.port = static_cast<std::uint16_t>(address.port + shard);
-    sockets.push_back(std::make_unique<KernelSocket>(address, site.gid.interface));
-  }
-  return sockets;
-}
-
-std::uint32_t depth_for(const HostDatapathConfig& config, const DeviceFacts& facts) {
-  const std::uint32_t most = std::min(facts.most_requests, facts.most_completions);
-  if (most < kLeastDepth)
-    refuse(config, fmt::format("its queues hold {} requests; {} is the least", most, kLeastDepth));
-  return std::clamp(config.queue_packets, kLeastDepth, most);
+/// By which queue pairs are asked for.
+std::vector<std::unique_ptr<KernelSocket>> question_sockets(const Site& site, const DeviceFacts& facts,
+                                                            std::uint32_t shards) {
+  return sockets_of(asked_at(site.address, facts.is_infiniband), site.gid.interface, shards);
 }
 
 class VerbsDatapath final : public HostDatapath {
@@ -117,10 +83,7 @@ class VerbsDatapath final : public HostDatapath {
       : config_(config), name_(check_config(config)), device_(std::move(device)), time_(clock_) {
     // The address decides; until then, as over IPv4.
     site_.longest_message = longest_message(config_, device_->facts(), Network::roce_v4);
-    const int cpu = named_cpu(config.cores);
-    if (cpu < 0) return;
-    if (const int error = keep_thread_on(static_cast<unsigned>(cpu)); error != 0)
-      throw RunError(fmt::format("this thread can't be kept on CPU {} ({}); leave it out", cpu, std::strerror(error)));
+    keep_on_named_cpu(config);
   }
   ~VerbsDatapath() override {
     // Queue pairs use the handles of the service, which uses the device.
@@ -157,7 +120,7 @@ class VerbsDatapath final : public HostDatapath {
     // What is read each round shall be the TSC.
     if (const Nanos since = clock_.now() - opened_; since < kCalibration) Clock::sleep(kCalibration - since);
     clock_.calibrate();
-    auto sockets = sockets_of(site, facts, std::max<std::uint32_t>(place.shards, 1));
+    auto sockets = question_sockets(site, facts, std::max<std::uint32_t>(place.shards, 1));
     std::vector<std::unique_ptr<VerbsIo>> ios;
     std::vector<RemoteQueue> queues;
     SystemRandom random;
@@ -218,63 +181,35 @@ class VerbsDatapath final : public HostDatapath {
   std::array<DmaDevice*, 1> dma_{};
 };
 
-/// Frames by raw-packet queue pairs: what the device has of them, and what carries frames instead.
-[[noreturn]] void refuse_raw(const HostDatapathConfig& config, Device& device) {
-  const RawPackets found = device.try_raw_packets();
-  const std::string has = found.why_not.empty() ? "the device has raw-packet queue pairs with flow steering, but"
-                                                : fmt::format("the device has {}, and", found.why_not);
-  refuse(config,
-         fmt::format("{} no port here sends frames by them; use the NIC under DPDK (pci:ADDRESS, which leaves it "
-                     "to the kernel's driver for mlx4 and mlx5), or its interface (af_xdp:IFACE)",
-                     has));
-}
-
 void check(const HostDatapathConfig& config, const HostPlace& place) {
   const VerbsName name = check_config(config);
   named_cpu(config.cores);
   const auto device = open_device(name);
-  if (name.is_raw) refuse_raw(config, *device);
+  if (name.is_raw) return check_raw(config, place, *device, *kernel_network());
   const Site site = site_of(config, name, device->facts(), place);
   if (const std::string down = device->why_down(); !down.empty()) throw InputError(down);
   // That a UDP port is taken is told by binding to it.
-  sockets_of(site, device->facts(), std::max<std::uint32_t>(place.shards, 1));
+  question_sockets(site, device->facts(), std::max<std::uint32_t>(place.shards, 1));
 }
 
-/// The kernel chooses the first; those behind it are free or not.
 std::uint16_t free_ports(const HostDatapathConfig& config, const HostPlace& place) {
-  constexpr int kTries = 256;
-  const std::uint32_t shards = std::max<std::uint32_t>(place.shards, 1);
   const VerbsName name = check_config(config);
   const auto device = open_device(name);
-  if (name.is_raw) refuse_raw(config, *device);
   HostPlace any = place;
   any.address.port = 1;
-  Site site = site_of(config, name, device->facts(), any);
-  for (int attempt = 0; attempt < kTries; ++attempt) {
-    const KernelSocket first(
-        [&] {
-          Address address = asked_at(site.address, device->facts().is_infiniband);
-          address.port = 0;
-          return address;
-        }(),
-        site.gid.interface);
-    if (first.port() + shards - 1 > 65'535) continue;
-    if (shards == 1) return first.port();
-    site.address.port = static_cast<std::uint16_t>(first.port() + 1);
-    try {
-      sockets_of(site, device->facts(), shards - 1);
-      return first.port();
-    } catch (const InputError&) {  // one of them is taken
-    }
+  const std::uint32_t shards = std::max<std::uint32_t>(place.shards, 1);
+  if (name.is_raw) {
+    const RawSite site = raw_site_of(config, any, *device, *kernel_network());
+    return free_ports_at(site.address, site.interface.index, shards);
   }
-  throw RunError(fmt::format("{} has no {} in a row that are free; take fewer shards, or give the first port yourself",
-                             ip_text(site.address), plural(shards, "UDP port")));
+  const Site site = site_of(config, name, device->facts(), any);
+  return free_ports_at(asked_at(site.address, device->facts().is_infiniband), site.gid.interface, shards);
 }
 
 std::unique_ptr<HostDatapath> open(const HostDatapathConfig& config) {
   const VerbsName name = check_config(config);
   auto device = open_device(name);
-  if (name.is_raw) refuse_raw(config, *device);
+  if (name.is_raw) return make_raw_datapath(config, std::move(device), kernel_network());
   return make_datapath(config, std::move(device));
 }
 

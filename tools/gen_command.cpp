@@ -79,7 +79,7 @@ void add_host_options(Options& options, GenArguments& arguments) {
   options.group("Of a host", arguments.for_host);
   options.add("--port", arguments.port,
               "Its port: udp:IFACE (kernel sockets, no privileges), af_xdp:IFACE, af_packet:IFACE, a PCI address, "
-              "verbs:DEVICE, ... "
+              "verbs:DEVICE, verbs:DEVICE:PORT:raw, ... "
               "(docs/ports.md); default: udp:, on the interface that has --ip; with --mpi, %r stands for the MPI rank, "
               "here and in --ip");
   options.add(

@@ -68,11 +68,13 @@ struct RouteNews {
   ibv_ah* handle = nullptr;
 };
 
-struct Mailbox {
+template <typename Request, typename News>
+struct MailboxOf {
   static constexpr std::size_t most_requests = 256;
-  SpscRing<RouteRequest, most_requests> requests;  ///< from the shard
-  SpscRing<RouteNews, 256> news;                   ///< to it
+  SpscRing<Request, most_requests> requests;  ///< from the shard
+  SpscRing<News, 256> news;                   ///< to it
   WakeFile shard_wake;
 };
+using Mailbox = MailboxOf<RouteRequest, RouteNews>;
 
 }  // namespace mltcp::rdma

@@ -449,7 +449,7 @@ TEST_F(Wire, dma__reads_only_registered_memory_and_the_rest_is_copied) {
   const std::array<DmaDevice*, 1> ports{&port.dma()};
   RegisteredRanges ranges(port.dma());
   const PacketPool pool("dma", 255, 2000);
-  FrameWriter writer({.pool = pool.get(), .source = host(1), .by_reference = true, .registered = &ranges});
+  FrameWriter writer({.pool = pool.get(), .frame = {.source = host(1)}, .by_reference = true, .registered = &ranges});
   const Address to = host(2);
   const auto is_referred_to = [&](std::span<const std::byte> payload) {
     PayloadHold hold;

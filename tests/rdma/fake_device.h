@@ -1,5 +1,6 @@
 // RDMA devices made of memory: what is posted at one arrives at another, with the headers of RoCEv2 over IPv4 or of
-// InfiniBand. The data path reaches them as it does real ones, by the operations of an ibv_context.
+// InfiniBand, or as the Ethernet frame that it is, where a rule puts it. The data path reaches them as it does real
+// ones, by the operations of an ibv_context.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/random.h"
 #include "mltcp/ethernet/encapsulation.h"
 #include "mltcp/rdma/device.h"
 #include "mltcp/rdma/internal/mailbox.h"
@@ -39,6 +41,14 @@ struct FakeFabric {
   std::atomic<bool> leaves_out_route{false};  ///< no route header
   std::atomic<bool> spoils_checksum{false};
   std::atomic<std::uint32_t> wrong_keys{0};
+  // Of Ethernet frames.
+  std::atomic<std::uint32_t> loses_one_of{0};      ///< at random; 0: none
+  std::atomic<std::uint64_t> frames{0};            ///< sent
+  std::atomic<std::uint64_t> frames_unmatched{0};  ///< that no rule takes: the kernel's
+  std::atomic<bool> spoils_frames{false};          ///< a byte of the payload
+  Random random{5};
+  /// Takes the frames that no rule does, if it is there.
+  std::function<void(const std::vector<std::byte>&)> wire;
   /// Of messages, with their route headers, the latest that arrived; none are kept unless `records`.
   struct Record {
     std::uint32_t to = 0;
@@ -91,6 +101,12 @@ class FakeQueuePair final : public QueuePair {
   }
 
   [[nodiscard]] std::uint32_t key() const { return config_.key; }
+  [[nodiscard]] bool is_of_frames() const { return config_.kind == PairKind::frames; }
+
+  int steer(const FrameRule& rule) noexcept override;
+  void deliver_frame(const std::vector<std::byte>& frame);
+  /// Puts a frame into the queue pairs that have a rule for it, as the device does. False: there is none.
+  static bool arrive(FakeFabric& fabric, const std::vector<std::byte>& frame);
 
   static FakeQueuePair& of(ibv_cq* cq) { return *static_cast<FakeQueuePair*>(cq->cq_context); }
   static FakeQueuePair& of(ibv_qp* qp) { return *static_cast<FakeQueuePair*>(qp->qp_context); }
@@ -207,6 +223,8 @@ class FakeQueuePair final : public QueuePair {
   std::uint64_t signalled = 0;
   std::uint64_t requests = 0;
   std::uint64_t from_elsewhere = 0;  ///< pieces that are not of the registered buffers
+  std::uint64_t inlined = 0;
+  std::vector<FrameRule> rules;
 
  private:
   struct Late {
@@ -215,6 +233,8 @@ class FakeQueuePair final : public QueuePair {
   };
 
   void send(const ibv_send_wr& request);
+  void send_frame(const ibv_send_wr& request);
+  void complete_send(const ibv_send_wr& request);
   void check_local(const ibv_sge& piece) const {
     const auto begin = reinterpret_cast<std::uintptr_t>(config_.memory.data());
     if (piece.lkey != memory_key || piece.addr < begin || piece.addr + piece.length > begin + config_.memory.size())
@@ -266,7 +286,7 @@ class FakeDevice final : public Device {
     pairs.push_back(pair.get());
     return pair;
   }
-  RawPackets try_raw_packets() override { return {.why_not = "no raw-packet queue pairs"}; }
+  RawPackets try_raw_packets() override { return raw; }
   ibv_ah* make_handle(const HandleConfig& config) noexcept override {
     const std::lock_guard lock(fabric_.mutex);
     ++handles_wanted;
@@ -334,6 +354,8 @@ class FakeDevice final : public Device {
   std::atomic<bool> has_no_handles{false};
   std::map<std::uint64_t, std::span<std::byte>> keys;
   std::vector<FakeQueuePair*> pairs;
+  RawPackets raw{.why_not = "no raw-packet queue pairs"};
+  int rule_error = 0;  ///< by which rules for frames are refused
   std::string down;
   std::atomic<bool> gone{false};
   std::atomic<std::uint8_t> gid_at{0};
@@ -377,8 +399,109 @@ inline int FakeQueuePair::post_send(ibv_send_wr* request, ibv_send_wr** refused)
   return 0;
 }
 
+inline int FakeQueuePair::steer(const FrameRule& rule) noexcept {
+  const std::lock_guard lock(fabric_.mutex);
+  if (device_.rule_error == 0) rules.push_back(rule);
+  return device_.rule_error;
+}
+
+/// Both checksums of a frame of UDP over IPv4 without options, from whatever is there.
+inline void fill_checksums(std::span<std::byte> frame) {
+  std::byte* const ip = frame.data() + encap::kEthernetBytes;
+  std::byte* const udp = ip + encap::kIpv4Bytes;
+  const std::size_t udp_bytes = frame.size() - encap::kEthernetBytes - encap::kIpv4Bytes;
+  std::memset(ip + 10, 0, 2);
+  const auto of_ip = static_cast<std::uint16_t>(~encap::sum(ip, encap::kIpv4Bytes));
+  std::memcpy(ip + 10, &of_ip, sizeof of_ip);
+  std::memset(udp + 6, 0, 2);
+  const unsigned char rest[4] = {0, 17, static_cast<unsigned char>(udp_bytes >> 8),
+                                 static_cast<unsigned char>(udp_bytes)};
+  const auto of_udp = static_cast<std::uint16_t>(~encap::join(
+      encap::join(encap::sum(ip + 12, 8), encap::sum(rest, sizeof rest), 0), encap::sum(udp, udp_bytes), 0));
+  std::memcpy(udp + 6, &of_udp, sizeof of_udp);
+}
+
+/// Of the fabric's mutex. As a device reads it: addresses and port where they are without options and tags.
+inline bool FakeQueuePair::arrive(FakeFabric& fabric, const std::vector<std::byte>& frame) {
+  const auto fits = [&](const FrameRule& rule) {
+    const bool v4 = rule.destination.is_v4();
+    const std::size_t ip = encap::kEthernetBytes + (v4 ? 16 : 24);
+    const std::size_t port = encap::kEthernetBytes + (v4 ? encap::kIpv4Bytes : encap::kIpv6Bytes) + 2;
+    const unsigned wanted[4] = {v4 ? 0x08U : 0x86U, v4 ? 0x00U : 0xDDU, unsigned{rule.destination.port} >> 8,
+                                rule.destination.port & 0xFFU};
+    return frame.size() >= port + 2 && std::memcmp(frame.data(), rule.destination_mac.data(), 6) == 0 &&
+           std::to_integer<unsigned>(frame[12]) == wanted[0] && std::to_integer<unsigned>(frame[13]) == wanted[1] &&
+           std::memcmp(&frame[ip], rule.destination.ip.data() + (v4 ? 12 : 0), v4 ? 4 : 16) == 0 &&
+           std::to_integer<unsigned>(frame[port]) == wanted[2] &&
+           std::to_integer<unsigned>(frame[port + 1]) == wanted[3];
+  };
+  bool is_taken = false;
+  for (const auto& [number, pair] : fabric.pairs)
+    if (std::any_of(pair->rules.begin(), pair->rules.end(), fits)) {
+      is_taken = true;
+      pair->deliver_frame(frame);
+    }
+  return is_taken;
+}
+
+/// Of the fabric's mutex.
+inline void FakeQueuePair::deliver_frame(const std::vector<std::byte>& frame) {
+  if (posted.empty() || is_broken) return;
+  const auto [id, pieces] = posted.front();
+  posted.pop_front();
+  ibv_wc done{};
+  done.wr_id = id;
+  std::size_t written = 0;
+  for (const ibv_sge& piece : pieces) {
+    const std::size_t count = std::min<std::size_t>(piece.length, frame.size() - written);
+    std::memcpy(reinterpret_cast<void*>(piece.addr), frame.data() + written, count);
+    written += count;
+  }
+  if (written < frame.size()) {
+    done.status = IBV_WC_LOC_LEN_ERR;
+    complete(false, done);
+    fail();
+    return;
+  }
+  done.status = IBV_WC_SUCCESS;
+  done.opcode = IBV_WC_RECV;
+  done.byte_len = static_cast<std::uint32_t>(frame.size());
+  encap::Frame parsed;
+  if (device_.facts_.has_frame_checksums && encap::parse(frame, encap::VerifyUdp::yes, parsed) == encap::Reject::none &&
+      parsed.headers.source.is_v4())
+    done.wc_flags |= IBV_WC_IP_CSUM_OK;
+  complete(false, done);
+}
+
+/// Of the fabric's mutex.
+inline void FakeQueuePair::send_frame(const ibv_send_wr& request) {
+  std::vector<std::byte> frame = device_.gather(request, *this);
+  if ((request.send_flags & IBV_SEND_INLINE) != 0) {
+    ++inlined;
+    if (frame.size() > inline_bytes) throw std::logic_error("more goes inline than the queue pair takes");
+  }
+  if ((request.send_flags & IBV_SEND_IP_CSUM) != 0) {
+    if (!device_.facts_.has_frame_checksums) throw std::logic_error("the device has no checksums");
+    fill_checksums(frame);
+  }
+  ++fabric_.frames;
+  if (fabric_.spoils_frames) frame.back() ^= std::byte{0x10};
+  if (fabric_.marks && frame[12] == std::byte{0x08}) encap::mark_congestion(frame);
+  const std::uint32_t one_of = fabric_.loses_one_of;
+  const bool is_lost = fabric_.loses || is_broken || (one_of != 0 && fabric_.random.below(one_of) == 0);
+  if (!is_lost && !arrive(fabric_, frame)) {
+    ++fabric_.frames_unmatched;
+    if (fabric_.wire) fabric_.wire(frame);
+  }
+  complete_send(request);
+}
+
 /// Of the fabric's mutex.
 inline void FakeQueuePair::send(const ibv_send_wr& request) {
+  if (is_of_frames()) {
+    send_frame(request);
+    return;
+  }
   const auto& handle = *reinterpret_cast<FakeHandle*>(request.wr.ud.ah);
   if (!device_.handles.contains(reinterpret_cast<FakeHandle*>(request.wr.ud.ah)))
     throw std::logic_error("a handle that is not there");
@@ -399,6 +522,11 @@ inline void FakeQueuePair::send(const ibv_send_wr& request) {
   if (!fabric_.loses && !is_broken && to != fabric_.pairs.end() && at != fabric_.devices.end() &&
       std::count(at->second->pairs.begin(), at->second->pairs.end(), to->second) != 0)
     to->second->deliver(bytes, request.wr.ud.remote_qkey, number, !fabric_.leaves_out_route);
+  complete_send(request);
+}
+
+/// Of the fabric's mutex.
+inline void FakeQueuePair::complete_send(const ibv_send_wr& request) {
   if ((request.send_flags & IBV_SEND_SIGNALED) != 0 || is_broken) {
     ++signalled;
     ibv_wc done{};

@@ -59,7 +59,7 @@ bool is_allowed(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, int given)
   else if (from == IBV_QPS_INIT && to == IBV_QPS_RTR)
     taken = IBV_QP_PKEY_INDEX | IBV_QP_QKEY;
   else if (from == IBV_QPS_RTR && to == IBV_QPS_RTS)
-    wanted |= IBV_QP_SQ_PSN, taken = IBV_QP_CUR_STATE | IBV_QP_QKEY;
+    wanted |= type == IBV_QPT_RAW_PACKET ? 0 : IBV_QP_SQ_PSN, taken = IBV_QP_CUR_STATE | IBV_QP_QKEY;
   else if (from == IBV_QPS_SQE && to == IBV_QPS_RTS)
     taken = IBV_QP_CUR_STATE | IBV_QP_QKEY;
   else
@@ -145,11 +145,18 @@ ibv_context* ibv_open_device(ibv_device* device) {
   extended.context.device = device;
   extended.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
   extended.context.async_fd = event_ends[0];
-  extended.ibv_create_flow = [](ibv_qp* queue, ibv_flow_attr*) -> ibv_flow* {
+  extended.ibv_create_flow = [](ibv_qp* queue, ibv_flow_attr* rule) -> ibv_flow* {
     if (fake->flow_error != 0) return refused(fake->flow_error);
+    const auto* const bytes = reinterpret_cast<const std::byte*>(rule);
+    fake->rules.emplace_back(bytes, bytes + rule->size);
     auto* const flow = made<ibv_flow>("flow");
     flow->context = queue->context;
     return flow;
+  };
+  extended.query_device_ex = [](ibv_context*, const ibv_query_device_ex_input*, ibv_device_attr_ex* told, std::size_t) {
+    *told = {};
+    told->raw_packet_caps = fake->raw_packet_caps;
+    return 0;
   };
   extended.ibv_destroy_flow = [](ibv_flow* flow) { return freed(flow, "flow"); };
   extended.context.ops.poll_cq = [](ibv_cq* queue, int most, ibv_wc* out) {

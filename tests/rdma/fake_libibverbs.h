@@ -6,6 +6,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -33,6 +34,7 @@ struct FakeVerbs {
   ibv_port_state port_state = IBV_PORT_ACTIVE;
   std::uint32_t wrong_keys = 0;
   int most_sge = 4;
+  std::uint32_t raw_packet_caps = 0;
   std::vector<GidEntry> gids{{.index = 0, .ip = Address::parse("10.0.0.1"), .is_v2 = false},
                              {.index = 1, .ip = Address::parse("10.0.0.1"), .is_v2 = true}};
 
@@ -48,6 +50,7 @@ struct FakeVerbs {
   // What happened.
   std::map<std::string, int> alive;  ///< objects by kind
   std::vector<ibv_ah_attr> handles;
+  std::vector<std::vector<std::byte>> rules;  ///< of flow steering, as they were given
   int forks_prepared = 0;
 
   /// The device has that event; of a queue pair if one is given.

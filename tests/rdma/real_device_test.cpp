@@ -5,8 +5,10 @@
 #include <net/if.h>
 
 #include <cerrno>
+#include <cstring>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "../message_of.h"
@@ -16,6 +18,7 @@
 #include "mltcp/rdma/doctor.h"
 #include "mltcp/rdma/register_datapath.h"
 #include "mltcp/transport/host_datapath.h"
+#include "namespaces.h"
 
 namespace mltcp::rdma {
 namespace {
@@ -87,10 +90,10 @@ TEST(RealDevice, name_without_a_device__lists_those_that_there_are) {
   FakeVerbs verbs;
   verbs.names = {"fake0", "fake1"};
   EXPECT_THAT(message_of<InputError>([] { parse_verbs_name("verbs:"); }),
-              HasSubstr("the device is missing; write verbs:DEVICE, verbs:DEVICE:PORT, verbs:DEVICE:PORT:GID (here: "
-                        "fake0, fake1)"));
+              HasSubstr("the device is missing; write verbs:DEVICE, verbs:DEVICE:PORT, verbs:DEVICE:PORT:GID, "
+                        "verbs:DEVICE:PORT:raw (here: fake0, fake1)"));
   verbs.names.clear();
-  EXPECT_THAT(message_of<InputError>([] { parse_verbs_name("verbs:"); }), EndsWith("verbs:DEVICE:PORT:GID"));
+  EXPECT_THAT(message_of<InputError>([] { parse_verbs_name("verbs:"); }), EndsWith("verbs:DEVICE:PORT:raw"));
 }
 
 TEST(RealDevice, doctor__tells_of_a_wrong_name_what_to_write) {
@@ -256,33 +259,163 @@ TEST(RealDevice, raw_packets__are_tried_and_what_is_missing_is_named) {
   };
   HostPlace place;
   place.address = Address::parse("10.0.0.1:5000");
+  const auto check = [&] {
+    return message_of<InputError>([&] { check_host_datapath({.device = "verbs:fake0:1:raw"}, place); });
+  };
   const auto refusal = [&] {
     const std::string opened = message_of<InputError>([] { open_host_datapath({.device = "verbs:fake0:1:raw"}); });
-    EXPECT_EQ(message_of<InputError>([&] { check_host_datapath({.device = "verbs:fake0:1:raw"}, place); }), opened);
+    EXPECT_EQ(check(), opened);
+    EXPECT_EQ(
+        message_of<InputError>([&] { free_host_ports({.device = "verbs:fake0:1:raw"}, place); }),
+        "port \"verbs:fake0:1:raw\": the kernel has no Ethernet interface on that port; load its driver (for mlx5: "
+        "mlx5_core, with Ethernet)");
     return opened;
   };
   EXPECT_EQ(open_fake()->try_raw_packets().why_not, "");
-  EXPECT_THAT(refusal(), HasSubstr("port \"verbs:fake0:1:raw\": the device has raw-packet queue pairs with flow "
-                                   "steering, but no port here sends frames by them; use the NIC under DPDK"));
+  EXPECT_THAT(check(), HasSubstr("the kernel has no Ethernet interface on that port"));
   EXPECT_THAT(
       examine_port("verbs:fake0").detail,
       HasSubstr("fake0: RoCEv2, messages of 1024 bytes, up, 10.0.0.1; raw-packet queue pairs with flow steering"));
   EXPECT_TRUE(examine_port("verbs:fake0").works);
   verbs.flow_error = EOPNOTSUPP;
-  EXPECT_THAT(refusal(),
-              HasSubstr("has raw-packet queue pairs, but no flow steering (Operation not supported), and no"));
+  EXPECT_EQ(refusal(),
+            "port \"verbs:fake0:1:raw\": the device has raw-packet queue pairs, but no flow steering (Operation not "
+            "supported); use the NIC under DPDK (pci:ADDRESS), or its interface (af_xdp:IFACE, udp:)");
   verbs.queue_error = raw(EPERM);
-  EXPECT_THAT(refusal(),
-              HasSubstr("has no raw-packet queue pairs (they take root, or the capability CAP_NET_RAW), and"));
+  EXPECT_EQ(refusal(),
+            "port \"verbs:fake0:1:raw\": the device has no raw-packet queue pairs (they take root, or the capability "
+            "CAP_NET_RAW); run the program as root, or give it that (setcap cap_net_raw+ep PROGRAM)");
+  EXPECT_THAT(examine_port("verbs:fake0:1:raw").cure, HasSubstr("CAP_NET_RAW"));
   verbs.queue_error = raw(EOPNOTSUPP);
-  EXPECT_THAT(refusal(), HasSubstr("has no raw-packet queue pairs (Operation not supported), and no port"));
+  EXPECT_THAT(refusal(), HasSubstr("has no raw-packet queue pairs (Operation not supported); use the NIC"));
   const Examination found = examine_port("verbs:fake0:1:raw");
   EXPECT_FALSE(found.works);
-  EXPECT_EQ(found.detail,
-            "fake0: no raw-packet queue pairs (Operation not supported); no port here sends frames by them");
-  EXPECT_EQ(found.cure, "use the NIC under DPDK (pci:ADDRESS), or its interface (af_xdp:IFACE)");
+  EXPECT_EQ(found.detail, "fake0: no raw-packet queue pairs (Operation not supported)");
+  EXPECT_EQ(found.cure, "use the NIC under DPDK (pci:ADDRESS), or its interface (af_xdp:IFACE, udp:)");
   verbs.link_layer = IBV_LINK_LAYER_INFINIBAND;
   EXPECT_EQ(open_fake()->try_raw_packets().why_not, "InfiniBand has no Ethernet frames");
+  EXPECT_EQ(check(),
+            "port \"verbs:fake0:1:raw\": InfiniBand has no Ethernet frames; write verbs:fake0, for its datagrams");
+}
+
+TEST(RealDevice, frames__are_checked_and_examined_on_the_interface_of_the_port) {
+  const std::string verdict = namespaces::between_namespaces([]() -> std::string {
+    FakeVerbs verbs;
+    register_datapath();
+    verbs.gids = {{.index = 0, .ip = Address::parse("10.9.0.1"), .interface = if_nametoindex("v0")}};
+    HostPlace place;
+    place.address = Address::parse("10.9.0.1:5000");
+    const HostDatapathConfig config{.device = "verbs:fake0:1:raw"};
+    check_host_datapath(config, place);
+    if (free_host_ports(config, place) == 0) return "no free port";
+    const Examination found = examine_port(config.device);
+    if (!found.works || found.cure != "" ||
+        found.detail !=
+            "fake0: raw-packet queue pairs with flow steering; v0 10.9.0.1, MTU 1400, checksums in software, up")
+      return found.detail;
+    place.address = Address::parse("10.9.0.2:5000");
+    const std::string error = message_of<InputError>([&] { check_host_datapath(config, place); });
+    if (error.find("none of its interface's addresses is 10.9.0.2, but v0 10.9.0.1") == std::string::npos) return error;
+    return "";
+  });
+  if (verdict.starts_with("skip: ")) GTEST_SKIP() << verdict.substr(6);
+  EXPECT_EQ(verdict, "");
+}
+
+std::unique_ptr<QueuePair> frame_pair_of(Device& device) {
+  return device.make_queue_pair({.kind = PairKind::frames, .inline_bytes = 256, .memory = pages()});
+}
+
+TEST(RealDevice, a_queue_pair_for_frames__is_made_ready_without_keys) {
+  FakeVerbs verbs;
+  std::vector<ibv_qp_type> types;
+  verbs.queue_error = [&](const ibv_qp_init_attr& wanted) {
+    types.push_back(wanted.qp_type);
+    return 0;
+  };
+  const auto device = open_fake();
+  const auto pair = frame_pair_of(*device);
+  EXPECT_EQ(types, std::vector{IBV_QPT_RAW_PACKET});
+  EXPECT_EQ(FakeVerbs::state_of(pair->queue), IBV_QPS_RTS);
+  FakeVerbs::set_state(pair->queue, IBV_QPS_ERR);
+  EXPECT_EQ(pair->recover(false), QueuePair::Recovery::reset);
+  EXPECT_EQ(FakeVerbs::state_of(pair->queue), IBV_QPS_RTS);
+  verbs.queue_error = [](const ibv_qp_init_attr&) { return EOPNOTSUPP; };
+  EXPECT_THAT(message_of<RunError>([&] { frame_pair_of(*device); }), HasSubstr("it has no raw-packet queue pairs ("));
+}
+
+/// A part of a rule's bytes.
+template <typename Spec>
+Spec spec_at(const std::vector<std::byte>& rule, std::size_t at) {
+  Spec spec{};
+  EXPECT_LE(at + sizeof spec, rule.size());
+  std::memcpy(&spec, rule.data() + at, sizeof spec);
+  EXPECT_EQ(spec.size, sizeof spec);
+  return spec;
+}
+
+TEST(RealDevice, steer__names_mac_address_ip_address_and_udp_port) {
+  FakeVerbs verbs;
+  const auto device = open_fake();
+  const auto pair = frame_pair_of(*device);
+  const FrameRule v4{.destination_mac = {2, 0, 0, 0, 0, 7}, .destination = Address::parse("10.0.0.1:62400")};
+  ASSERT_EQ(pair->steer(v4), 0);
+  ASSERT_EQ(pair->steer({.destination_mac = v4.destination_mac, .destination = Address::parse("[fd00::5]:62401")}), 0);
+  ASSERT_EQ(verbs.rules.size(), 2u);
+  for (const std::vector<std::byte>& rule : verbs.rules) {
+    ibv_flow_attr head{};
+    std::memcpy(&head, rule.data(), sizeof head);
+    EXPECT_EQ(head.type, IBV_FLOW_ATTR_NORMAL);
+    EXPECT_EQ(head.num_of_specs, 3);
+    EXPECT_EQ(head.port, 1);
+    EXPECT_EQ(head.flags, 0u);
+    const auto frame = spec_at<ibv_flow_spec_eth>(rule, sizeof head);
+    EXPECT_EQ(frame.type, IBV_FLOW_SPEC_ETH);
+    EXPECT_EQ(std::memcmp(frame.val.dst_mac, v4.destination_mac.data(), 6), 0);
+    EXPECT_EQ(std::memcmp(frame.mask.dst_mac, "\xff\xff\xff\xff\xff\xff", 6), 0);
+    EXPECT_EQ(frame.mask.ether_type, 0) << "it is told by the next part";
+  }
+  constexpr std::size_t ip_at = sizeof(ibv_flow_attr) + sizeof(ibv_flow_spec_eth);
+  const auto ip = spec_at<ibv_flow_spec_ipv4>(verbs.rules[0], ip_at);
+  EXPECT_EQ(ip.type, IBV_FLOW_SPEC_IPV4);
+  EXPECT_EQ(std::memcmp(&ip.val.dst_ip, "\x0a\x00\x00\x01", 4), 0);
+  EXPECT_EQ(ip.mask.dst_ip, 0xFFFFFFFFu);
+  EXPECT_EQ(ip.mask.src_ip, 0u);
+  const auto ip6 = spec_at<ibv_flow_spec_ipv6>(verbs.rules[1], ip_at);
+  EXPECT_EQ(ip6.type, IBV_FLOW_SPEC_IPV6);
+  EXPECT_EQ(ip6.val.dst_ip[0], 0xFD);
+  EXPECT_EQ(ip6.val.dst_ip[15], 5);
+  EXPECT_EQ(ip6.mask.dst_ip[7], 0xFF);
+  for (const auto& [rule, at, port] :
+       {std::tuple(0U, ip_at + sizeof ip, "\xf3\xc0"), std::tuple(1U, ip_at + sizeof ip6, "\xf3\xc1")}) {
+    const auto udp = spec_at<ibv_flow_spec_tcp_udp>(verbs.rules[rule], at);
+    EXPECT_EQ(udp.type, IBV_FLOW_SPEC_UDP);
+    EXPECT_EQ(std::memcmp(&udp.val.dst_port, port, 2), 0);
+    EXPECT_EQ(udp.mask.dst_port, 0xFFFF);
+    EXPECT_EQ(udp.mask.src_port, 0);
+  }
+  EXPECT_EQ(verbs.alive["flow"], 2) << "as long as the queue pair";
+  verbs.flow_error = EBUSY;
+  EXPECT_EQ(pair->steer(v4), EBUSY);
+}
+
+TEST(RealDevice, frame_checksums__are_the_devices_if_it_says_so) {
+  FakeVerbs verbs;
+  EXPECT_FALSE(open_fake()->facts().has_frame_checksums);
+  verbs.raw_packet_caps = IBV_RAW_PACKET_CAP_CVLAN_STRIPPING;
+  EXPECT_FALSE(open_fake()->facts().has_frame_checksums);
+  verbs.raw_packet_caps = IBV_RAW_PACKET_CAP_IP_CSUM;
+  EXPECT_TRUE(open_fake()->facts().has_frame_checksums);
+}
+
+TEST(RealDevice, interfaces__are_those_of_its_gids) {
+  FakeVerbs verbs;
+  EXPECT_TRUE(open_fake()->facts().interfaces.empty());
+  verbs.gids = {{.index = 0, .ip = Address::parse("10.0.0.1"), .interface = 5},
+                {.index = 1, .ip = Address::parse("10.0.0.1"), .interface = 5},
+                {.index = 2, .ip = Address::parse("10.0.5.1"), .interface = 6},
+                {.index = 3, .ip = Address::parse("10.0.6.1"), .interface = 7, .port = 2}};
+  EXPECT_EQ(open_fake()->facts().interfaces, (std::vector<std::uint32_t>{5, 6}));
 }
 
 TEST(RealDevice, make_handle__says_all_to_the_device) {

@@ -1,0 +1,318 @@
+// A queue pair's work requests as a shard posts them, whatever its messages are: datagrams (verbs_io.h) or Ethernet
+// frames (raw_io.h).
+//
+// Sent: a request a packet, all of a burst posted at once, the last of them signalled. Its bytes lie in a buffer of
+// ours, or go inline; the payload of a packet with a hold that lies in registered memory is gathered by the device
+// where it is. Packets whose peer is not known yet wait in such buffers, a bounded number; when there are more the
+// oldest goes, as for ARP (RFC 1122 section 2.3.2.2 wants the latest): whom it waits for has had the longest time to
+// answer.
+//
+// Received: each message has a buffer of its own in registered memory. Buffers are posted again by the next calls, many
+// at a time. A message that is longer than any buffer would make the queue pair fail; the rest of it goes to a place
+// that is common to all and that nobody reads.
+//
+// Sleeping: the completion channel's file and others are in one epoll(7) file.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "mltcp/base/clock.h"
+#include "mltcp/base/ring.h"
+#include "mltcp/base/units.h"
+#include "mltcp/rdma/device.h"
+#include "mltcp/transport/packet_io.h"
+#include "mltcp/transport/registered_memory.h"
+
+namespace mltcp::rdma {
+
+struct WorkCounters {
+  std::uint64_t received_packets = 0;
+  std::uint64_t sent_packets = 0;
+  std::uint64_t posts = 0;         ///< calls by which they were sent
+  std::uint64_t inlined = 0;       ///< of the packets sent
+  std::uint64_t by_reference = 0;  ///< whose payload the device read where it lay
+  std::uint64_t full = 0;          ///< calls of send() that left packets to the caller
+  std::uint64_t waited = 0;        ///< packets that waited for their peer to be found
+  std::uint64_t waiting_full = 0;  ///< dropped, as too many waited
+  std::uint64_t unreachable = 0;   ///< dropped: nobody answers at that address
+  std::uint64_t unsendable = 0;    ///< another IP version, no port, too long
+  std::uint64_t no_route = 0;      ///< the table of routes was full with those in use
+  std::uint64_t over_long = 0;     ///< received, longer than any of ours
+  std::uint64_t send_errors = 0;
+  std::uint64_t receive_errors = 0;
+  std::uint64_t recoveries = 0;  ///< of a queue pair that had failed
+};
+
+struct WorkConfig {
+  PairKind kind = PairKind::datagrams;
+  std::uint32_t send_depth = 512;
+  std::uint32_t receive_depth = 1024;
+  std::uint32_t send_bytes = 0;     ///< of a buffer
+  std::uint32_t receive_bytes = 0;  ///< of a message that arrives, with what the device writes before it
+  std::uint32_t lead_bytes = 0;     ///< left free before it, so that the packet begins on a line of the cache
+  std::uint32_t longest_bytes = 0;  ///< of the longest message that others may send
+  std::uint32_t pieces = 1;         ///< that the device gathers
+  std::uint32_t key = 0;            ///< Q_Key
+  std::uint32_t inline_bytes = 0;
+  std::uint32_t zero_copy_from = 0;  ///< Limits::keeps_payload_from; 0: all is copied
+};
+
+class WorkQueues {
+ public:
+  static constexpr std::uint32_t burst = 64;
+  static constexpr std::uint32_t most_waiting = 256;
+  static constexpr std::uint32_t no_buffer = ~std::uint32_t{0};
+  /// A queue pair that fails again and again is not made ready more often.
+  static constexpr Nanos recover_after{100'000'000};
+  /// Pieces of a request: headers and payload, or one more.
+  static constexpr std::size_t most_pieces = 3;
+
+  struct Flight {
+    std::uint32_t buffer = no_buffer;
+    std::uint32_t* busy = nullptr;  ///< its route's count of packets; null: nobody counts
+    PayloadHold* hold = nullptr;
+  };
+  struct Waiting {
+    std::uint32_t buffer = 0;
+    std::uint32_t route = 0;
+    std::uint32_t bytes = 0;
+    std::uint32_t* busy = nullptr;
+  };
+  enum class Verdict : std::uint8_t { send, wait, drop };
+
+  /// Makes the queue pair. Throws RunError.
+  WorkQueues(Device& device, const WorkConfig& config, WorkCounters& counters);
+  ~WorkQueues();
+  WorkQueues(const WorkQueues&) = delete;
+  WorkQueues& operator=(const WorkQueues&) = delete;
+
+  [[nodiscard]] QueuePair& pair() const { return *pair_; }
+  [[nodiscard]] std::uint32_t memory_key() const { return pair_->memory_key; }
+
+  // Sleeping.
+
+  /// Has who sleeps be woken by that file. At set-up.
+  void wait_for(int file) const;
+  [[nodiscard]] int wait_file() const { return wait_file_; }
+  /// `is_blocked`: packets are left that want room.
+  void arm(bool is_blocked);
+  void disarm();
+
+  // Sending: buffers, requests, and what has become of them.
+
+  /// There are more buffers than requests can be in flight and packets can wait.
+  std::uint32_t take_buffer() {
+    const std::uint32_t buffer = free_buffers_.back();
+    free_buffers_.pop_back();
+    return buffer;
+  }
+  [[nodiscard]] std::byte* send_buffer(std::uint32_t number) const {
+    return memory_.get() + config_.receive_depth * receive_stride_ + number * send_stride_;
+  }
+  /// The device's key for the payload, which the device then reads where it lies, if it can and is worth it.
+  std::optional<std::uint32_t> key_of(const TxPacket& packet);
+  /// Counts the payload as being read.
+  void hold(PayloadHold& hold) {
+    hold.packets.fetch_add(1, std::memory_order_relaxed);
+    ++holds_;
+    ++counters_.by_reference;
+  }
+  /// Whether another request fits the send queue.
+  bool has_room() {
+    if (flights_.size() < config_.send_depth) [[likely]]
+      return true;
+    post();
+    reap();
+    return flights_.size() < config_.send_depth;
+  }
+  /// A request to be posted with others; its pieces, and what else it wants, are filled in by the caller. At most
+  /// `burst` until post().
+  ibv_send_wr& add(const Flight& flight) {
+    const std::uint64_t position = flights_.push(flight);
+    if (flight.busy != nullptr) ++*flight.busy;
+    ibv_send_wr& request = requests_[request_count_];
+    request.wr_id = position;
+    request.sg_list = pieces_[request_count_].data();
+    request.opcode = IBV_WR_SEND;
+    request.send_flags = 0;
+    request.next = nullptr;
+    if (request_count_ > 0) requests_[request_count_ - 1].next = &request;
+    ++request_count_;
+    return request;
+  }
+  /// A request whose one piece are the first bytes of its buffer.
+  ibv_send_wr& add(const Flight& flight, std::uint32_t bytes) {
+    ibv_send_wr& request = add(flight);
+    request.sg_list[0] = {reinterpret_cast<std::uintptr_t>(send_buffer(flight.buffer)), bytes, pair_->memory_key};
+    request.num_sge = 1;
+    return request;
+  }
+  /// Has the device gather the payload behind that.
+  static void add_payload(ibv_send_wr& request, std::span<const std::byte> payload, std::uint32_t key) {
+    request.sg_list[1] = {reinterpret_cast<std::uintptr_t>(payload.data()), static_cast<std::uint32_t>(payload.size()),
+                          key};
+    request.num_sge = 2;
+  }
+  /// All requests that have been added, the last of them signalled.
+  void post();
+  /// Takes completions of sends. A completion of one request tells that those before it are complete, too.
+  void reap();
+  /// Takes completions if there may soon be no room, or if nothing else tells that payloads have been read.
+  void reap_if_half_full() {
+    if (flights_.size() > config_.send_depth / 2) reap();
+  }
+  void reap_holds() {
+    if (holds_ != 0) reap();
+  }
+  /// Positions of what is in flight, and of what comes next.
+  [[nodiscard]] std::uint64_t begin() const { return flights_.begin(); }
+  [[nodiscard]] std::uint64_t end() const { return flights_.end(); }
+  [[nodiscard]] bool is_idle() const { return flights_.empty(); }
+
+  // Packets whose peer is not known yet.
+
+  /// Takes the place of the oldest if there are too many: call before take_buffer().
+  void make_room_to_wait() {
+    if (waiting_.size() >= most_waiting) drop_oldest_waiting();
+  }
+  void wait(const Waiting& packet) {
+    waiting_.push(packet);
+    if (packet.busy != nullptr) ++*packet.busy;
+    ++counters_.waited;
+  }
+  /// Those that are decided, in order: `verdict(packet)`, and `send(packet)`, which adds a request, where there is
+  /// room.
+  template <typename Decide, typename Send>
+  void settle_waiting(Decide verdict, Send send) {
+    is_waiting_for_room_ = false;
+    for (std::size_t left = waiting_.size(); left > 0; --left) {
+      const Waiting next = waiting_.front();
+      const Verdict found = verdict(next);
+      if (found == Verdict::send && !has_room()) {
+        is_waiting_for_room_ = true;
+        break;
+      }
+      waiting_.pop();
+      if (found == Verdict::wait) {
+        waiting_.push(next);
+        continue;
+      }
+      if (next.busy != nullptr) --*next.busy;
+      if (found == Verdict::drop) {
+        free_buffers_.push_back(next.buffer);
+        continue;
+      }
+      send(next);
+      if (request_count_ == burst) post();
+    }
+    post();
+  }
+  [[nodiscard]] bool is_waiting_for_room() const { return is_waiting_for_room_; }
+
+  // Receiving.
+
+  /// What has arrived since, at most that many; the messages of the call before are given back.
+  std::span<const ibv_wc> poll(std::size_t most) {
+    give_back();
+    const int got = ibv_poll_cq(pair_->received, static_cast<int>(most), done_.data());
+    return {done_.data(), static_cast<std::size_t>(got < 0 ? 0 : got)};
+  }
+  /// The message of such a completion, which must be asked for once; empty if it is none.
+  std::span<const std::byte> take(const ibv_wc& done) {
+    const auto buffer = static_cast<std::uint32_t>(done.wr_id);
+    handed_out_.push_back(buffer);
+    if (done.status != IBV_WC_SUCCESS) [[unlikely]] {
+      ++counters_.receive_errors;
+      has_failed_ = true;
+      return {};
+    }
+    if (done.byte_len > config_.receive_bytes) [[unlikely]] {
+      ++counters_.over_long;
+      return {};
+    }
+    return {receive_buffer(buffer) + config_.lead_bytes, done.byte_len};
+  }
+
+  // Errors.
+
+  /// Makes the queue pair ready again if it has failed, by an error of one request; not too often.
+  void recover_if_failed(const Clock& clock) {
+    if (pair_->has_failed.load(std::memory_order_relaxed)) [[unlikely]]
+      has_failed_ = pair_->has_failed.exchange(false, std::memory_order_acquire) || has_failed_;
+    if (has_failed_) [[unlikely]]
+      recover(clock.now());
+  }
+  /// When that is due again: nothing would wake who waits for packets of it.
+  [[nodiscard]] Nanos deadline() const { return has_failed_ ? recovered_at_ + recover_after : Nanos::never(); }
+  /// The device is gone: nothing is sent any more, and who waits for what was need not wait.
+  void finish_for_good();
+
+ private:
+  static constexpr std::uint64_t kNoPosition = ~std::uint64_t{0};
+  static constexpr std::uint32_t kRepost = 32;
+
+  [[nodiscard]] std::byte* receive_buffer(std::uint32_t number) const {
+    return memory_.get() + number * receive_stride_;
+  }
+  [[nodiscard]] std::uint32_t excess() const;
+  void prepare_receives();
+  void post_receives(std::size_t least);
+  void give_back() {
+    spent_.insert(spent_.end(), handed_out_.begin(), handed_out_.end());
+    handed_out_.clear();
+    post_receives(kRepost);
+  }
+  void drop_oldest_waiting();
+  void on_refused(const ibv_send_wr* from);
+  void finish(const Flight& flight);
+  void finish_all();
+  void recover(Nanos now);
+
+  const WorkConfig config_;
+  WorkCounters& counters_;
+  const std::size_t receive_stride_;
+  const std::size_t send_stride_;
+  struct FreePages {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<std::byte, FreePages> memory_;
+  std::unique_ptr<QueuePair> pair_;
+  RegisteredRanges registered_;
+  int wait_file_ = -1;
+  bool has_failed_ = false;  ///< the queue pair: recover() is due
+  bool must_reset_ = false;  ///< some of what was posted will not be completed
+  bool has_ended_ = false;   ///< the device is gone
+  Nanos recovered_at_{};
+
+  // Sending.
+  std::vector<std::uint32_t> free_buffers_;  ///< the one used last is the next: it is in the cache
+  GrowableRing<Flight> flights_;             ///< never grows
+  GrowableRing<Waiting> waiting_;            ///< never grows
+  bool is_waiting_for_room_ = false;         ///< packets whose peer is known by now
+  std::uint32_t holds_ = 0;                  ///< of those in flight
+  /// Of the first request in flight of which the device did not say whether it has taken it.
+  std::uint64_t doubtful_from_ = kNoPosition;
+  std::array<ibv_send_wr, burst> requests_{};
+  std::array<std::array<ibv_sge, most_pieces>, burst> pieces_{};
+  std::size_t request_count_ = 0;
+
+  // Receiving.
+  std::vector<std::uint32_t> handed_out_;  ///< buffers of the latest call
+  std::vector<std::uint32_t> spent_;       ///< to be posted
+  std::vector<bool> is_here_;              ///< scratch of recover(): buffers that the transport has
+  std::array<ibv_recv_wr, kRepost> receives_{};
+  std::array<std::array<ibv_sge, 2>, kRepost> receive_pieces_{};
+  std::array<ibv_wc, burst> done_{};
+};
+
+}  // namespace mltcp::rdma
