@@ -20,6 +20,10 @@
 #include "mltcp/experiment/files/experiment_file.h"
 #include "mltcp/experiment/files/file_kind.h"
 #include "mltcp/experiment/files/job_file.h"
+#include "mltcp/workload/graph_phases.h"
+#include "mltcp/workload/kineto.h"
+#include "mltcp/workload/profile.h"
+#include "mltcp/workload/traces/read_traces.h"
 #include "output_file.h"
 #include "provenance.h"
 #include "terminal.h"
@@ -123,36 +127,56 @@ experiment::Experiment network_of(const AdviseArguments& arguments) {
   return experiment::parse_experiment(text, "--rate, --delay, --buffer, --ecn, --cc", options);
 }
 
-/// The jobs of a file on the network of `network`, which is read as one experiment with them.
-std::vector<workload::Job> jobs_of(const std::string& file, std::vector<std::string>& warnings) {
+/// A trace of ranks as the job of its first rank, on a link of that rate.
+workload::Job job_of_ranks(const std::string& file, Rate link, std::vector<std::string>& warnings) {
+  const std::vector<std::filesystem::path> paths{file};
+  workload::TraceOptions reading;
+  reading.as_recorded = true;
+  const workload::ExecutionGraph graph = workload::read_traces(paths, reading);
+  workload::PhaseOptions phases;
+  while (phases.rank + 1 < graph.ranks.size() && graph.ranks[phases.rank].nodes.empty()) ++phases.rank;
+  phases.link = link;
+  const workload::GraphSummary summary = workload::summarise(graph, phases);
+  warnings.insert(warnings.end(), summary.warnings.begin(), summary.warnings.end());
+  return workload::to_job(summary, std::filesystem::path(file).stem().string());
+}
+
+/// What the key `trace` or `profile` of a job reads.
+workload::Job job_of_phases(const std::string& file, std::vector<std::string>& warnings) {
+  const std::string_view key = workload::is_profile(file) ? "profile" : "trace";
+  const std::string text = fmt::format(
+      "[bottleneck]\nrate = \"100 Gbps\"\ndelay = \"10 us\"\nbuffer = \"12 MB\"\n[[job]]\nname = \"trace\"\n{} = {}\n",
+      key, quoted(std::filesystem::absolute(file).string()));
+  try {
+    experiment::Experiment one = experiment::parse_experiment(text, file, file_options());
+    warnings.insert(warnings.end(), one.warnings.begin(), one.warnings.end());
+    one.jobs.front().name = std::filesystem::path(file).stem().string();
+    return std::move(one.jobs.front());
+  } catch (const InputError& error) {
+    // What is said of the line above is not for the user, who wrote none.
+    const std::string what = error.what();
+    const std::string place = fmt::format(": job[1].{}: ", key);
+    const std::size_t at = what.find(place);
+    throw InputError(at == std::string::npos ? what : what.substr(at + place.size()));
+  }
+}
+
+/// The jobs of a file; `link`: of the network, at which what a trace has no times for is laid out.
+std::vector<workload::Job> jobs_of(const std::string& file, Rate link, std::vector<std::string>& warnings) {
   constexpr TextFile kind{"a trace, a job or an experiment", std::size_t{1} << 30};
-  const bool toml = std::filesystem::path(file).extension() == ".toml";
-  if (!toml) {
-    // As the job of an experiment: all that its key trace or profile reads.
-    const bool profile = std::filesystem::path(file).extension() == ".csv";
-    const std::string name = std::filesystem::path(file).stem().string();
-    std::error_code missing;
-    if (!std::filesystem::exists(file, missing))
+  std::vector<workload::Job> jobs;
+  if (std::filesystem::path(file).extension() != ".toml") {
+    std::error_code error;
+    if (!std::filesystem::exists(file, error))
       throw InputError(
           fmt::format("{}: there is no such file; give the path of a trace, a job or an experiment", file));
-    const std::string text = fmt::format(
-        "[bottleneck]\nrate = \"100 Gbps\"\ndelay = \"10 us\"\nbuffer = \"12 MB\"\n[[job]]\nname = \"trace\"\n{} = "
-        "{}\n",
-        profile ? "profile" : "trace", quoted(std::filesystem::absolute(file).string()));
-    experiment::Experiment one = [&] {
-      try {
-        return experiment::parse_experiment(text, file, file_options());
-      } catch (const InputError& error) {
-        // What is said of the line above is not for the user, who wrote none.
-        const std::string what = error.what();
-        const std::string key = fmt::format(": job[1].{}: ", profile ? "profile" : "trace");
-        const std::size_t at = what.find(key);
-        throw InputError(at == std::string::npos ? what : what.substr(at + key.size()));
-      }
-    }();
-    warnings.insert(warnings.end(), one.warnings.begin(), one.warnings.end());
-    one.jobs.front().name = name;
-    return std::move(one.jobs);
+    const bool folder = std::filesystem::is_directory(file, error);
+    const workload::TraceFormat* const format =
+        !folder && std::filesystem::is_regular_file(file, error) ? workload::format_of(file) : nullptr;
+    const bool phases = format == nullptr || format->name.starts_with("ASTRA-sim") || workload::is_profile(file) ||
+                        (workload::is_kineto(file) && format->name == "Kineto");
+    jobs.push_back(folder || !phases ? job_of_ranks(file, link, warnings) : job_of_phases(file, warnings));
+    return jobs;
   }
   const std::string text = read_text_file(file, file, kind);
   if (experiment::kind_of(text) == experiment::FileKind::experiment) {
@@ -164,7 +188,6 @@ std::vector<workload::Job> jobs_of(const std::string& file, std::vector<std::str
   }
   workload::Job job = experiment::parse_job(text, file);
   if (job.name.empty()) job.name = std::filesystem::path(file).stem().string();
-  std::vector<workload::Job> jobs;
   jobs.push_back(std::move(job));
   return jobs;
 }
@@ -177,7 +200,7 @@ experiment::Experiment experiment_of(const AdviseArguments& arguments) {
   experiment.places.clear();
   std::set<std::string> names;
   for (const std::string& file : arguments.files) {
-    for (workload::Job& job : jobs_of(file, experiment.warnings)) {
+    for (workload::Job& job : jobs_of(file, experiment.bottleneck.rate, experiment.warnings)) {
       const std::string name = job.name;
       for (int i = 2; !names.insert(job.name).second; ++i) job.name = fmt::format("{}-{}", name, i);
       if (!experiment.topology) job.hosts.clear();

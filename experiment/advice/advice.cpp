@@ -22,9 +22,10 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr double kAlone = 1.02;    // up to which jobs count as undisturbed
-constexpr double kAsGood = 0.01;   // by which a slow-down may be higher for less trouble
+constexpr double kAlone = 1.02;    // up to which a job counts as undisturbed
+constexpr double kAsGood = 0.02;   // by which a slow-down may be higher for less trouble
 constexpr double kWorthIt = 0.01;  // by which a slow-down has to be lower for any
+constexpr double kLucky = 0.1;     // by which the worst start has to be worse than the mean to be worth a word
 const std::vector<std::string> kUnplanned{"fair", "mltcp"};
 const std::vector<std::string> kPlanned{"schedule", "mltcp+schedule"};
 
@@ -219,8 +220,13 @@ void recommend(Advice& advice) {
     advice.sentence = "One job alone: there is nobody to get in its way.";
     return;
   }
-  const double fair = mean_of(advice.policies, "fair");
-  if (fair <= kAlone) {
+  const Advice::Policy& sharing = policy_of(advice, "fair");
+  const double fair = sharing.mean();
+  const auto suffers = [](const Advice::Prediction& one, const Advice::Prediction& other) {
+    return one.mean < other.mean;
+  };
+  const auto victim = std::max_element(sharing.jobs.begin(), sharing.jobs.end(), suffers);
+  if (victim->mean <= kAlone) {
     advice.recommended = "fair";
     advice.sentence = fmt::format(
         "They don't get in each other's way: under fair sharing they take {} of their time alone, so nothing is "
@@ -228,6 +234,17 @@ void recommend(Advice& advice) {
         times(fair));
     return;
   }
+  std::string trouble =
+      fmt::format("They get in each other's way: under fair sharing they take {} of their time alone", times(fair));
+  std::vector<std::string> more;
+  if (victim->mean > fair + 0.02)
+    more.push_back(fmt::format("{} {}",
+                               in_quotes(advice.jobs[static_cast<std::size_t>(victim - sharing.jobs.begin())].name),
+                               times(victim->mean)));
+  double unlucky = 1;
+  for (const Advice::Prediction& job : sharing.jobs) unlucky = std::max(unlucky, job.worst);
+  if (unlucky > victim->mean + kLucky) more.push_back(fmt::format("up to {} from the worst start", times(unlucky)));
+  if (!more.empty()) trouble += fmt::format(" ({})", fmt::join(more, ", "));
   double best = fair;
   for (const Advice::Policy& policy : advice.policies) best = std::min(best, policy.mean());
   // From what is least trouble on: MLTCP needs no knowledge of the jobs, a schedule does.
@@ -235,12 +252,9 @@ void recommend(Advice& advice) {
     const double mean = mean_of(advice.policies, name);
     if (mean == 0 || mean > best + kAsGood || mean > fair - kWorthIt) continue;
     const Advice::Policy& policy = policy_of(advice, name);
-    const auto worst = std::max_element(policy.jobs.begin(), policy.jobs.end(),
-                                        [](const auto& a, const auto& b) { return a.mean < b.mean; });
+    const auto worst = std::max_element(policy.jobs.begin(), policy.jobs.end(), suffers);
     advice.recommended = name;
-    advice.sentence =
-        fmt::format("They get in each other's way: under fair sharing they take {} of their time alone. Take {}: {}",
-                    times(fair), name, times(mean));
+    advice.sentence = fmt::format("{}. Take {}: {}", trouble, name, times(mean));
     if (worst->mean > mean + 0.02)
       advice.sentence +=
           fmt::format(" ({} {})", in_quotes(advice.jobs[static_cast<std::size_t>(worst - policy.jobs.begin())].name),
@@ -252,11 +266,8 @@ void recommend(Advice& advice) {
     return;
   }
   advice.recommended = "";
-  advice.sentence = fmt::format(
-      "They get in each other's way: under fair sharing they take {} of their time alone, and at best {} under any "
-      "policy; "
-      "move {} elsewhere.",
-      times(fair), times(best), whom_to_move(advice));
+  advice.sentence = fmt::format("{}, and at best {} under any policy; move {} elsewhere.", trouble, times(best),
+                                whom_to_move(advice));
 }
 
 void check_options(const AdviceOptions& options) {

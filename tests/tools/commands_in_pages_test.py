@@ -18,11 +18,15 @@ CALL = re.compile(r"(?:^|[|&;(]\s*|\bsudo (?:-E )?|\b[A-Z_]+=\S+ )(?:build/bin/)
 def calls(text):
     """Line, subcommand and options of each call in the code blocks of a page."""
     inside = transcript = False
-    for number, line in enumerate(text.splitlines(), 1):
+    lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
         if line.lstrip().startswith("```"):
             language = line.strip("` ")
             inside = not inside and language in ("", "sh", "bash", "console")
-            transcript = language in ("", "console")  # where commands follow "$ ", and the others are output
+            # Where commands follow "$ ", the other lines are output.
+            rest = lines[number:]
+            end = next((i for i, later in enumerate(rest) if later.lstrip().startswith("```")), len(rest))
+            transcript = any(later.startswith("$ ") for later in rest[:end])
             continue
         if not inside or (transcript and not line.startswith("$ ")):
             continue
@@ -68,6 +72,8 @@ class CommandsInPages(unittest.TestCase):
     def test_what_is_wrong_is_found(self):
         page = "```sh\nsudo mltcp run x.toml --json - | build/bin/mltcp report -o a # --no\n```\nmltcp no --such\n"
         self.assertEqual(list(calls(page)), [(2, "run", ["--json"]), (2, "report", ["-o"])])
+        page = "```\nmltcp run a --pcap b\n```\n```\n$ mltcp run a --json b\nmltcp 1.2 -a\n```\n"
+        self.assertEqual(list(calls(page)), [(2, "run", ["--pcap"]), (5, "run", ["--json"])])
         self.assertIsNone(self.options_of("nothing"))
         self.assertNotIn("--jsonn", self.options_of("run"))
 

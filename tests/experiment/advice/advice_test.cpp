@@ -68,6 +68,18 @@ TEST(Advice, jobs_that_need_little__are_told_that_nothing_is_needed) {
   EXPECT_NE(advice.sentence.find("nothing is needed"), std::string::npos) << advice.sentence;
 }
 
+TEST(Advice, those_that_suffer__are_not_lost_in_the_mean) {
+  // Two that collide, beside four that hardly send.
+  std::string jobs = job("a", "60 ms", "1.9 MB") + job("b", "60 ms", "1.9 MB");
+  for (const char* name : {"c", "d", "e", "f"}) jobs += job(name, "75.2 ms", "10 kB");
+  const Advice advice = advise(experiment(jobs), by_flows());
+  const Advice::Policy& fair = policy(advice, "fair");
+  ASSERT_GT(fair.jobs[0].mean, 1.025);
+  ASSERT_LT(fair.mean(), 1.02);
+  EXPECT_EQ(advice.sentence.find("don't get in each other's way"), std::string::npos) << advice.sentence;
+  EXPECT_NE(advice.sentence.find("(\"a\" 1.0"), std::string::npos) << advice.sentence;
+}
+
 TEST(Advice, jobs_that_do_not_fit__are_told_whom_to_move) {
   // The two small ones go with each other; the third sends nearly always.
   const Advice advice = advise(
