@@ -173,7 +173,7 @@ std::vector<workload::Job> jobs_of(const std::string& file, Rate link, std::vect
     const bool folder = std::filesystem::is_directory(file, error);
     const workload::TraceFormat* const format =
         !folder && std::filesystem::is_regular_file(file, error) ? workload::format_of(file) : nullptr;
-    const bool phases = format == nullptr || format->name.starts_with("ASTRA-sim") || workload::is_profile(file) ||
+    const bool phases = format == nullptr || format->name.starts_with("ASTRA-sim") ||
                         (workload::is_kineto(file) && format->name == "Kineto");
     jobs.push_back(folder || !phases ? job_of_ranks(file, link, warnings) : job_of_phases(file, warnings));
     return jobs;

@@ -230,8 +230,7 @@ bool has_phases(const InspectArguments& arguments) {
   const workload::TraceFormat* format = workload::format_of(file);
   if (format == nullptr) return true;
   if (arguments.json || arguments.rank || arguments.ranks != 0) return false;
-  return format->name.starts_with("ASTRA-sim") || workload::is_profile(file) ||
-         (workload::is_kineto(file) && format->name == "Kineto");
+  return format->name.starts_with("ASTRA-sim") || (workload::is_kineto(file) && format->name == "Kineto");
 }
 
 int print_inspection(const InspectArguments& arguments) {
