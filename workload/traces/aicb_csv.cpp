@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::uint64_t kMostRanks = 1'000'000;
 constexpr std::uint64_t kMostBytes = 1'000'000'000'000'000'000;
+constexpr std::uint64_t kMostNodes = 16'000'000;
 constexpr double kMostNanos = 4e18;
 
 enum class Group : std::uint8_t { tensor, data, pipeline, expert, expert_data, expert_tensor, all };
@@ -294,6 +295,11 @@ class Reader {
 
   void write() {
     for (std::uint32_t i = 0; i <= rows_.back().step; ++i) builder_.step(fmt::format("epoch {}", i + 1));
+    std::uint64_t nodes = 0;
+    for (const Row& row : rows_) nodes += row.count;
+    if (nodes * (std::uint64_t{*last_} - first_ + 1) > kMostNodes)
+      builder_.fail(fmt::format("{} lines on {} ranks are too many", nodes, *last_ - first_ + 1),
+                    "give fewer iterations");
     const double unit = times_of_communication_ ? 1e6 : 1;  // nanoseconds
     for (std::uint32_t rank = first_; rank <= *last_; ++rank) {
       const std::uint32_t position = builder_.rank(rank);

@@ -214,6 +214,9 @@ class Reader {
         builder_.fail(fmt::format("trigger {} is fired {} times and needs {}, so flows wait for it for ever", id,
                                   trigger.fired_by.size(), needed),
                       "let more flows name it in send_done_trigger or recv_done_trigger");
+      if (trigger.type == Trigger::Type::barrier && trigger.count * trigger.flows.size() > kMostFlows)
+        builder_.fail(fmt::format("{} flows wait for {} by trigger {}", trigger.flows.size(), trigger.count, id),
+                      "give fewer");
       if (trigger.type == Trigger::Type::oneshot && trigger.fired_by.size() > 1)
         builder_.warn(fmt::format("trigger {} fires once, when the first listed of {} flows has ended", id,
                                   trigger.fired_by.size()));

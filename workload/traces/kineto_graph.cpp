@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <deque>
 #include <map>
 #include <set>
 #include <utility>
@@ -25,6 +26,8 @@ constexpr Nanos kReturn = 50_us;       // the same of a call of the host
 constexpr Nanos kShortestWait = 5_us;  // anything shorter is how times scatter
 constexpr Nanos kQueued = 30_us;       // from a communication to the next that was queued behind it
 constexpr Nanos kTolerance = 1_us;     // of times: older profilers write whole microseconds
+constexpr std::size_t kLooked = 64;    // kernels, or communications, that are looked at for one
+constexpr std::size_t kMostLanes = 1000;
 constexpr Nanos kMostClock(3'000'000'000'000'000'000);
 constexpr Nanos kLeastClock(1'000'000'000'000'000'000);  // in 2001: what is less counts from no common beginning
 
@@ -268,6 +271,8 @@ class Reader {
       one.ready = std::clamp(launched, std::min(before->ready, one.start), one.start);
     }
     lanes_ = lanes.size();
+    if (lanes_ > kMostLanes)
+      builder_.fail(fmt::format("it communicates on {} streams", lanes_), "give the trace of one process");
   }
 
   bool find_group(Communication& one) {
@@ -333,7 +338,8 @@ class Reader {
       Nanos since = Nanos::never();
       auto kernel = std::partition_point(kernels_.begin(), kernels_.end(),
                                          [&](const Kernel& k) { return k.start < one.end - kTolerance; });
-      for (; kernel != kernels_.end() && kernel->start <= one.end + kResume; ++kernel)
+      for (std::size_t looked = 0; kernel != kernels_.end() && kernel->start <= one.end + kResume && looked < kLooked;
+           ++kernel, ++looked)
         if (kernel->possible <= one.end - kShortestWait) since = std::min(since, kernel->possible);
       // Up to the end, the GPU was idle since `idle`.
       const auto after = std::partition_point(busy_.begin(), busy_.end(),
@@ -415,19 +421,21 @@ class Reader {
     for (auto& [thread, all] : launched) std::sort(all.begin(), all.end());
     for (auto& [thread, all] : launching)
       std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
-    std::vector<std::size_t> open;  // communications that nothing has waited for, by launch
+    std::deque<std::size_t> open;  // communications that nothing has waited for, by launch
     std::size_t next = 0;
+    std::size_t last_step = 0;
     for (const auto& call : events_.wait_calls) {
       for (; next < communications_.size() && communications_[next].launch < call.start; ++next) open.push_back(next);
       const auto step = step_of(call.start);
       if (!step) continue;
-      std::erase_if(open, [&](std::size_t index) { return communications_[index].step < *step; });
+      if (*step != std::exchange(last_step, *step))
+        std::erase_if(open, [&](std::size_t index) { return communications_[index].step < *step; });
       if (open.empty() || within(launching[call.thread], call.start)) continue;
       const auto& all = launched[call.thread];
       const auto after =
           std::partition_point(all.begin(), all.end(), [&](const auto& l) { return l.first < call.start; });
       if (after == all.end()) continue;
-      const auto last = open.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(open.size(), 64));
+      const auto last = open.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(open.size(), kLooked));
       const auto found = std::find_if(open.begin(), last, [&](std::size_t index) {
         return communications_[index].end <= after->second + kTolerance;
       });

@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -234,7 +234,7 @@ TEST(TextFormats, damaged__is_read_or_refused_in_one_line) {
       R"({"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","pid":9,"tid":1,"ts":1000,"dur":1000},)"
       R"({"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":9,"tid":1,"ts":1050,"dur":5,"args":{"correlation":2}},)"
       R"({"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":1100.5,"dur":5,"args":{"correlation":2,"stream":7}},)"
-      R"({"ph":"X","cat":"kernel","name":"ncclKernel_AllReduce(x)","pid":0,"tid":40,"ts":1100,"dur":50,"args":)"
+      R"({"ph":"X","cat":"kernel","name":"ncclKernel_AllReduce","pid":0,"tid":40,"ts":1100,"dur":50,"args":)"
       R"({"Group size":2,"Input Dims":[[100],[2,3]],"Input type":["float","double"],"Process Group Name":"0",)"
       R"("Process Group Ranks":"[0, 1]"}}]})"};
   Random random(21);
