@@ -248,6 +248,10 @@ class Reader {
     if (outside > 0) builder_.warn(fmt::format("{} communications lie outside all steps and are left out", outside));
     if (unknown > 0)
       builder_.warn(fmt::format("{} communications whose size or kind is not told are left out", unknown));
+    if (!events_.unknown_type.empty()) builder_.warn(events_.unknown_type);
+    if (broadcasts_ > 0)
+      builder_.warn(
+          fmt::format("the roots of {} broadcasts are not told; the first rank of each group is taken", broadcasts_));
     if (peerless > 0)
       builder_.warn(fmt::format("{} messages whose other end or size is not told are left out", peerless));
     if (alone > 0) builder_.warn(fmt::format("{} communications of a rank with nobody else are left out", alone));
@@ -281,6 +285,7 @@ class Reader {
     if (told && size < 2) return false;
     const KinetoEvents::Group* const group =
         one.transfer.group >= 0 ? &events_.groups[static_cast<std::size_t>(one.transfer.group)] : nullptr;
+    if (one.transfer.collective == Collective::broadcast && one.transfer.kind == Kind::collective) ++broadcasts_;
     one.peer = 0;  // a broadcast's root is not told: the first rank
     if (group != nullptr && !group->ranks.empty()) {
       if (rank_ == kUnknownRank || std::binary_search(group->ranks.begin(), group->ranks.end(), rank_)) {
@@ -553,6 +558,7 @@ class Reader {
   GraphBuilder builder_;
   const KinetoEvents& events_;
   std::uint32_t rank_ = kUnknownRank;
+  std::size_t broadcasts_ = 0;
   bool foreign_ = false;  ///< a group without its rank has been seen
   Nanos clock_;
   bool absolute_ = false;
@@ -582,8 +588,11 @@ class Reader {
 
 bool recognise(const std::string& /*name*/, std::string_view beginning) {
   const std::size_t at = beginning.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+  const auto has = [&](std::string_view key) { return beginning.find(key) != std::string_view::npos; };
+  // Lists of large jobs' groups stand before the events.
   return at != std::string_view::npos && beginning[at] == '{' &&
-         beginning.find("\"traceEvents\"") != std::string_view::npos;
+         (has("\"traceEvents\"") || has("\"distributedInfo\"") || has("\"baseTimeNanoseconds\"") ||
+          (has("\"schemaVersion\"") && has("\"deviceProperties\"")));
 }
 
 PartialGraph read(TraceInput& input, const TraceOptions& /*options*/) {
