@@ -336,6 +336,10 @@ class Reader {
     if (messages_ > 0) builder_.warn(fmt::format("{} messages between pipeline stages are left out", messages_));
     if (reduces_ > 0)
       builder_.warn(fmt::format("{} reductions to one rank are taken for broadcasts from it", reduces_));
+    if (computations_)
+      builder_.warn(times_of_communication_
+                        ? "communications have times, so it is a log of a run: all times are taken for milliseconds"
+                        : "communications have no times, so it is a workload: times are taken for nanoseconds");
     if (!computations_) builder_.warn("it has no computations: nothing is computed between collectives");
   }
 

@@ -145,7 +145,7 @@ class Reader {
                                     in_quotes(steps[i - 1].name)),
                         "give a trace of one loop, whose steps follow each other");
       }
-      builder_.step(std::move(steps[i].name), shown(steps[i].start), steps[i].length);
+      builder_.step(steps[i].name, shown(steps[i].start), steps[i].length);
       bounds_.push_back(steps[i].start);
     }
     finish_ = steps.back().start + steps.back().length;

@@ -128,6 +128,7 @@ TEST(Aicb, groups__are_those_of_megatron) {
   EXPECT_THAT(graph.groups[rank.nodes[2].group], ElementsAre(1, 5));
   EXPECT_EQ(rank.nodes[2].bytes, 4000u);
   EXPECT_THAT(waits_of(rank, 2), ElementsAre(1));
+  EXPECT_THAT(graph.warnings, Contains(HasSubstr("taken for nanoseconds")));
   EXPECT_THAT(graph.warnings, Contains(HasSubstr("1 lines before the first iteration are left out")));
 }
 
@@ -270,7 +271,7 @@ TEST(TextFormats, damaged__is_read_or_refused_in_one_line) {
       ASSERT_EQ(std::string_view(error.what()).find('\n'), std::string_view::npos) << error.what();
     }
   }
-  EXPECT_GT(read, 300u);
+  EXPECT_GT(read, 150u);
   EXPECT_GT(refused, 300u);
 }
 
