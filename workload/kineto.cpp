@@ -56,6 +56,8 @@ KinetoTrace make_trace(const KinetoEvents& events) {
   const auto warn = [&](std::string_view what) {
     trace.warnings.push_back(one_line(fmt::format("{}: {}", trace.file, what)));
   };
+  if (!events.unknown_type.empty())
+    throw InputError(one_line(fmt::format("{}: {}; leave out what communicates it", trace.file, events.unknown_type)));
   auto& steps = trace.steps;
   for (const auto& step : events.steps) steps.push_back({step.name, step.start, step.length, {}});
   if (steps.empty())

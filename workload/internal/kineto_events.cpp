@@ -59,6 +59,21 @@ std::optional<Bytes> element_bytes(std::string_view type) {
                                                                {"int32", 4},
                                                                {"int8", 1},
                                                                {"uint8", 1},
+                                                               {"int16", 2},
+                                                               {"uint16", 2},
+                                                               {"unsigned short", 2},
+                                                               {"uint32", 4},
+                                                               {"unsigned int", 4},
+                                                               {"uint64", 8},
+                                                               {"unsigned long", 8},
+                                                               {"float16", 2},
+                                                               {"float32", 4},
+                                                               {"float64", 8},
+                                                               {"complexhalf", 4},
+                                                               {"complexfloat", 8},
+                                                               {"complexdouble", 16},
+                                                               {"complex<float>", 8},
+                                                               {"complex<double>", 16},
                                                                {"float8_e4m3fn", 1},
                                                                {"float8_e5m2", 1},
                                                                {"float8_e4m3fnuz", 1},
@@ -661,7 +676,9 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
       if (shape.state == Shape::State::none || types_[i].empty()) continue;
       if (shape.state == Shape::State::wrong)
         fail(fmt::format("{}: \"Input Dims\" of {} are no sizes", place(), in_quotes(text(kName))), kCure);
-      sum += product(shape.elements, types_[i]);
+      const auto bytes = product(shape.elements, types_[i]);
+      if (!bytes) return result;
+      sum += *bytes;
       result.in = static_cast<Bytes>(std::min<Uint128>(sum, kMostKinetoBytes));
     }
     return result;
@@ -699,11 +716,14 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     return found->second;
   }
 
-  [[nodiscard]] Bytes product(Uint128 elements, std::string_view type) const {
+  /// Empty if the type is not known.
+  std::optional<Bytes> product(Uint128 elements, std::string_view type) {
     const auto each = element_bytes(type);
-    if (!each)
-      fail(fmt::format("{}: the element type {} is not known", place(), in_quotes(type)),
-           "leave out what communicates it");
+    if (!each) {
+      if (events_.unknown_type.empty())
+        events_.unknown_type = one_line(fmt::format("{}: the element type {} is not known", place(), in_quotes(type)));
+      return std::nullopt;
+    }
     if (elements > kMostKinetoBytes || elements * *each > kMostKinetoBytes)
       fail(fmt::format("{}: a communication has more than 1 EB", place()), kAnew);
     return static_cast<Bytes>(elements * *each);

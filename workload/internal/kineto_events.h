@@ -110,6 +110,7 @@ struct KinetoEvents {
   std::vector<std::vector<Around>> around;    ///< by thread, then by start
   std::vector<Group> groups;
   std::vector<std::string> names;  ///< of kernels that communicate, up to their arguments
+  std::string unknown_type;        ///< of elements, the first and where it stands; communications of it have no size
   std::uint64_t count = 0;         ///< events in the file
   std::uint32_t devices = 0;       ///< GPUs that kernels ran on
 

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::uint64_t kMostRanks = 1'000'000;
 constexpr std::uint64_t kMostBytes = 1'000'000'000'000'000'000;
+constexpr std::uint64_t kMostNodes = 16'000'000;
 constexpr double kMostNanos = 4e18;
 
 enum class Group : std::uint8_t { tensor, data, pipeline, expert, expert_data, expert_tensor, all };
@@ -258,12 +259,51 @@ class Reader {
     return all;
   }
 
+  /// The group of a rank. Lists of members are long, so each is made once, for its first.
+  std::uint32_t group_of(Group group, std::uint32_t rank) {
+    const std::uint32_t one = tensor_ * data_;
+    const std::uint32_t tensor = rank % tensor_;
+    const std::uint32_t data = rank % one / tensor_;
+    const std::uint32_t stage = rank - rank % one;
+    std::uint32_t first = 0;
+    switch (group) {
+      case Group::tensor:
+        first = rank - tensor;
+        break;
+      case Group::data:
+        first = stage + tensor;
+        break;
+      case Group::pipeline:
+        first = rank % one;
+        break;
+      case Group::expert:
+        first = stage + tensor + data / expert_ * expert_ * tensor_;
+        break;
+      case Group::expert_data:
+        first = stage + tensor + data % expert_ * tensor_;
+        break;
+      case Group::expert_tensor:
+        first = stage + data / expert_ * expert_ * tensor_;
+        break;
+      case Group::all:
+        break;
+    }
+    const auto [found, is_new] = groups_.try_emplace({group, first}, 0);
+    if (is_new) found->second = builder_.group(members(group, rank));
+    return found->second;
+  }
+
   void write() {
     for (std::uint32_t i = 0; i <= rows_.back().step; ++i) builder_.step(fmt::format("epoch {}", i + 1));
+    std::uint64_t nodes = 0;
+    for (const Row& row : rows_) nodes += row.count;
+    if (nodes * (std::uint64_t{*last_} - first_ + 1) > kMostNodes)
+      builder_.fail(fmt::format("{} lines on {} ranks are too many", nodes, *last_ - first_ + 1),
+                    "give fewer iterations");
     const double unit = times_of_communication_ ? 1e6 : 1;  // nanoseconds
     for (std::uint32_t rank = first_; rank <= *last_; ++rank) {
       const std::uint32_t position = builder_.rank(rank);
-      std::map<Group, std::uint32_t> groups;
+      std::map<Group, std::uint32_t> groups;  // of this rank
       std::optional<std::uint32_t> last;
       for (const Row& row : rows_) {
         GraphNode node;
@@ -275,8 +315,8 @@ class Reader {
           node.lane = builder_.lane("compute");
         } else {
           const auto [group, is_new] = groups.try_emplace(row.group, 0);
-          auto all = members(row.group, rank);
-          if (is_new) group->second = builder_.group(all);
+          if (is_new) group->second = group_of(row.group, rank);
+          const auto& all = builder_.part().graph.groups[group->second];
           if (all.size() == 1 || world_ == 1) continue;
           node.kind = GraphNode::Kind::collective;
           node.collective = row.collective;
@@ -296,6 +336,10 @@ class Reader {
     if (messages_ > 0) builder_.warn(fmt::format("{} messages between pipeline stages are left out", messages_));
     if (reduces_ > 0)
       builder_.warn(fmt::format("{} reductions to one rank are taken for broadcasts from it", reduces_));
+    if (computations_)
+      builder_.warn(times_of_communication_
+                        ? "communications have times, so it is a log of a run: all times are taken for milliseconds"
+                        : "communications have no times, so it is a workload: times are taken for nanoseconds");
     if (!computations_) builder_.warn("it has no computations: nothing is computed between collectives");
   }
 
@@ -308,7 +352,8 @@ class Reader {
   std::optional<std::uint32_t> last_;
   std::vector<Row> rows_;
   std::map<Group, std::uint32_t> sizes_;
-  std::uint32_t steps_ = 0;  ///< iterations that have ended
+  std::map<std::pair<Group, std::uint32_t>, std::uint32_t> groups_;  ///< by their first member
+  std::uint32_t steps_ = 0;                                          ///< iterations that have ended
   bool in_step_ = false;
   bool computations_ = false;
   bool times_of_communication_ = false;

@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
@@ -15,7 +18,8 @@ namespace mltcp::workload {
 namespace {
 
 constexpr std::size_t kMostText = std::size_t{1} << 28;
-constexpr std::uint64_t kMostNodes = 4'000'000;  // of all ranks, before the job is cut down
+constexpr std::uint64_t kMostNodes = 4'000'000;      // of all ranks, before the job is cut down
+constexpr std::uint64_t kMostCutNodes = 16'000'000;  // after that
 
 std::string all_of(TraceInput& input) {
   std::string text;
@@ -49,6 +53,8 @@ class Reader {
                       std::uint64_t{model_} * data_, data_, model_));
       cut_ = true;
     }
+    if (std::uint64_t{cut_ ? 1 : model_} * data_ * steps_.size() > kMostCutNodes)
+      builder_.fail(fmt::format("{} ranks of {} steps each are too many", data_, steps_.size()), "give fewer ranks");
     builder_.step({}, Nanos(0));
     const std::uint32_t ranks = cut_ ? data_ : model_ * data_;
     for (std::uint32_t rank = 0; rank < ranks; ++rank) write(rank);
@@ -125,6 +131,20 @@ class Reader {
     return all;
   }
 
+  /// The group of a rank; nothing if it is alone in it. Lists of members are long, so each is made once, for its first.
+  std::optional<std::uint32_t> group_of(Group group, std::uint32_t rank) {
+    const std::uint32_t stride = cut_ ? 1 : model_;
+    const std::uint32_t place = rank / stride;
+    const std::uint32_t first = group == Group::model    ? rank - rank % stride
+                                : group == Group::data   ? rank % stride
+                                : group == Group::expert ? rank % stride + place / expert_ * expert_ * stride
+                                                         : rank % stride + place % expert_ * stride;
+    const auto [found, is_new] = groups_.try_emplace({group, first}, std::nullopt);
+    if (is_new)
+      if (auto all = members(group, rank); all.size() > 1) found->second = builder_.group(std::move(all));
+    return found->second;
+  }
+
   void write(std::uint32_t rank) {
     const std::uint32_t position = builder_.rank(rank);
     std::array<std::optional<std::uint32_t>, 4> groups;  // by Group
@@ -158,11 +178,8 @@ class Reader {
       }
       const LayerPass& pass = layer.pass(step.pass);
       const auto which = static_cast<std::size_t>(pass.group);
-      if (!groups[which]) {
-        auto all = members(pass.group, rank);
-        if (all.size() < 2) continue;
-        groups[which] = builder_.group(std::move(all));
-      }
+      if (!groups[which]) groups[which] = group_of(pass.group, rank);
+      if (!groups[which]) continue;
       GraphNode node;
       node.kind = GraphNode::Kind::collective;
       node.collective = pass.collective;
@@ -171,7 +188,7 @@ class Reader {
       node.group = *groups[which];
       node.bytes = pass.size;
       node.start = Nanos::never();
-      if (pass.collective == Collective::broadcast) node.peer = members(pass.group, rank).front();
+      if (pass.collective == Collective::broadcast) node.peer = builder_.part().graph.groups[*groups[which]].front();
       std::vector<std::uint32_t> waits = blocking;
       if (computed) waits.push_back(*computed);
       if (last[which]) waits.push_back(*last[which]);
@@ -187,6 +204,7 @@ class Reader {
   TraceOptions options_;
   std::vector<LoopStep> steps_;
   std::vector<std::array<std::optional<std::uint32_t>, kPasses>> names_;
+  std::map<std::pair<Group, std::uint32_t>, std::optional<std::uint32_t>> groups_;  ///< by their first member
   std::uint32_t model_ = 1;
   std::uint32_t data_ = 1;
   std::uint32_t expert_ = 1;

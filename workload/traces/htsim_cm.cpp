@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::uint64_t kMostNodes = 1'000'000;
 constexpr std::uint64_t kMostFlows = 10'000'000;
+constexpr std::uint64_t kMostSignals = 1'000'000;  // that a barrier sends
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
 constexpr double kMostPicos = 1e21;                           // 31 years
 constexpr std::uint64_t kSignalTag = std::uint64_t{1} << 32;  // of messages that tell of another's end
@@ -54,6 +55,8 @@ struct Trigger {
   Type type = Type::unspecified;
   std::uint64_t line = 0;
   std::uint64_t count = 0;
+  std::size_t fired = 0;                               ///< of fired_by, how many are there
+  std::size_t started = 0;                             ///< of flows, the same
   std::vector<std::size_t> flows;                      ///< that it starts
   std::vector<std::pair<std::size_t, bool>> fired_by;  ///< flow, and whether its receive does
 };
@@ -214,6 +217,9 @@ class Reader {
         builder_.fail(fmt::format("trigger {} is fired {} times and needs {}, so flows wait for it for ever", id,
                                   trigger.fired_by.size(), needed),
                       "let more flows name it in send_done_trigger or recv_done_trigger");
+      if (trigger.type == Trigger::Type::barrier && trigger.count * trigger.flows.size() > kMostSignals)
+        builder_.fail(fmt::format("{} flows wait for {} by trigger {}", trigger.flows.size(), trigger.count, id),
+                      "give fewer");
       if (trigger.type == Trigger::Type::oneshot && trigger.fired_by.size() > 1)
         builder_.warn(fmt::format("trigger {} fires once, when the first listed of {} flows has ended", id,
                                   trigger.fired_by.size()));
@@ -265,34 +271,39 @@ class Reader {
     for (std::uint32_t rank = 0; rank < *nodes_; ++rank) builder_.sort(rank);
   }
 
-  // The flows that triggers start, those whose trigger's flows are there already first.
+  // The flows that triggers start, each after those that fire its trigger.
   void write_triggered() {
     std::vector<bool> there(flows_.size());
-    std::size_t left = 0;
+    std::vector<std::size_t> ready;  // flows that are there and whose triggers have not been looked at
     for (std::size_t i = 0; i < flows_.size(); ++i) {
       there[i] = flows_[i].trigger == 0;
-      if (!there[i]) ++left;
+      if (there[i]) ready.push_back(i);
     }
-    while (left > 0) {
-      const std::size_t before = left;
-      for (auto& [id, trigger] : triggers_) {
-        for (std::size_t i = 0; i < trigger.flows.size(); ++i) {
-          const std::size_t index = trigger.flows[i];
-          if (there[index]) continue;
-          const bool multishot = trigger.type == Trigger::Type::multishot;
-          const std::size_t first = multishot ? i : 0;
-          const std::size_t count = trigger.type == Trigger::Type::barrier ? trigger.count : 1;
-          bool ready = true;
-          for (std::size_t k = first; k < first + count; ++k) ready = ready && there[trigger.fired_by[k].first];
-          if (!ready) continue;
-          start_after(flows_[index], index, std::span(trigger.fired_by).subspan(first, count));
-          there[index] = true;
-          --left;
-        }
+    std::size_t left = flows_.size() - ready.size();
+    const auto fire = [&](std::uint64_t id) {
+      if (id == 0) return;
+      Trigger& trigger = triggers_[id];
+      const auto& by = trigger.fired_by;
+      while (trigger.fired < by.size() && there[by[trigger.fired].first]) ++trigger.fired;
+      const bool multishot = trigger.type == Trigger::Type::multishot;
+      const std::size_t needed = trigger.type == Trigger::Type::barrier ? trigger.count : 1;
+      while (trigger.started < trigger.flows.size()) {
+        const std::size_t first = multishot ? trigger.started : 0;
+        if (trigger.fired < first + needed) return;
+        const std::size_t index = trigger.flows[trigger.started++];
+        start_after(flows_[index], index, std::span(by).subspan(first, needed));
+        there[index] = true;
+        ready.push_back(index);
+        --left;
       }
-      if (left == before)
-        builder_.fail("flows wait for each other's triggers in a circle", "let one of them have a start");
+    };
+    while (!ready.empty()) {
+      const std::size_t index = ready.back();
+      ready.pop_back();
+      fire(flows_[index].sent);
+      fire(flows_[index].received);
     }
+    if (left > 0) builder_.fail("flows wait for each other's triggers in a circle", "let one of them have a start");
   }
 
   void start_after(Flow& flow, std::size_t index, std::span<const std::pair<std::size_t, bool>> fired_by) {

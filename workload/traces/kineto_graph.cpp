@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <deque>
 #include <map>
 #include <set>
 #include <utility>
@@ -25,6 +26,8 @@ constexpr Nanos kReturn = 50_us;       // the same of a call of the host
 constexpr Nanos kShortestWait = 5_us;  // anything shorter is how times scatter
 constexpr Nanos kQueued = 30_us;       // from a communication to the next that was queued behind it
 constexpr Nanos kTolerance = 1_us;     // of times: older profilers write whole microseconds
+constexpr std::size_t kLooked = 64;    // kernels, or communications, that are looked at for one
+constexpr std::size_t kMostLanes = 1000;
 constexpr Nanos kMostClock(3'000'000'000'000'000'000);
 constexpr Nanos kLeastClock(1'000'000'000'000'000'000);  // in 2001: what is less counts from no common beginning
 
@@ -142,7 +145,7 @@ class Reader {
                                     in_quotes(steps[i - 1].name)),
                         "give a trace of one loop, whose steps follow each other");
       }
-      builder_.step(std::move(steps[i].name), shown(steps[i].start), steps[i].length);
+      builder_.step(steps[i].name, shown(steps[i].start), steps[i].length);
       bounds_.push_back(steps[i].start);
     }
     finish_ = steps.back().start + steps.back().length;
@@ -245,6 +248,10 @@ class Reader {
     if (outside > 0) builder_.warn(fmt::format("{} communications lie outside all steps and are left out", outside));
     if (unknown > 0)
       builder_.warn(fmt::format("{} communications whose size or kind is not told are left out", unknown));
+    if (!events_.unknown_type.empty()) builder_.warn(events_.unknown_type);
+    if (broadcasts_ > 0)
+      builder_.warn(
+          fmt::format("the roots of {} broadcasts are not told; the first rank of each group is taken", broadcasts_));
     if (peerless > 0)
       builder_.warn(fmt::format("{} messages whose other end or size is not told are left out", peerless));
     if (alone > 0) builder_.warn(fmt::format("{} communications of a rank with nobody else are left out", alone));
@@ -268,6 +275,8 @@ class Reader {
       one.ready = std::clamp(launched, std::min(before->ready, one.start), one.start);
     }
     lanes_ = lanes.size();
+    if (lanes_ > kMostLanes)
+      builder_.fail(fmt::format("it communicates on {} streams", lanes_), "give the trace of one process");
   }
 
   bool find_group(Communication& one) {
@@ -276,6 +285,7 @@ class Reader {
     if (told && size < 2) return false;
     const KinetoEvents::Group* const group =
         one.transfer.group >= 0 ? &events_.groups[static_cast<std::size_t>(one.transfer.group)] : nullptr;
+    if (one.transfer.collective == Collective::broadcast && one.transfer.kind == Kind::collective) ++broadcasts_;
     one.peer = 0;  // a broadcast's root is not told: the first rank
     if (group != nullptr && !group->ranks.empty()) {
       if (rank_ == kUnknownRank || std::binary_search(group->ranks.begin(), group->ranks.end(), rank_)) {
@@ -333,7 +343,8 @@ class Reader {
       Nanos since = Nanos::never();
       auto kernel = std::partition_point(kernels_.begin(), kernels_.end(),
                                          [&](const Kernel& k) { return k.start < one.end - kTolerance; });
-      for (; kernel != kernels_.end() && kernel->start <= one.end + kResume; ++kernel)
+      for (std::size_t looked = 0; kernel != kernels_.end() && kernel->start <= one.end + kResume && looked < kLooked;
+           ++kernel, ++looked)
         if (kernel->possible <= one.end - kShortestWait) since = std::min(since, kernel->possible);
       // Up to the end, the GPU was idle since `idle`.
       const auto after = std::partition_point(busy_.begin(), busy_.end(),
@@ -415,19 +426,21 @@ class Reader {
     for (auto& [thread, all] : launched) std::sort(all.begin(), all.end());
     for (auto& [thread, all] : launching)
       std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
-    std::vector<std::size_t> open;  // communications that nothing has waited for, by launch
+    std::deque<std::size_t> open;  // communications that nothing has waited for, by launch
     std::size_t next = 0;
+    std::size_t last_step = 0;
     for (const auto& call : events_.wait_calls) {
       for (; next < communications_.size() && communications_[next].launch < call.start; ++next) open.push_back(next);
       const auto step = step_of(call.start);
       if (!step) continue;
-      std::erase_if(open, [&](std::size_t index) { return communications_[index].step < *step; });
+      if (*step != std::exchange(last_step, *step))
+        std::erase_if(open, [&](std::size_t index) { return communications_[index].step < *step; });
       if (open.empty() || within(launching[call.thread], call.start)) continue;
       const auto& all = launched[call.thread];
       const auto after =
           std::partition_point(all.begin(), all.end(), [&](const auto& l) { return l.first < call.start; });
       if (after == all.end()) continue;
-      const auto last = open.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(open.size(), 64));
+      const auto last = open.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(open.size(), kLooked));
       const auto found = std::find_if(open.begin(), last, [&](std::size_t index) {
         return communications_[index].end <= after->second + kTolerance;
       });
@@ -545,6 +558,7 @@ class Reader {
   GraphBuilder builder_;
   const KinetoEvents& events_;
   std::uint32_t rank_ = kUnknownRank;
+  std::size_t broadcasts_ = 0;
   bool foreign_ = false;  ///< a group without its rank has been seen
   Nanos clock_;
   bool absolute_ = false;
@@ -574,8 +588,11 @@ class Reader {
 
 bool recognise(const std::string& /*name*/, std::string_view beginning) {
   const std::size_t at = beginning.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+  const auto has = [&](std::string_view key) { return beginning.find(key) != std::string_view::npos; };
+  // Lists of large jobs' groups stand before the events.
   return at != std::string_view::npos && beginning[at] == '{' &&
-         beginning.find("\"traceEvents\"") != std::string_view::npos;
+         (has("\"traceEvents\"") || has("\"distributedInfo\"") || has("\"baseTimeNanoseconds\"") ||
+          (has("\"schemaVersion\"") && has("\"deviceProperties\"")));
 }
 
 PartialGraph read(TraceInput& input, const TraceOptions& /*options*/) {

@@ -9,6 +9,7 @@ namespace mltcp::workload {
 namespace {
 
 constexpr Uint128 kMostBytes = 1'000'000'000'000'000'000;  // of a call: 1 EB
+constexpr std::size_t kMostWaits = 8;                      // of each of several messages
 
 }  // namespace
 
@@ -240,7 +241,17 @@ void NcclCalls::write(std::uint32_t position, Owner& owner, bool timed) {
     Stream& stream = streams[call.stream];
     const bool joins =
         message && stream.group && stream.communicator == call.communicator && stream.order == call.order;
-    if (!joins) stream.before = std::exchange(stream.last, {});
+    if (!joins) {
+      stream.before = std::exchange(stream.last, {});
+      // Many after many would wait for each other one by one.
+      if (message && stream.before.size() > kMostWaits) {
+        GraphNode joint;
+        joint.name = builder_.name("group ends");
+        joint.lane = node.lane;
+        joint.start = Nanos::never();
+        stream.before = {builder_.add(position, joint, stream.before)};
+      }
+    }
     stream.group = message;
     stream.communicator = call.communicator;
     stream.order = call.order;

@@ -240,8 +240,9 @@ class Reader {
     }
     if (missing > 0)
       builder_.warn(
-          fmt::format("{} operations between those that are there are missing, by their numbers: too small "
-                      "to be recorded, or overwritten",
+          fmt::format("{} operations between those that are there are missing, by their numbers: too small to be "
+                      "recorded, or overwritten; ranks are matched by order, and those that lack others may be matched "
+                      "wrongly",
                       missing));
   }
 

@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -128,6 +128,7 @@ TEST(Aicb, groups__are_those_of_megatron) {
   EXPECT_THAT(graph.groups[rank.nodes[2].group], ElementsAre(1, 5));
   EXPECT_EQ(rank.nodes[2].bytes, 4000u);
   EXPECT_THAT(waits_of(rank, 2), ElementsAre(1));
+  EXPECT_THAT(graph.warnings, Contains(HasSubstr("taken for nanoseconds")));
   EXPECT_THAT(graph.warnings, Contains(HasSubstr("1 lines before the first iteration are left out")));
 }
 
@@ -234,7 +235,7 @@ TEST(TextFormats, damaged__is_read_or_refused_in_one_line) {
       R"({"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","pid":9,"tid":1,"ts":1000,"dur":1000},)"
       R"({"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":9,"tid":1,"ts":1050,"dur":5,"args":{"correlation":2}},)"
       R"({"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":1100.5,"dur":5,"args":{"correlation":2,"stream":7}},)"
-      R"({"ph":"X","cat":"kernel","name":"ncclKernel_AllReduce(x)","pid":0,"tid":40,"ts":1100,"dur":50,"args":)"
+      R"({"ph":"X","cat":"kernel","name":"ncclKernel_AllReduce","pid":0,"tid":40,"ts":1100,"dur":50,"args":)"
       R"({"Group size":2,"Input Dims":[[100],[2,3]],"Input type":["float","double"],"Process Group Name":"0",)"
       R"("Process Group Ranks":"[0, 1]"}}]})"};
   Random random(21);
@@ -270,7 +271,7 @@ TEST(TextFormats, damaged__is_read_or_refused_in_one_line) {
       ASSERT_EQ(std::string_view(error.what()).find('\n'), std::string_view::npos) << error.what();
     }
   }
-  EXPECT_GT(read, 300u);
+  EXPECT_GT(read, 150u);
   EXPECT_GT(refused, 300u);
 }
 
