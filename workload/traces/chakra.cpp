@@ -76,7 +76,7 @@ struct Entry {
   void set(std::string_view key, std::optional<std::int64_t> number, std::string_view text) {
     if (key == "comm_type") {
       communication = number;
-      communication_name = text;
+      communication_name = number ? std::string_view() : text;  // numbers may be written as texts
     } else if (key == "comm_size") {
       size = number;
     } else if (key == "comm_src") {

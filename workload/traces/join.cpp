@@ -405,8 +405,8 @@ class Join {
     if (missing.empty()) return;
     if (left_out_ + smaller_ == 0) return;
     warn(
-        fmt::format("there is no trace of {} of {}: {} among ranks that are there are kept without them, {} and {} "
-                    "are left out; give the traces of all ranks",
+        fmt::format("there is no trace of {} of {} (kept without them: {}; left out: {}, {}); give the traces of all "
+                    "ranks",
                     shown(missing), world_, plural(smaller_, "collective"),
                     plural(left_out_ - messages_out_, "collective"), plural(messages_out_, "message")));
   }

@@ -190,6 +190,7 @@ TEST(Chakra, json__as_protobuf_converts_it_and_as_a_list) {
   ASSERT_EQ(objects.ranks[0].nodes.size(), 2u);
   EXPECT_EQ(objects.ranks[0].nodes[0].length, Nanos(5000));
   EXPECT_EQ(objects.ranks[0].nodes[1].bytes, 1024u);
+  EXPECT_THAT(objects.warnings, testing::Each(HasSubstr("stands for")));
   EXPECT_THAT(waits(objects.ranks[0], 1), ElementsAre(0));
   const ExecutionGraph list = parse(
       R"({"workload_graph": [{"Id": 4, "Name": "a", "NodeType": 4, "ctrlDeps": [], "data_deps": [], "runtime": 9,
