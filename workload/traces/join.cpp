@@ -96,9 +96,9 @@ class Join {
         group.erase(std::unique(group.begin(), group.end()), group.end());
       }
       graph_.sources.insert(graph_.sources.end(), part.graph.sources.begin(), part.graph.sources.end());
-      graph_.warnings.insert(graph_.warnings.end(), part.graph.warnings.begin(), part.graph.warnings.end());
       if (part.common_clock) earliest = std::min(earliest, first_start(part));
     }
+    take_warnings();
     // Clocks that inputs share have one beginning, others each their own.
     for (PartialGraph& part : parts_) {
       const Nanos beginning = part.common_clock ? earliest : first_start(part);
@@ -109,6 +109,33 @@ class Join {
       for (RankGraph& rank : part.graph.ranks)
         for (GraphNode& node : rank.nodes) shift(node.start);
       for (auto& step : part.graph.steps) shift(step.start);
+    }
+  }
+
+  // What is said of several files is said once.
+  void take_warnings() {
+    struct Said {
+      std::string source;
+      std::size_t more = 0;
+    };
+    std::map<std::string, Said> by_text;
+    std::vector<const std::string*> order;
+    for (const PartialGraph& part : parts_)
+      for (const std::string& warning : part.graph.warnings) {
+        const std::string& own = part.graph.sources.front();
+        const bool begins = warning.starts_with(own + ": ");
+        const auto [at, added] = by_text.try_emplace(begins ? warning.substr(own.size()) : warning);
+        if (added) {
+          order.push_back(&at->first);
+          at->second.source = begins ? own : "";
+        } else {
+          ++at->second.more;
+        }
+      }
+    for (const std::string* text : order) {
+      const Said& said = by_text.at(*text);
+      const std::string more = said.more > 0 && !said.source.empty() ? fmt::format(" and {} more", said.more) : "";
+      graph_.warnings.push_back(said.source + more + *text);
     }
   }
 

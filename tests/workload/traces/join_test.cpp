@@ -217,6 +217,12 @@ TEST(Join, collectives__that_another_rank_lacks_are_left_out) {
   EXPECT_THAT(graph.warnings, ElementsAre(HasSubstr("1 collective that other ranks of the group do not run")));
 }
 
+TEST(Join, warnings__of_several_files_are_one) {
+  PartialGraph parts[] = {reducing(0, {0, 1}, 8), reducing(1, {0, 1}, 8)};
+  for (PartialGraph& part : parts) part.graph.warnings = {part.graph.sources[0] + ": it has no times"};
+  EXPECT_THAT(joined(list(parts[0], parts[1])).warnings, ElementsAre("rank0 and 1 more: it has no times"));
+}
+
 TEST(Join, collectives__of_different_kinds_are_refused) {
   GraphBuilder builder("test", "rank1");
   const std::uint32_t at = builder.rank(1);
