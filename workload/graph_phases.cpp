@@ -309,7 +309,7 @@ class Summary {
       Phase phase;
       phase.kind = Phase::Kind::communicate;
       phase.bytes = sent_[index];
-      phase.label = graph_.names[rank_.nodes[index].name];
+      phase.label = one_line(graph_.names[rank_.nodes[index].name]);
       phase.overlap = (within(computing_, time) * 2 >= time.to - time.from) && time.to > time.from;
       if (!phase.overlap) at = std::max(at, std::min(time.to, one.time.to));
       result_.phases.push_back(std::move(phase));

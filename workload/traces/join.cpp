@@ -222,6 +222,7 @@ class Join {
     std::uint32_t told = 0;
     std::uint32_t least = present_.rbegin()->first + 1;
     bool talks = false;
+    bool whole = false;  // whether something depends on how many ranks there are
     for (std::size_t p = 0; p < parts_.size(); ++p) {
       const PartialGraph& part = parts_[p];
       if (told != 0 && part.world != 0 && part.world != told)
@@ -230,12 +231,14 @@ class Join {
                                               std::max(part.world, told)));
       told = std::max(told, part.world);
       for (const Members& members : members_[p]) {
+        whole = whole || members.size == 0;
         least = std::max(least, members.size);
         if (!members.ranks.empty()) least = std::max(least, members.ranks.back() + 1);
       }
       for (const RankGraph& rank : part.graph.ranks)
         for (const GraphNode& node : rank.nodes) {
           if (node.kind == Kind::collective) talks = true;
+          if (node.kind == Kind::send || node.kind == Kind::receive) whole = true;
           if (node.kind == Kind::send || node.kind == Kind::receive || node.collective == Collective::broadcast)
             least = std::max(least, node.peer + 1);
         }
@@ -246,10 +249,9 @@ class Join {
       told = options_.ranks;
     }
     world_ = std::max(told, least);
-    if (world_ == 1 && talks && told == 0) {
-      world_ = 2;
-      warn("it does not tell how many ranks the job has; two are taken");
-    }
+    if (world_ == 1 && talks && told == 0) world_ = 2;
+    if (told == 0 && whole && world_ > present_.size())
+      warn(fmt::format("it does not tell how many ranks the job has; {} are taken, as few as can be", world_));
     if (world_ > kMostWorld)
       fail(source(), fmt::format("it is of {} ranks, more than {}", world_, kMostWorld), "give a trace of fewer");
   }

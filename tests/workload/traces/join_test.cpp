@@ -151,7 +151,9 @@ TEST(Join, missing_ranks__that_are_not_alike_are_left_out_and_counted) {
   second.add(at, message(second, Kind::receive, 64, 0));
   second.add(at, message(second, Kind::send, 64, 2), std::vector<std::uint32_t>{0});
   second.add(at, compute(second, 5), std::vector<std::uint32_t>{1});
-  const ExecutionGraph graph = joined(list(first.take(), second.take()));
+  PartialGraph stage = first.take();
+  stage.world = 3;
+  const ExecutionGraph graph = joined(list(stage, second.take()));
   ASSERT_EQ(graph.ranks.size(), 2u);
   EXPECT_EQ(graph.ranks[1].nodes[1].kind, Kind::compute);
   EXPECT_EQ(graph.ranks[1].nodes[1].length, Nanos(0));
@@ -196,7 +198,7 @@ TEST(Join, number_of_ranks__is_what_is_given_where_the_trace_does_not_tell) {
   EXPECT_EQ(joined(list(reducing(0, {}, 8)), {.ranks = 5}).ranks.size(), 5u);
   const ExecutionGraph two = joined(list(reducing(0, {}, 8)));
   EXPECT_EQ(two.ranks.size(), 2u);
-  EXPECT_THAT(two.warnings, Contains(HasSubstr("does not tell how many ranks")));
+  EXPECT_THAT(two.warnings, Contains(HasSubstr("does not tell how many ranks the job has; 2 are taken")));
   EXPECT_THAT(refusal(list(reducing(0, {0, 7}, 8)), {.ranks = 5}), HasSubstr("it needs 8 ranks, 5 are given"));
 }
 
