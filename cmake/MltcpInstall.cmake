@@ -36,6 +36,7 @@ foreach(library IN LISTS libraries)
   list(FILTER packages INCLUDE REGEX "^[A-Za-z0-9_]+::")
   list(TRANSFORM packages REPLACE "^PkgConfig::" "PkgConfig_")
   list(TRANSFORM packages REPLACE "::.*" "")
+  list(TRANSFORM packages REPLACE "^protobuf$" "Protobuf")  # as CMake's own module is called
   list(REMOVE_DUPLICATES packages)
   string(APPEND MLTCP_COMPONENT_NEEDS "set(_mltcp_needs_${library} ${needs})\n")
   string(APPEND MLTCP_COMPONENT_NEEDS "set(_mltcp_packages_${library} ${packages})\n")

@@ -226,7 +226,7 @@ bool has_phases(const InspectArguments& arguments) {
   const std::filesystem::path file(arguments.file());
   std::error_code error;
   if (std::filesystem::is_directory(file, error)) return false;
-  if (!std::filesystem::is_regular_file(file, error)) return true;
+  if (!std::filesystem::is_regular_file(file, error) || std::filesystem::is_empty(file, error)) return true;
   const workload::TraceFormat* format = workload::format_of(file);
   if (format == nullptr) return true;
   if (arguments.json || arguments.rank || arguments.ranks != 0) return false;
@@ -260,7 +260,7 @@ int inspect(const InspectArguments& arguments) {
     // What a pipe held is gone, and nothing can be said about it.
     std::error_code error;
     if (arguments.files.size() == 1 && std::filesystem::is_regular_file(arguments.file(), error) &&
-        workload::format_of(arguments.file()) == nullptr) {
+        has_phases(arguments)) {
       constexpr TextFile trace{"a trace or a demand profile", std::size_t{1} << 30};
       using experiment::FileKind;
       experiment::refuse_other_kind(read_text_file(arguments.file(), arguments.file(), trace), arguments.file(),

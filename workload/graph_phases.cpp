@@ -230,8 +230,10 @@ class Summary {
       for (std::size_t i = 0; i < pairs && others <= most_others; ++i)
         if (!same(all[i], all[i + period])) ++others;
       if (others > most_others) continue;
-      const bool different = std::any_of(all.begin() + 1, all.begin() + static_cast<std::ptrdiff_t>(period),
-                                         [&](std::uint32_t one) { return !same(one, all.front()); });
+      const bool different =
+          std::any_of(all.begin() + 1, all.begin() + static_cast<std::ptrdiff_t>(period), [&](std::uint32_t one) {
+            return !same(one, all.front()) && !two_ends(rank_.nodes[one], rank_.nodes[all.front()]);
+          });
       if (!different) return false;
       const std::size_t repetitions = count / period;
       std::vector<Nanos> lengths;
@@ -283,6 +285,12 @@ class Summary {
     return step;
   }
 
+  /// What goes on in a ring at the same time.
+  static bool two_ends(const GraphNode& a, const GraphNode& b) {
+    return a.bytes == b.bytes &&
+           ((a.kind == Kind::send && b.kind == Kind::receive) || (a.kind == Kind::receive && b.kind == Kind::send));
+  }
+
   /// Time between communications is compute time; one beside which the rank computes, for half of it at least, delays
   /// nothing.
   void phases_of(const Iteration& one) {
@@ -301,7 +309,7 @@ class Summary {
       Phase phase;
       phase.kind = Phase::Kind::communicate;
       phase.bytes = sent_[index];
-      phase.label = graph_.names[rank_.nodes[index].name];
+      phase.label = one_line(graph_.names[rank_.nodes[index].name]);
       phase.overlap = (within(computing_, time) * 2 >= time.to - time.from) && time.to > time.from;
       if (!phase.overlap) at = std::max(at, std::min(time.to, one.time.to));
       result_.phases.push_back(std::move(phase));

@@ -149,7 +149,7 @@ cmake_minimum_required(VERSION 3.25)
 project(probe LANGUAGES CXX)
 find_package(mltcp REQUIRED COMPONENTS ${COMPONENTS})
 add_executable(probe main.cpp)
-foreach(name base cc transport ethernet fabric sim socket endpoint c dpdk scheduler workload experiment_results experiment_files experiment_engine
+foreach(name base cc transport ethernet fabric sim socket endpoint c dpdk scheduler workload workload_traces experiment_results experiment_files experiment_engine
     experiment_backends experiment_run experiment_hosts experiment_perf experiment_fit experiment_cluster experiment_sweep
     experiment_report experiment testbed nonsense)
   if(TARGET mltcp::${name})

@@ -59,6 +59,10 @@ FILES = {
                   + JOB.format("a", "12 ms", "1.25 MB") + 'pause = { iteration = 3, time = "9 ms" }\n',
     # Parameters that are not at their defaults.
     "set.toml": DUMBBELL + "[cubic]\nbeta = 0.8\n" + JOB.format("a", "11 ms", "1.25 MB") + 'cc = "cubic"\n',
+    "rank0.json": json.dumps([
+        {"comms": "all_reduce", "in_msg_size": 1000, "dtype": "float", "world_size": 2, "req": 1, "startTime_ns": 1000},
+        {"comms": "all_reduce", "in_msg_size": 1000, "dtype": "float", "world_size": 2, "req": 2, "startTime_ns": 9000},
+    ]),
     "pair.toml": DUMBBELL + JOB.format("a", "11 ms", "1.25 MB") + JOB.format("b", "12 ms", "1.25 MB"),
     # Slots that hold until 40 ms, and jobs that run on.
     "short.plan.json": json.dumps({
@@ -270,6 +274,7 @@ def make_files():
             "sweep pair.toml --seeds 1 --vary cc=reno,cubic -o one --json one.json",
             "sweep pair.toml --seeds 2 --vary job[*].jitter=0.1ms --policy fair,mltcp --full -o two --json table.json",
             "algorithms --json algorithms.json",
+            "inspect rank0.json --json inspection.json",
             "advise pair.toml set.toml --rate 1Gbps --starts 2 --iterations 3 --json advice.json",
             f"replay {ROOT}/examples/traces/data-parallel.0.json {ROOT}/examples/traces/data-parallel.1.json --datapath flow "
             "--json replay.json",
@@ -373,13 +378,14 @@ class Written(unittest.TestCase):
     def test_all_formats_are_among_them(self):
         formats = {document["schema"] for document in WRITTEN.values()}
         wanted = {"mltcp.results/1", "mltcp.schedule/1", "mltcp.plan/1", "mltcp.sweep/1", "mltcp.cluster/1",
-                  "mltcp.algorithms/1", "mltcp.perf/1", "mltcp.series/1"}
+                  "mltcp.algorithms/1", "mltcp.inspection/1", "mltcp.perf/1", "mltcp.series/1"}
         self.assertEqual(wanted - formats, set())
 
     def test_all_commands_say_where_their_results_come_from(self):
         for name, document in WRITTEN.items():
             # Records, a plan that no command wrote, and what is no result.
-            if "sweep" in document or name == "short.plan.json" or document["schema"] == "mltcp.algorithms/1":
+            if "sweep" in document or name == "short.plan.json" or document["schema"] in (
+                    "mltcp.algorithms/1", "mltcp.inspection/1"):
                 continue
             provenance = document["provenance"]
             self.assertEqual(provenance["command"][0], "mltcp", name)

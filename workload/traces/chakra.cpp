@@ -76,7 +76,7 @@ struct Entry {
   void set(std::string_view key, std::optional<std::int64_t> number, std::string_view text) {
     if (key == "comm_type") {
       communication = number;
-      communication_name = text;
+      communication_name = number ? std::string_view() : text;  // numbers may be written as texts
     } else if (key == "comm_size") {
       size = number;
     } else if (key == "comm_src") {
@@ -193,12 +193,34 @@ class Reader {
       for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i].waits = on_data[i];
       builder_.sort(rank_);
     }
+    if (host_operations > 0) wait_for_device();
     PartialGraph part = builder_.take();
     part.gather_shards = true;
     return part;
   }
 
  private:
+  /// A library's stream waits for what was launched before. In the trace, only the host's operations, which take no
+  /// time now, are between the two.
+  void wait_for_device() {
+    RankGraph& rank = builder_.part().graph.ranks[rank_];
+    std::optional<std::uint32_t> computed;
+    for (std::uint32_t i = 0; i < rank.nodes.size(); ++i) {
+      GraphNode& node = rank.nodes[i];
+      if (node.kind == GraphNode::Kind::compute) {
+        if (node.length.count > 0) computed = i;
+        continue;
+      }
+      if (!computed) continue;
+      const std::vector<std::uint32_t> waits(rank.waits.begin() + node.first_wait,
+                                             rank.waits.begin() + node.first_wait + node.waits);
+      node.first_wait = static_cast<std::uint32_t>(rank.waits.size());
+      node.waits = static_cast<std::uint32_t>(waits.size() + 1);
+      rank.waits.insert(rank.waits.end(), waits.begin(), waits.end());
+      rank.waits.push_back(*computed);
+    }
+  }
+
   /// Names that the converter of the text format gives: "COMP_NODE_conv1_FWD".
   static bool from_text(std::string_view name) {
     return name.starts_with("COMP_NODE_") &&

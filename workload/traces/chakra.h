@@ -20,7 +20,8 @@
 //   groups           ranks whose files name the same group; the whole job where there is one file only
 //   ranks            by the file's name: NAME.3.et
 //
-// Operations of the host take no time where the trace has kernels of a GPU, beside which they run.
+// Operations of the host take no time where the trace has kernels of a GPU, beside which they run. Communication then
+// waits for the kernels that stand before it, as the streams of PyTorch's process groups do.
 #pragma once
 
 #include "mltcp/workload/traces/read_traces.h"

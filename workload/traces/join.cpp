@@ -96,9 +96,9 @@ class Join {
         group.erase(std::unique(group.begin(), group.end()), group.end());
       }
       graph_.sources.insert(graph_.sources.end(), part.graph.sources.begin(), part.graph.sources.end());
-      graph_.warnings.insert(graph_.warnings.end(), part.graph.warnings.begin(), part.graph.warnings.end());
       if (part.common_clock) earliest = std::min(earliest, first_start(part));
     }
+    take_warnings();
     // Clocks that inputs share have one beginning, others each their own.
     for (PartialGraph& part : parts_) {
       const Nanos beginning = part.common_clock ? earliest : first_start(part);
@@ -109,6 +109,33 @@ class Join {
       for (RankGraph& rank : part.graph.ranks)
         for (GraphNode& node : rank.nodes) shift(node.start);
       for (auto& step : part.graph.steps) shift(step.start);
+    }
+  }
+
+  // What is said of several files is said once.
+  void take_warnings() {
+    struct Said {
+      std::string source;
+      std::size_t more = 0;
+    };
+    std::map<std::string, Said> by_text;
+    std::vector<const std::string*> order;
+    for (const PartialGraph& part : parts_)
+      for (const std::string& warning : part.graph.warnings) {
+        const std::string& own = part.graph.sources.front();
+        const bool begins = warning.starts_with(own + ": ");
+        const auto [at, added] = by_text.try_emplace(begins ? warning.substr(own.size()) : warning);
+        if (added) {
+          order.push_back(&at->first);
+          at->second.source = begins ? own : "";
+        } else {
+          ++at->second.more;
+        }
+      }
+    for (const std::string* text : order) {
+      const Said& said = by_text.at(*text);
+      const std::string more = said.more > 0 && !said.source.empty() ? fmt::format(" and {} more", said.more) : "";
+      graph_.warnings.push_back(said.source + more + *text);
     }
   }
 
@@ -195,6 +222,7 @@ class Join {
     std::uint32_t told = 0;
     std::uint32_t least = present_.rbegin()->first + 1;
     bool talks = false;
+    bool whole = false;  // whether something depends on how many ranks there are
     for (std::size_t p = 0; p < parts_.size(); ++p) {
       const PartialGraph& part = parts_[p];
       if (told != 0 && part.world != 0 && part.world != told)
@@ -203,12 +231,14 @@ class Join {
                                               std::max(part.world, told)));
       told = std::max(told, part.world);
       for (const Members& members : members_[p]) {
+        whole = whole || members.size == 0;
         least = std::max(least, members.size);
         if (!members.ranks.empty()) least = std::max(least, members.ranks.back() + 1);
       }
       for (const RankGraph& rank : part.graph.ranks)
         for (const GraphNode& node : rank.nodes) {
           if (node.kind == Kind::collective) talks = true;
+          if (node.kind == Kind::send || node.kind == Kind::receive) whole = true;
           if (node.kind == Kind::send || node.kind == Kind::receive || node.collective == Collective::broadcast)
             least = std::max(least, node.peer + 1);
         }
@@ -219,10 +249,9 @@ class Join {
       told = options_.ranks;
     }
     world_ = std::max(told, least);
-    if (world_ == 1 && talks && told == 0) {
-      world_ = 2;
-      warn("it does not tell how many ranks the job has; two are taken");
-    }
+    if (world_ == 1 && talks && told == 0) world_ = 2;
+    if (told == 0 && whole && world_ > present_.size())
+      warn(fmt::format("it does not tell how many ranks the job has; {} are taken, as few as can be", world_));
     if (world_ > kMostWorld)
       fail(source(), fmt::format("it is of {} ranks, more than {}", world_, kMostWorld), "give a trace of fewer");
   }
@@ -405,8 +434,8 @@ class Join {
     if (missing.empty()) return;
     if (left_out_ + smaller_ == 0) return;
     warn(
-        fmt::format("there is no trace of {} of {}: {} among ranks that are there are kept without them, {} and {} "
-                    "are left out; give the traces of all ranks",
+        fmt::format("there is no trace of {} of {} (kept without them: {}; left out: {}, {}); give the traces of all "
+                    "ranks",
                     shown(missing), world_, plural(smaller_, "collective"),
                     plural(left_out_ - messages_out_, "collective"), plural(messages_out_, "message")));
   }

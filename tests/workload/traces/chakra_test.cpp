@@ -130,6 +130,9 @@ TEST(Chakra, operations_of_the_host__take_no_time_beside_a_device) {
   EXPECT_EQ(both.ranks[0].nodes[1].length, Nanos(7000));
   EXPECT_THAT(both.warnings, Contains(HasSubstr("1 operation of the host, 5 us in all")));
   EXPECT_EQ(parse(metadata + compute(1, 5, host)).ranks[0].nodes[0].length, Nanos(5000));
+  const ExecutionGraph launched =
+      parse(metadata + compute(1, 5, host) + compute(2, 7) + collective(3, 0, 64, number(kData, 1)) + compute(4, 7));
+  EXPECT_THAT(waits(launched.ranks[0], 2), ElementsAre(0, 1)) << "as a stream of PyTorch's waits";
 }
 
 TEST(Chakra, messages__have_peers_and_tags) {
@@ -190,6 +193,7 @@ TEST(Chakra, json__as_protobuf_converts_it_and_as_a_list) {
   ASSERT_EQ(objects.ranks[0].nodes.size(), 2u);
   EXPECT_EQ(objects.ranks[0].nodes[0].length, Nanos(5000));
   EXPECT_EQ(objects.ranks[0].nodes[1].bytes, 1024u);
+  EXPECT_THAT(objects.warnings, testing::Each(HasSubstr("stands for")));
   EXPECT_THAT(waits(objects.ranks[0], 1), ElementsAre(0));
   const ExecutionGraph list = parse(
       R"({"workload_graph": [{"Id": 4, "Name": "a", "NodeType": 4, "ctrlDeps": [], "data_deps": [], "runtime": 9,

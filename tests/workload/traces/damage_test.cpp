@@ -99,7 +99,9 @@ TEST(Damage, changed_traces__become_a_graph_or_one_line) {
       try {
         const ExecutionGraph graph = parse_trace_graph(text, seed.name);
         ASSERT_NO_THROW(check(graph));
-        if (!graph.ranks[0].nodes.empty()) ASSERT_GE(summarise(graph).steps.size(), 1u);
+        if (!graph.ranks[0].nodes.empty()) {
+          ASSERT_GE(summarise(graph).steps.size(), 1u);
+        }
         ++read;
       } catch (const InputError& error) {
         const std::string why = error.what();

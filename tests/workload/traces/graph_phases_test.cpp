@@ -59,6 +59,21 @@ class Maker {
     node.length = Nanos(ms * kMs);
     return add(node, waits);
   }
+  /// A message to the other rank, and one from it.
+  void exchange(Bytes bytes) {
+    for (const Kind kind : {Kind::send, Kind::receive}) {
+      GraphNode node;
+      node.kind = kind;
+      node.bytes = bytes;
+      node.peer = 1;
+      add(node, {});
+    }
+  }
+  /// The other rank does nothing.
+  ExecutionGraph graph_of_one() {
+    if (graph_.steps.empty()) step("");
+    return graph_;
+  }
   ExecutionGraph graph() {
     if (graph_.steps.empty()) step("");
     graph_.ranks[1] = graph_.ranks[0];
@@ -187,6 +202,9 @@ TEST(GraphPhases, period__is_not_seen_in_what_is_all_the_same_or_never_repeats) 
     same.reduce(1000);
     other.reduce(1000 + i);
   }
+  Maker ring;
+  for (int i = 0; i < 8; ++i) ring.exchange(1000);
+  EXPECT_EQ(summarise(ring.graph_of_one()).period, GraphSummary::Period::single) << "steps of a ring";
   EXPECT_EQ(summarise(same.graph()).period, GraphSummary::Period::single);
   EXPECT_EQ(summarise(other.graph()).period, GraphSummary::Period::single);
 }

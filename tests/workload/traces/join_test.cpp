@@ -151,12 +151,14 @@ TEST(Join, missing_ranks__that_are_not_alike_are_left_out_and_counted) {
   second.add(at, message(second, Kind::receive, 64, 0));
   second.add(at, message(second, Kind::send, 64, 2), std::vector<std::uint32_t>{0});
   second.add(at, compute(second, 5), std::vector<std::uint32_t>{1});
-  const ExecutionGraph graph = joined(list(first.take(), second.take()));
+  PartialGraph stage = first.take();
+  stage.world = 3;
+  const ExecutionGraph graph = joined(list(stage, second.take()));
   ASSERT_EQ(graph.ranks.size(), 2u);
   EXPECT_EQ(graph.ranks[1].nodes[1].kind, Kind::compute);
   EXPECT_EQ(graph.ranks[1].nodes[1].length, Nanos(0));
   EXPECT_THAT(graph.warnings, ElementsAre(HasSubstr("no trace of rank 2 of 3")));
-  EXPECT_THAT(graph.warnings, ElementsAre(HasSubstr("1 message are left out")));
+  EXPECT_THAT(graph.warnings, ElementsAre(HasSubstr("left out: 0 collectives, 1 message)")));
 }
 
 TEST(Join, missing_ranks__are_not_made_up_when_ranks_are_not_alike) {
@@ -164,7 +166,7 @@ TEST(Join, missing_ranks__are_not_made_up_when_ranks_are_not_alike) {
   const ExecutionGraph graph = joined(parts, {.ranks = 0, .alike = false, .as_recorded = false});
   EXPECT_THAT(graph.recorded_ranks, ElementsAre(1, 3));
   EXPECT_THAT(graph.groups, ElementsAre(ElementsAre(0, 1)));
-  EXPECT_THAT(graph.warnings, ElementsAre(HasSubstr("2 collectives among ranks that are there are kept without them")));
+  EXPECT_THAT(graph.warnings, ElementsAre(HasSubstr("(kept without them: 2 collectives; left out")));
 }
 
 TEST(Join, as_recorded__keeps_what_goes_to_ranks_without_a_trace) {
@@ -196,7 +198,7 @@ TEST(Join, number_of_ranks__is_what_is_given_where_the_trace_does_not_tell) {
   EXPECT_EQ(joined(list(reducing(0, {}, 8)), {.ranks = 5}).ranks.size(), 5u);
   const ExecutionGraph two = joined(list(reducing(0, {}, 8)));
   EXPECT_EQ(two.ranks.size(), 2u);
-  EXPECT_THAT(two.warnings, Contains(HasSubstr("does not tell how many ranks")));
+  EXPECT_THAT(two.warnings, Contains(HasSubstr("does not tell how many ranks the job has; 2 are taken")));
   EXPECT_THAT(refusal(list(reducing(0, {0, 7}, 8)), {.ranks = 5}), HasSubstr("it needs 8 ranks, 5 are given"));
 }
 
@@ -215,6 +217,12 @@ TEST(Join, collectives__that_another_rank_lacks_are_left_out) {
   const ExecutionGraph graph = joined(list(reducing(0, {0, 1}, 100), builder.take()));
   EXPECT_EQ(graph.ranks[1].nodes[1].kind, Kind::compute);
   EXPECT_THAT(graph.warnings, ElementsAre(HasSubstr("1 collective that other ranks of the group do not run")));
+}
+
+TEST(Join, warnings__of_several_files_are_one) {
+  PartialGraph parts[] = {reducing(0, {0, 1}, 8), reducing(1, {0, 1}, 8)};
+  for (PartialGraph& part : parts) part.graph.warnings = {part.graph.sources[0] + ": it has no times"};
+  EXPECT_THAT(joined(list(parts[0], parts[1])).warnings, ElementsAre("rank0 and 1 more: it has no times"));
 }
 
 TEST(Join, collectives__of_different_kinds_are_refused) {
