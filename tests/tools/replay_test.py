@@ -38,7 +38,7 @@ class Replay(unittest.TestCase):
         self.assertEqual(len(replay["steps"]), 1)
         self.assertEqual([(one["name"], one["count"], one["bytes"]) for one in replay["collectives"]],
                          [("all-reduce", 3, 26_000_000)])
-        # 46.6 ms were recorded.
+        self.assertEqual(replay["steps"][0]["recorded_ns"], 46_600_000)
         self.assertLess(abs(replay["steps"][0]["replayed_ns"] / 46.6e6 - 1), 0.03)
         self.assertEqual(replay["sources"], TRACES)
         events = json.loads(timeline.read_text())["traceEvents"]
