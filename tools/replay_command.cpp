@@ -43,6 +43,7 @@ struct ReplayArguments {
   std::optional<std::string> rate;
   std::optional<std::string> delay;
   std::optional<std::string> buffer;
+  std::optional<std::string> ecn;
   std::uint32_t mtu = 0;  ///< 0: not given
   std::string steps = "all";
   std::string ranks;  ///< empty: all
@@ -92,6 +93,7 @@ void add_options(Options& options, ReplayArguments& arguments) {
   options.add("--rate", arguments.rate, "Rate of each link; default \"100 Gbps\"");
   options.add("--delay", arguments.delay, "Delay of each link, one way; default \"1 us\"");
   options.add("--buffer", arguments.buffer, "Buffer of each port of the switch; default \"1 MB\"");
+  options.add("--ecn", arguments.ecn, "Length of a port's queue beyond which it marks packets; default: it marks none");
   options.add("--mtu", arguments.mtu, "Size of IP packets; default 1500").check(whole(576, 9000));
   options.add("--network-of", arguments.experiment.file,
               "An experiment whose network and settings are taken, in place of one switch; its jobs are left out");
@@ -165,7 +167,8 @@ experiment::Experiment settings_of(const ReplayArguments& arguments, std::size_t
   if (!given.file.empty()) {
     for (const auto& [option, is_given] :
          {std::pair("--rate", arguments.rate.has_value()), std::pair("--delay", arguments.delay.has_value()),
-          std::pair("--buffer", arguments.buffer.has_value()), std::pair("--mtu", arguments.mtu != 0)})
+          std::pair("--buffer", arguments.buffer.has_value()), std::pair("--ecn", arguments.ecn.has_value()),
+          std::pair("--mtu", arguments.mtu != 0)})
       if (is_given)
         throw InputError(fmt::format("{}: the network is that of {}; give one of the two", option, given.file));
     if (!arguments.serve) return load_experiment(given);
@@ -185,11 +188,16 @@ experiment::Experiment settings_of(const ReplayArguments& arguments, std::size_t
   if (!arguments.serve && std::find(datapaths.begin(), datapaths.end(), settings.datapath) == datapaths.end())
     throw InputError(fmt::format("--datapath {}: there is none of that name; take {}", in_quotes(settings.datapath),
                                  fmt::join(datapaths, ", ")));
-  settings.cc = given.cc.value_or(settings.cc);
-  const std::vector<std::string> algorithms = algorithm_names();
-  if (std::find(algorithms.begin(), algorithms.end(), settings.cc) == algorithms.end())
-    throw InputError(fmt::format("--cc {}: there is no algorithm of that name; take one of {}", in_quotes(settings.cc),
-                                 fmt::join(algorithms, ", ")));
+  if (given.cc) {
+    try {
+      settings.cc = cc::algorithm_from(*given.cc).name;
+    } catch (const InputError& error) {
+      throw InputError(one_line(fmt::format("--cc: {}", error.what())));
+    }
+  }
+  if (cc::find_algorithm(settings.cc).capabilities.needs_ecn && !arguments.ecn)
+    throw InputError(fmt::format(
+        "--cc: {} needs ECN and the switch marks no packets; add --ecn \"60 kB\", or take another", settings.cc));
   settings.policies = jobs > 1 ? std::vector<std::string>{"fair", "mltcp"} : std::vector<std::string>{"fair"};
   if (!given.policies.empty()) settings.policies = given.policies;
   const std::vector<std::string> policies = experiment::policy_names();
@@ -229,6 +237,11 @@ experiment::ReplayRequest request_of(const ReplayArguments& arguments) {
   if (arguments.rate) request.network.rate = rate_of("--rate", *arguments.rate);
   if (arguments.delay) request.network.delay = duration_of("--delay", *arguments.delay);
   if (arguments.buffer) request.network.buffer = value_of("--buffer", *arguments.buffer, parse_bytes);
+  if (arguments.ecn) {
+    request.network.ecn.enabled = true;
+    request.network.ecn.kmin_bytes = request.network.ecn.kmax_bytes = value_of("--ecn", *arguments.ecn, parse_bytes);
+    request.network.ecn.pmax = 1;
+  }
   if (arguments.mtu != 0) request.network.mtu = arguments.mtu;
   return request;
 }

@@ -47,6 +47,7 @@ void make_network(const ReplayNetwork& wanted, Experiment& experiment) {
   experiment.bottleneck.rate = wanted.rate;
   experiment.bottleneck.delay = wanted.delay;
   experiment.bottleneck.buffer_bytes = wanted.buffer;
+  experiment.bottleneck.ecn = wanted.ecn;
   experiment.mtu = wanted.mtu;
   if (wanted.dumbbell) return;
   std::uint32_t ranks = 2;
@@ -65,6 +66,7 @@ void make_network(const ReplayNetwork& wanted, Experiment& experiment) {
     network.topology = std::make_shared<const Topology>(Topology::leaf_spine(shape));
   }
   network.buffer_bytes = wanted.buffer;
+  network.ecn = wanted.ecn;
   network.mtu = wanted.mtu;
   network.seed = experiment.seed;
   sim::check(network);

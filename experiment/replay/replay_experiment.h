@@ -10,6 +10,7 @@
 
 #include "mltcp/base/units.h"
 #include "mltcp/experiment/files/experiment.h"
+#include "mltcp/fabric/link.h"
 #include "mltcp/workload/execution_graph.h"
 #include "mltcp/workload/graph_program.h"
 #include "mltcp/workload/replay_choice.h"
@@ -36,6 +37,7 @@ struct ReplayNetwork {
   Rate rate{100'000'000'000};
   Nanos delay{1'000};        ///< of each link, one way
   Bytes buffer = 1'000'000;  ///< of each of the switch's ports
+  fabric::EcnConfig ecn;     ///< at each of them
   std::uint32_t mtu = 1500;
   bool dumbbell = false;
 };

@@ -65,6 +65,20 @@ void add_collectives(const ExecutionGraph& graph, const GraphPrograms& programs,
   }
 }
 
+/// As the trace says, or else from the first of its nodes to the last; 0 if their times are not known either.
+Nanos recorded_length(const ExecutionGraph& graph, const GraphPrograms& programs, std::uint32_t step) {
+  if (graph.steps[step].length.count > 0) return graph.steps[step].length;
+  Nanos first = Nanos::never();
+  Nanos last;
+  for (const std::uint32_t rank : programs.graph_rank)
+    for (const GraphNode& node : graph.ranks[rank].nodes) {
+      if (node.step != step || node.start.is_never()) continue;
+      first = std::min(first, node.start);
+      last = std::max(last, node.start + node.length);
+    }
+  return first.is_never() ? Nanos() : last - first;
+}
+
 }  // namespace
 
 std::size_t iterations_with_times(const GraphPrograms& programs, const JobResult& result) {
@@ -127,8 +141,9 @@ ReplayResult summarize_replay(const ExecutionGraph& graph, const GraphPrograms& 
   if (iterations == 0) {
     // Of one step, an iteration is all that there is to know.
     if (steps > 1 || result.iterations.empty()) return replay;
-    const ExecutionGraph::Step& recorded = graph.steps[programs.first_step];
-    replay.steps.push_back({recorded.name, recorded.length, iteration_stats(result.iterations).mean});
+    replay.steps.push_back({graph.steps[programs.first_step].name,
+                            recorded_length(graph, programs, programs.first_step),
+                            iteration_stats(result.iterations).mean});
     return replay;
   }
   std::vector<double> lengths(steps);
@@ -158,9 +173,9 @@ ReplayResult summarize_replay(const ExecutionGraph& graph, const GraphPrograms& 
     add_collectives(graph, programs, times, sums);
   }
   for (std::size_t step = 0; step < steps; ++step) {
-    const ExecutionGraph::Step& recorded = graph.steps[programs.first_step + step];
-    replay.steps.push_back(
-        {recorded.name, recorded.length, Nanos(std::llround(lengths[step] / static_cast<double>(iterations)))});
+    const auto number = static_cast<std::uint32_t>(programs.first_step + step);
+    replay.steps.push_back({graph.steps[number].name, recorded_length(graph, programs, number),
+                            Nanos(std::llround(lengths[step] / static_cast<double>(iterations)))});
   }
   for (const auto& [kind, sum] : sums) {
     ReplayResult::Collective& of = replay.collectives.emplace_back();

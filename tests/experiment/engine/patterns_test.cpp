@@ -231,6 +231,29 @@ TEST(Patterns, schedule__moves_slots_of_jobs_that_meet_whatever_the_slots) {
   }
 }
 
+TEST(Patterns, flows__take_as_long_as_packets) {
+  const std::string training = R"(hosts = [0, 1, 2, 3, 4, 5, 6, 7]
+parallel = { data = 2, tensor = 2, pipeline = 2 }
+compute = "20 ms"
+gradients = "10 MB"
+activations = "1 MB"
+micro_batches = 4
+layers = 2
+)";
+  for (const std::string& text :
+       {std::string("hosts = [0, 1, 2, 3]\npattern = \"all-reduce\"\nsize = \"10 MB\"\ncompute = \"5 ms\"\n"),
+        std::string("hosts = [0, 1, 2, 3]\npattern = \"all-to-all\"\nsize = \"10 MB\"\ncompute = \"5 ms\"\n"),
+        std::string("hosts = [0, 1, 2, 3]\npattern = \"parameter-server\"\nservers = 2\nsize = \"10 MB\"\n"),
+        training}) {
+    Experiment experiment = parse(text);
+    experiment.iterations = 4;
+    const JobResult packets = run_experiment(experiment, *make_sim_datapath()).runs[0].jobs[0];
+    const JobResult flows = run_experiment(experiment, *make_flow_datapath()).runs[0].jobs[0];
+    EXPECT_EQ(flows.bytes_per_iteration, packets.bytes_per_iteration) << text;
+    EXPECT_NEAR(flows.mean.millis(), packets.mean.millis(), 0.04 * packets.mean.millis()) << text;
+  }
+}
+
 TEST(Patterns, parse__refuses_where_they_cannot_run) {
   const std::string ring = "hosts = [0, 1, 2]\npattern = \"all-reduce\"\nsize = \"1 MB\"\n";
   FileOptions options;

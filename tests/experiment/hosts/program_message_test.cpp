@@ -24,6 +24,7 @@ using Json = nlohmann::json;
 /// With operations of all kinds.
 RankProgram program() {
   workload::SmallGraph graph(3);
+  graph.step(0, 0_ms, 4_ms);  // it begins 1 ms before its first node
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
     const auto computed = graph.compute(rank, 3_ms, {}, 1_ms);
     const auto barrier = graph.collective(rank, Collective::all_reduce, 0, {computed});
