@@ -107,6 +107,10 @@ template <typename Key, typename State>
 void read_entities(const JsonObject& run, const char* name, bool packets, std::size_t rows, std::vector<Key>& keys,
                    std::vector<State>& states) {
   const std::vector<JsonObject> entries = run.objects(name);
+  // Both kinds have this column. Before memory is taken for what a damaged file doesn't hold.
+  for (const JsonObject& entry : entries)
+    if (const std::size_t length = entry.length("sent_bytes"); length != rows)
+      entry.fail(entry.place_of("sent_bytes"), fmt::format("has {} values for {} times", length, rows));
   states.resize(entries.size() * rows);
   for (std::size_t number = 0; number < entries.size(); ++number) {
     const JsonObject& entry = entries[number];

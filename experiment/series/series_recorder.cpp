@@ -1,8 +1,12 @@
 // Recording of series (see series_recorder.h).
 #include "mltcp/experiment/series/series_recorder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
+
+#include "mltcp/base/error.h"
 
 namespace mltcp::experiment {
 namespace {
@@ -32,10 +36,15 @@ void keep_every_other(std::vector<State>& states, std::size_t count, std::size_t
 }  // namespace
 
 void SeriesRecorder::begin(Nanos epoch, std::vector<SeriesConnection> connections, std::vector<SeriesLink> links) {
+  const std::size_t entities = std::max<std::size_t>(1, connections.size() + links.size());
+  if (entities > kMostEntities)
+    throw InputError(fmt::format(
+        "series of {} connections and {} links: {} of both together can be recorded; leave --series out, or "
+        "give fewer ranks, flows or hosts",
+        connections.size(), links.size(), kMostEntities));
   epoch_ = epoch;
   interval_ = options_.interval;
   next_ = epoch;
-  const std::size_t entities = std::max<std::size_t>(1, connections.size() + links.size());
   most_rows_ = std::max(kFewestRows, options_.most_rows / entities) | 1U;
   connections_.resize(connections.size());
   links_.resize(links.size());

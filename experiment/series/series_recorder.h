@@ -24,12 +24,14 @@ struct SeriesOptions {
 class SeriesRecorder {
  public:
   static constexpr std::size_t kFewestRows = 256;
+  static constexpr std::size_t kMostEntities = 8192;  ///< connections and links together: some 300 MB
   static constexpr std::uint32_t kMostSamplesOfARow = 8;
 
   /// `options.interval` is above 0.
   explicit SeriesRecorder(const SeriesOptions& options) : options_(options) {}
 
-  /// Time 0 of the run, and that of the first row, is `epoch` of the backend's clock. Allocates all memory.
+  /// Time 0 of the run, and that of the first row, is `epoch` of the backend's clock. Allocates all memory. Throws
+  /// InputError beyond kMostEntities.
   void begin(Nanos epoch, std::vector<SeriesConnection> connections, std::vector<SeriesLink> links);
   /// When the next sample is due, on the backend's clock; never() before begin().
   [[nodiscard]] Nanos next() const { return next_; }

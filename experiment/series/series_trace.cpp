@@ -2,8 +2,9 @@
 // its iterations as slices, and counter tracks. Counters are written when they change.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <iterator>
+#include <map>
+#include <string_view>
 
 #include "mltcp/experiment/series/internal/quoted.h"
 #include "mltcp/experiment/series/series_fields.h"
@@ -89,12 +90,12 @@ void write_counters(TraceWriter& trace, std::size_t process, const RunSeries& ru
 
 /// "vgg19-a", with what tells the connection from the job's others.
 std::vector<std::string> names_of(const std::vector<SeriesConnection>& connections) {
+  std::map<std::string_view, std::size_t> of_job;
+  for (const SeriesConnection& connection : connections) ++of_job[connection.job];
   std::vector<std::string> names;
   for (const SeriesConnection& connection : connections) {
     std::string name = connection.job;
-    const auto of_job = std::count_if(connections.begin(), connections.end(),
-                                      [&](const SeriesConnection& other) { return other.job == connection.job; });
-    if (of_job > 1)
+    if (of_job[connection.job] > 1)
       name += connection.worker == connection.peer
                   ? fmt::format(" {}.{}", connection.worker, connection.flow)
                   : fmt::format(" {} to {}.{}", connection.worker, connection.peer, connection.flow);

@@ -29,7 +29,7 @@ delay = "10 us"
 buffer = "75 kB"
 """
 JOB = '[[job]]\nname = "{}"\ncompute = "{}"\ncommunicate = "{}"\n'
-PAIR = JOB.format("a", "6 ms", "500 kB") + "weight = 2.0\n" + JOB.format("b", "6 ms", "500 kB") + 'start = "1 ms"\nflows = 2\n'
+PAIR = JOB.format("a", "6 ms", "500 kB") + "weight = 2.0\n" + JOB.format("b", "6 ms", "500 kB") + 'start = "1 ms"\nflows = 2\npriority = 1\n'
 RACKS = """
 iterations = 3
 policies = ["fair", "mltcp", "schedule"]
@@ -67,7 +67,8 @@ FILES = {
     "racks.toml": RACKS,
     "flow.toml": DUMBBELL.replace('"priority", ', "").replace("iterations", 'datapath = "flow"\niterations', 1) + PAIR,
     "flow-racks.toml": RACKS.replace("iterations", 'datapath = "flow"\niterations', 1)
-                       .replace('shared_buffer = "500 kB"\npfc = { xoff = "30 kB" }\n', ""),
+                       .replace('shared_buffer = "500 kB"\npfc = { xoff = "30 kB" }\n', "")
+                       .replace('pattern = "all-reduce"\nsize =', "communicate ="),
     "long.toml": DUMBBELL.replace("iterations = 6", "iterations = 10000").replace(', "static", "priority"', "")
                  .replace(', "schedule", "mltcp+schedule"', "")
                  + JOB.format("a", "400 us", "20 kB") + JOB.format("b", "400 us", "20 kB") + 'start = "50 us"\n',
@@ -160,7 +161,8 @@ class Series(unittest.TestCase):
                 link = of["links"][0]
                 self.assertEqual(link["dropped_packets"][-1], run["bottleneck"]["dropped_packets"])
                 self.assertEqual(link["marked_packets"][-1], run["bottleneck"]["ecn_marked_packets"])
-                self.assertLessEqual(max(link["queue_most_bytes"]), run["bottleneck"]["max_queue_bytes"])
+                if run["policy"] != "priority":  # there the results have the fullest class, and series all together
+                    self.assertLessEqual(max(link["queue_most_bytes"]), run["bottleneck"]["max_queue_bytes"])
                 self.assertGreater(max(link["queue_most_bytes"]), 0)
                 # Until the last job was done; results count up to each job's own end.
                 for job in run["jobs"]:
@@ -182,8 +184,8 @@ class Series(unittest.TestCase):
             for ratio, gain in begun:
                 self.assertAlmostEqual(gain, 1.75 * ratio + 0.25)
             self.assertGreater(len({ratio for ratio, _ in begun}), 20)
-            self.assertEqual(max(connection["bytes_ratio"]), 1)
-            self.assertEqual(connection["iteration"][0], -1)
+            self.assertGreater(max(connection["bytes_ratio"]), 0.95)  # as seen by samples
+            self.assertEqual(connection["iteration"][0], -1 if connection["job"] == "b" else 0)  # b starts later
             self.assertGreaterEqual(max(connection["iteration"]), 5)
             self.assertEqual(connection["iteration"], sorted(connection["iteration"]))
             self.assertEqual(connection["sent_bytes"], sorted(connection["sent_bytes"]))
@@ -314,9 +316,10 @@ class Series(unittest.TestCase):
         self.mltcp("report", "long.json", "--series", "long.series.json", "-o", "long.html")
         self.assertLess((self.folder / "long.html").stat().st_size, 10_000_000)
         if CHROMIUM is not None:
+            size = (self.folder / "long.html").stat().st_size
             seen = self.drive("long.html")
             self.check_driven(seen)
-            print(f"10,000 iterations: a step of the zoom redraws all charts in {seen['zoom_ms']:.0f} ms")
+            print(f"10,000 iterations: a page of {size / 1e6:.1f} MB; a step of the zoom redraws all charts in {seen['zoom_ms']:.0f} ms")
 
 
 if __name__ == "__main__":

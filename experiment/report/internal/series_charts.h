@@ -22,7 +22,10 @@ class SeriesCharts {
     std::string_view caption;  ///< HTML
   };
   static constexpr std::array<Panel, 5> kPanels{{
-      {"queue", "<b>Queue</b> before the link; ticks above: packets marked, packets dropped"},
+      {"queue",
+       "<b>Queue</b> before the link; ticks above it: packets "
+       "<i class=\"swatch\" style=\"background:var(--line-4)\"></i>marked, "
+       "<i class=\"swatch\" style=\"background:var(--line-1)\"></i>dropped"},
       {"cwnd", "<b>Congestion window</b> of each job, all of its connections together"},
       {"gain", "<b>Gain</b> of each job's increase step"},
       {"ratio", "<b>bytes_ratio</b>: how much of its iteration's bytes each job has sent"},

@@ -98,6 +98,9 @@ TEST(SeriesFile, json__that_is_not_right_is_told_in_a_line) {
   EXPECT_THAT(refusal("\"time_ns\": [0,10000,15000]", "\"time_ns\": [0,10000]"), HasSubstr("has 3 values for 2 times"));
   EXPECT_THAT(refusal("\"gain\": [0.25,", "\"gain\": [null,"), HasSubstr("runs[0].connections[0].gain"));
   EXPECT_THAT(refusal("\"rtt_ns\"", "\"rtt\""), HasSubstr("rtt_ns is missing"));
+  EXPECT_THAT(refusal("\"connections\": [", "\"connections\": [{}, "),
+              HasSubstr("connections[0].sent_bytes is missing"));
+  EXPECT_THAT(refusal("\"links\": [", "\"links\": [{\"sent_bytes\": []}, "), HasSubstr("has 0 values for 3 times"));
   EXPECT_THAT(refusal("\"runs\": [", "\"runs\": [1,"), HasSubstr("is not an object"));
 }
 

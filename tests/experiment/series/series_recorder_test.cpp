@@ -6,6 +6,9 @@
 
 #include <algorithm>
 
+#include "../../message_of.h"
+#include "mltcp/base/error.h"
+
 namespace mltcp::experiment::series_recorder_test {
 namespace {
 
@@ -99,6 +102,18 @@ TEST(SeriesRecorder, rows__of_long_runs_are_bounded_evenly_spaced_and_keep_peaks
       EXPECT_EQ(slowest, 9_us);
     }
   }
+}
+
+TEST(SeriesRecorder, entities__have_a_bound_that_is_told_in_a_line) {
+  SeriesRecorder recorder({1_us, 1});
+  const std::vector<SeriesConnection> many(SeriesRecorder::kMostEntities);
+  EXPECT_EQ(
+      message_of<InputError>([&] {
+        recorder.begin(0_us, many, {{"bottleneck", Rate(1)}});
+      }),
+      "series of 8192 connections and 1 links: 8192 of both together can be recorded; leave --series out, or give "
+      "fewer ranks, flows or hosts");
+  EXPECT_TRUE(recorder.next().is_never());
 }
 
 TEST(SeriesRecorder, samples__of_a_long_run_become_rarer) {
