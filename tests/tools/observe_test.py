@@ -201,7 +201,7 @@ size = "100 kB"
         self.until((self.folder / "c").exists, "the coordinator listens")
         port = 20000 + os.getpid() % 20000
         hosts = []
-        for number in range(4):
+        for number in range(3):
             own = words if number == 0 else ()
             hosts.append(self.start("gen", "--join", "unix:c", "--ip", f"127.0.0.{number + 1}/8", "--host", str(number),
                                     "--udp-port", str(port + 100 * number), "--idle", "sleep", *own))
@@ -265,7 +265,7 @@ size = "100 kB"
             more["MLTCP_METRICS"] = str(port)
         server = self.start("perf", "--listen", "unix:s", "--ip", "127.0.0.1", **more)
         self.until((self.folder / "s").exists, "the server listens")
-        client = self.start("perf", "unix:s", "--ip", "127.0.0.1", "--for", "5s", "--tests", "bandwidth", "--least",
+        client = self.start("perf", "unix:s", "--ip", "127.0.0.1", "--for", "5s", "--tests", "out", "--least",
                             "64kB", "--most", "64kB", MLTCP_PCAP="client-%p.pcapng,snap=128")
         self.until(lambda: any(process["connections"] for process in self.top()["processes"]) or
                    client.poll() is not None, "top sees the server's connections")
@@ -286,10 +286,12 @@ size = "100 kB"
         self.assertEqual(self.top(), {"schema": "mltcp.top/1", "processes": [], "problems": []})
 
     def test_endpoint__wrong_values(self):
+        self.start("perf", "--listen", "unix:s", "--ip", "127.0.0.1")
+        self.until((self.folder / "s").exists, "the server listens")
         for name, value, told in (("MLTCP_PCAP", "x,snap=7", "MLTCP_PCAP: snap is \"7\""),
                                   ("MLTCP_METRICS", "nowhere", "MLTCP_METRICS: \"nowhere\" is no port"),
                                   ("MLTCP_LIVE", "yes", "MLTCP_LIVE is \"yes\"; give 0 or 1")):
-            done = subprocess.run([PROGRAM, "perf", "--listen", "unix:s", "--ip", "127.0.0.1"], cwd=self.folder,
+            done = subprocess.run([PROGRAM, "perf", "unix:s", "--ip", "127.0.0.1", "--for", "100ms"], cwd=self.folder,
                                   env=dict(self.environment, **{name: value}), capture_output=True, text=True,
                                   timeout=PATIENCE)
             self.assertNotEqual(done.returncode, 0)
@@ -341,8 +343,11 @@ wait $switch
         """On a terminal of 80 columns and 24 lines; (pid, its file, settings before)."""
         child, terminal = pty.fork()
         if child == 0:
-            os.chdir(self.folder)
-            os.execve(PROGRAM, [str(PROGRAM), "top", "--every", "200ms", *words], self.environment)
+            try:
+                os.chdir(self.folder)
+                os.execve(PROGRAM, [str(PROGRAM), "top", "--every", "200ms", *words], self.environment)
+            finally:
+                os._exit(127)
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         self.addCleanup(os.close, terminal)
         return child, terminal, termios.tcgetattr(terminal)
