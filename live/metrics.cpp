@@ -146,7 +146,7 @@ MetricsServer::MetricsServer(std::string_view what, const MetricsAddress& addres
     }
   };
   std::array<char, 256> error{};
-  module_->server = module_->start(address.text().c_str(), look_in_c, this, error.data(), error.size());
+  module_->server = module_->start(address.host.c_str(), address.port, look_in_c, this, error.data(), error.size());
   if (module_->server == nullptr)
     throw RunError(
         fmt::format("{}: {} can't be served at ({}); name another port", what, address.text(), one_line(error.data())));

@@ -1,17 +1,22 @@
-// The module for metrics: snapshots as families of Prometheus, made for each request, served by prometheus-cpp's
-// exposer. Names follow prometheus.io/docs/practices/naming.
+// The module for metrics: snapshots as families of Prometheus, made for each request, written by prometheus-cpp,
+// served by cpp-httplib. Names follow prometheus.io/docs/practices/naming.
 #include "mltcp/live/internal/metrics_module.h"
 
+#include <httplib.h>
 #include <prometheus/collectable.h>
-#include <prometheus/exposer.h>
 #include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+#include <sys/socket.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -156,21 +161,49 @@ class Collector final : public prometheus::Collectable {
   void* const context_;
 };
 
-struct Server {
-  explicit Server(const char* address) : exposer(address) {}
-  std::shared_ptr<Collector> collector;  ///< outlives what serves it
-  prometheus::Exposer exposer;
+/// The exposer of prometheus-cpp is another library's server, whose threads have stacks of 100 kB: too few where a
+/// program has much memory that is local to threads, as with DPDK.
+class Server {
+ public:
+  Server(const std::string& host, int port, MltcpMetricsLook look, void* context) : collector_(look, context) {
+    server_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
+    server_.set_payload_max_length(0);
+    server_.set_socket_options([](int file) {
+      const int on = 1;
+      setsockopt(file, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);  // a port belongs to one of them
+    });
+    server_.set_read_timeout(kPatienceSeconds);
+    server_.set_write_timeout(kPatienceSeconds);
+    server_.Get("/metrics", [this](const httplib::Request& /*request*/, httplib::Response& response) {
+      response.set_content(prometheus::TextSerializer().Serialize(collector_.Collect()),
+                           "text/plain; version=0.0.4; charset=utf-8");
+    });
+    if (!server_.bind_to_port(host, port)) throw std::runtime_error("it can't be bound to");
+    thread_ = std::thread([this] { server_.listen_after_bind(); });
+    while (!server_.is_running())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // else nothing would stop it
+  }
+  ~Server() {
+    server_.stop();
+    thread_.join();
+  }
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+ private:
+  static constexpr std::size_t kThreads = 2;
+  static constexpr time_t kPatienceSeconds = 5;
+  const Collector collector_;
+  httplib::Server server_;
+  std::thread thread_;
 };
 
 }  // namespace
 
-void* mltcp_metrics_start(const char* address, MltcpMetricsLook look, void* context, char* error,
+void* mltcp_metrics_start(const char* host, int port, MltcpMetricsLook look, void* context, char* error,
                           unsigned long error_bytes) {
   try {
-    auto server = std::make_unique<Server>(address);
-    server->collector = std::make_shared<Collector>(look, context);
-    server->exposer.RegisterCollectable(server->collector);
-    return server.release();
+    return new Server(host, port, look, context);
   } catch (const std::exception& what) {
     std::snprintf(error, error_bytes, "%s", what.what());
     return nullptr;

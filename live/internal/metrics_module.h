@@ -6,9 +6,9 @@ extern "C" {
 /// A snapshot as JSON, which the module frees by free(3); null: there is none just now.
 using MltcpMetricsLook = char* (*)(void* context);
 
-/// Serves at `address` ("127.0.0.1:9470"). Returns null and writes why into `error`, of `error_bytes` bytes, if it
+/// Serves at `host`, an IP address, and `port`. Returns null and writes why into `error`, of `error_bytes` bytes, if it
 /// can't.
-void* mltcp_metrics_start(const char* address, MltcpMetricsLook look, void* context, char* error,
+void* mltcp_metrics_start(const char* host, int port, MltcpMetricsLook look, void* context, char* error,
                           unsigned long error_bytes);
 void mltcp_metrics_stop(void* server);
 }
