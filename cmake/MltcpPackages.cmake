@@ -6,6 +6,7 @@
 #   mltcp-tools    the command, its manual pages and completions, the pages of docs/
 #   mltcp-plugins  the plug-in of NCCL
 #   mltcp-mpi      the module for hosts that mpirun starts
+#   mltcp-metrics  the module that serves metrics for Prometheus
 #   libmltcp-gloo0 the device of Gloo's, with its header
 #   libmltcp-torch0  PyTorch's backend; its Python module is in python3-mltcp
 #   mltcp-slurm    the plug-ins of Slurm
@@ -82,6 +83,16 @@ if(TARGET mltcp_mpi)
  MPI). Everything else of mltcp does without.")
   set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "mltcp-tools (= ${PROJECT_VERSION})")
   string(APPEND CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS ", mltcp-mpi")
+endif()
+
+if(TARGET mltcp_metrics)
+  list(APPEND CPACK_COMPONENTS_ALL metrics)
+  set(CPACK_DEBIAN_METRICS_PACKAGE_NAME mltcp-metrics)
+  set(CPACK_DEBIAN_METRICS_PACKAGE_SECTION libs)
+  set(CPACK_DEBIAN_METRICS_DESCRIPTION "metrics of MLTCP for Prometheus
+ The module by which programs on MLTCP's transport, and the command mltcp, serve
+ their counters over HTTP when asked. Everything else does without.")
+  string(APPEND CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS ", mltcp-metrics")
 endif()
 
 if(TARGET mltcp_gloo)

@@ -162,6 +162,10 @@ struct EndpointConfig {
   Callback event_callback = nullptr;
   void* event_context = nullptr;
 
+  /// Of what goes through the datapath, to a pcapng file: "FILE[,snap=BYTES][,size=BYTES][,files=N]", as
+  /// capture/capture_options.h reads it. Empty: what MLTCP_PCAP says, or nothing.
+  std::string capture{};
+
   /// Of connection ids, for tests that are to be the same every time.
   std::optional<std::uint64_t> seed = std::nullopt;
 };

@@ -19,6 +19,7 @@
 #include "end_on_signal.h"
 #include "experiment_options.h"
 #include "gen_command.h"
+#include "live_ends.h"
 #include "load_mpi_module.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
@@ -61,7 +62,9 @@ struct GenArguments {
   std::optional<std::uint32_t> memory_mb;
   std::uint32_t mtu = 0;
   std::uint16_t queues = 1;
-  std::vector<std::string> load;  ///< FILE.so:NAME: congestion controls that jobs may have
+  std::optional<std::string> metrics;  ///< port, or IP:PORT
+  std::optional<std::string> pcap;     ///< FILE and words, see capture_options.h
+  std::vector<std::string> load;       ///< FILE.so:NAME: congestion controls that jobs may have
   /// Options that were given and are the coordinator's, and a host's: "--policy". With MPI each process takes its part.
   std::vector<std::string> for_coordinator;
   std::vector<std::string> for_host;
@@ -101,6 +104,11 @@ void add_host_options(Options& options, GenArguments& arguments) {
       .check(whole(32, 65536));
   options.add("--mtu", arguments.mtu, "Longest IP packet, 576 to 9000; default: the interface's")
       .check(whole(576, 9000));
+  options.add(
+      "--pcap", arguments.pcap,
+      "Capture the port's packets: FILE[,snap=BYTES][,size=BYTES][,files=N], as pcapng (docs/captures.md); %r as in "
+      "--port");
+  options.add("--metrics", arguments.metrics, kMetricsHelp);
   options.add("--queues", arguments.queues, "Queues of the port, 1 to 64; default 1").check(whole(1, 64));
 }
 
@@ -257,6 +265,7 @@ int join(const GenArguments& arguments, const std::string& address) {
   options.memory_mb = arguments.memory_mb;
   options.mtu = arguments.mtu;
   options.queues = arguments.queues;
+  if (arguments.pcap) options.capture = capture::parse_capture("--pcap", *arguments.pcap);
   options.interrupted = EndOnSignal::why;
   options.tell = [](const std::string& line) {
     fmt::print("{}\n", one_line(line));
@@ -270,6 +279,9 @@ int join(const GenArguments& arguments, const std::string& address) {
                     "has faster ones",
                     options.device, arguments.ip));
   }
+  live::Exchange exchange;
+  options.exchange = &exchange;
+  const LiveEnds ends("gen", exchange, metrics_of(arguments.metrics));
   experiment::run_host(options);
   options.tell("done");
   return 0;
@@ -334,6 +346,7 @@ int gen_with_mpi(const GenArguments& arguments) {
   GenArguments own = arguments;
   own.port = with_rank(own.port, rank);
   own.ip = with_rank(own.ip, rank);
+  if (own.pcap) own.pcap = with_rank(*own.pcap, rank);
   own.host = static_cast<std::uint32_t>(rank);
 
   // Rank 0's coordinator has a thread, and this one speaks MPI.

@@ -16,7 +16,9 @@
 #include <nlohmann/json.hpp>
 
 #include "end_on_signal.h"
+#include "live_ends.h"
 #include "mltcp/base/text.h"
+#include "mltcp/capture/capture.h"
 #include "mltcp/dpdk/port.h"
 #include "mltcp/dpdk/soft_switch.h"
 #include "mltcp/experiment/hosts/message_stream.h"
@@ -37,6 +39,8 @@ struct SwitchArguments {
   std::string cores;                       ///< empty: the first that may be used
   std::optional<std::uint32_t> memory_mb;  ///< default: what the ports need
   std::optional<std::string> json;         ///< file, or "-" for standard output
+  std::optional<std::string> pcap;         ///< FILE and words, see capture_options.h
+  std::optional<std::string> metrics;      ///< port, or IP:PORT
   std::optional<std::string> every;        ///< counters there as a series, too
 };
 
@@ -75,6 +79,11 @@ void add_options(Options& options, SwitchArguments& arguments) {
   options.add("--cores", arguments.cores, "The CPU to poll on; default: the first that may be used");
   options.add("--memory", arguments.memory_mb, "Memory of DPDK in MB; default: what the ports need")
       .check(whole(32, 65536));
+  options.add(
+      "--pcap", arguments.pcap,
+      "Capture the frames of all ports: FILE[,snap=BYTES][,size=BYTES][,files=N], as pcapng (docs/captures.md)");
+  options.add("--metrics", arguments.metrics,
+              "Serve metrics for Prometheus at this port, on the loopback, or at IP:PORT (docs/metrics.md)");
   options.add("--json", arguments.json, "Write the counters to this file at the end; - is standard output");
   options.add("--every", arguments.every, "With --json: counters as a series, too, one entry every 100ms, say");
 }
@@ -87,7 +96,8 @@ struct Opened {
   experiment::SwitchSettings settings;
   std::unique_ptr<dpdk::Eal> eal;
   std::vector<std::unique_ptr<dpdk::Port>> ports;
-  std::unique_ptr<dpdk::SoftSwitch> bridge;  ///< ends before the ports do
+  std::unique_ptr<capture::Capture> capture;
+  std::unique_ptr<dpdk::SoftSwitch> bridge;  ///< ends before the ports and the capture do
 
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(ports.size()); }
 };
@@ -98,6 +108,9 @@ dpdk::SwitchIdle idle_of(const std::string& word) {
 
 Opened open(const SwitchArguments& arguments) {
   Opened opened;
+  // A file that can't be written is told before the ports are opened.
+  if (arguments.pcap)
+    opened.capture = std::make_unique<capture::Capture>(capture::parse_capture("--pcap", *arguments.pcap));
   opened.settings = experiment::load_switch(arguments.file, arguments.words);
   const auto& given = opened.settings.ports;
   std::vector<dpdk::SoftSwitchPort> ends;
@@ -133,6 +146,9 @@ Opened open(const SwitchArguments& arguments) {
     ends[i].link_is_up = [&port] { return port.link().up; };
     ends[i].has_interrupts = port.has_interrupts();
     ends[i].receive_file = port.receive_file(0);
+    if (opened.capture != nullptr)
+      ends[i].tap =
+          &opened.capture->add_ethernet(one_line(port.name()), fmt::format("switch port {}, {}", i, port.driver()));
   }
   opened.bridge = std::make_unique<dpdk::SoftSwitch>(
       *opened.eal, ends, dpdk::SoftSwitchOptions{idle_of(opened.settings.idle), opened.settings.table});
@@ -175,6 +191,33 @@ Bytes queue_of(const fabric::PriorityLink& output, std::uint32_t classes) {
   Bytes bytes = 0;
   for (std::uint32_t number = 0; number < classes; ++number) bytes += output.queue_bytes(number);
   return bytes;
+}
+
+/// For `mltcp top` and Prometheus.
+live::Snapshot snapshot_of(const Opened& opened) {
+  live::Snapshot shown;
+  shown.kind = "switch";
+  shown.name = plural(opened.size(), "port");
+  shown.pid = static_cast<std::uint32_t>(getpid());
+  shown.up_seconds = opened.bridge->now().seconds();
+  for (std::uint32_t i = 0; i < opened.size(); ++i) {
+    if (!live::has_room(shown.ports, shown)) continue;
+    const auto& in = opened.bridge->bridge().counters(i);
+    const auto& own = opened.bridge->counters(i);
+    const fabric::PriorityLink& output = opened.bridge->bridge().output(i);
+    live::PortView& port = shown.ports.emplace_back();
+    port.name = one_line(opened.ports[i]->name());
+    port.is_up = opened.bridge->bridge().is_up(i);
+    port.received_packets = in.received_frames;
+    port.received_bytes = in.received_bytes;
+    port.sent_packets = own.sent_frames;
+    port.sent_bytes = own.sent_bytes;
+    port.queue_bytes = queue_of(output, opened.settings.ports[i].config.classes);
+    port.dropped_packets = output.counters().dropped_packets + own.transmit_full;
+    port.marked_packets = output.counters().marked_packets;
+    port.bad_packets = own.runts + own.bad_sources + own.cut_short + own.oversized + own.too_long;
+  }
+  return shown;
 }
 
 /// Draws a table of rates over itself, about once a second, on a terminal.
@@ -467,13 +510,14 @@ std::optional<Nanos> every_of(const SwitchArguments& arguments) {
 }
 
 /// Switches until `end` or a signal, and shows meanwhile what happens.
-void forward(Opened& opened, Nanos end, std::optional<Series>& series) {
+void forward(Opened& opened, Nanos end, std::optional<Series>& series, live::Exchange& exchange) {
   constexpr Nanos view_every{1'000'000'000};
   const bool terminal = isatty(STDERR_FILENO) != 0;
   LiveView view(opened);
   ChecksumWatch checksums(opened);
   const auto stop = [&] {
     if (series) series->look(experiment::wall_now());
+    if (exchange.is_asked()) exchange.publish(snapshot_of(opened));
     return EndOnSignal::came();
   };
   for (;;) {
@@ -493,10 +537,14 @@ int run_switch(const SwitchArguments& arguments) {
   // Counters on standard output are alone there.
   std::FILE* const out = arguments.json == "-" ? stderr : stdout;
   const EndOnSignal signals;
+  const std::optional<live::MetricsAddress> metrics = metrics_of(arguments.metrics);
+  live::Exchange exchange;
   std::optional<FilesRead> files(std::in_place);
   Opened opened = open(arguments);
   const experiment::Provenance provenance = provenance_of(*files);
   files.reset();
+  if (opened.capture != nullptr) opened.capture->start();
+  const LiveEnds ends("switch", exchange, metrics);
   print_settings(opened, out);
   std::string names;
   for (const auto& port : opened.ports) names += fmt::format(" {}", one_line(port->name()));
@@ -508,12 +556,21 @@ int run_switch(const SwitchArguments& arguments) {
   if (!end.is_never()) end += begun;
   std::optional<Series> series;
   if (every) series.emplace(opened, *every);
-  forward(opened, end, series);
+  forward(opened, end, series, exchange);
   const Nanos duration = opened.bridge->now() - begun;
   fmt::print(out, "\n");
   print_counters(opened, duration, out);
   std::fflush(out);
-  const std::vector<std::string> warnings = warnings_of(opened, duration);
+  std::vector<std::string> warnings = warnings_of(opened, duration);
+  if (opened.capture != nullptr) {
+    bool is_complete = false;
+    const std::string line = "captured " + capture::Capture::to_text(opened.capture->finish(), is_complete);
+    if (is_complete)
+      fmt::print(out, "{}\n", line);
+    else
+      warnings.push_back(line);
+    std::fflush(out);
+  }
   print_warnings(warnings);
   if (!arguments.json) return 0;
   Json all = to_json(opened, duration);

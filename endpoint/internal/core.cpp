@@ -17,8 +17,11 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/capture/captured_datapath.h"
 #include "mltcp/cc/parameters.h"
+#include "mltcp/endpoint/environment.h"
 #include "mltcp/endpoint/internal/core_waiting.h"
+#include "mltcp/endpoint/internal/live_endpoints.h"
 
 namespace mltcp::endpoint {
 namespace {
@@ -56,6 +59,24 @@ std::string memory_text(const EndpointConfig& config) {
       "free memory",
       plural(config.shards, "shard"), asks[0].setting, asks[0].value, asks[0].megabytes, asks[1].setting, asks[1].value,
       asks[1].megabytes);
+}
+
+/// As EndpointConfig::capture or MLTCP_PCAP says; none if neither does. The second and later captures of a process have
+/// names of their own.
+std::optional<capture::CaptureOptions> capture_of(const EndpointConfig& config) {
+  static std::atomic<unsigned> captures{0};
+  const bool own = !config.capture.empty();
+  const std::string text = own ? config.capture : std::string(variable(&process_variable, "MLTCP_PCAP"));
+  if (text.empty()) return std::nullopt;
+  capture::CaptureOptions options = capture::parse_capture(own ? "capture" : "MLTCP_PCAP", text);
+  if (own) return options;
+  if (const unsigned number = ++captures; number > 1) options = capture::with_suffix(options, std::to_string(number));
+  return options;
+}
+
+/// What is missing in a capture nobody would know otherwise: the program does not know of it.
+void tell_of_capture(const std::string& line, bool is_complete) {
+  if (!is_complete) fmt::print(stderr, "mltcp: capture: {}\n", line);
 }
 
 /// Throws RunError if the system has no thread left.
@@ -115,6 +136,13 @@ std::shared_ptr<Core> Core::set_up(const EndpointConfig& config) {
     core->open_datapath();
     core->make_workers();
   }
+  try {
+    show_endpoint(core);
+  } catch (...) {
+    core->close(true);
+    core->join();
+    throw;
+  }
   return core;
 }
 
@@ -144,6 +172,7 @@ void Core::open_datapath() {
   HostDatapathConfig& datapath = config_.datapath;
   datapath.shards = datapath.usual_shards = datapath.most_shards = config_.shards;
   datapath.sleeps = config_.idle == Idle::sleep;
+  capture_ = capture_of(config_);
   if (config_.address.port != 0) {
     take_place();
     return;
@@ -177,7 +206,8 @@ HostPlace Core::place() const {
 
 void Core::take_place() {
   check_host_datapath(config_.datapath, place());
-  datapath_ = open_host_datapath(config_.datapath);
+  datapath_ = capture_ ? capture::open_captured(config_.datapath, *capture_, tell_of_capture)
+                       : open_host_datapath(config_.datapath);
   datapath_->take_place(place());
   description_ = datapath_->description();
   time_ = &datapath_->time();

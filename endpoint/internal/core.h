@@ -18,10 +18,12 @@
 #include <vector>
 
 #include "mltcp/base/system_random.h"
+#include "mltcp/capture/capture_options.h"
 #include "mltcp/endpoint/endpoint.h"
 #include "mltcp/endpoint/internal/completion_ring.h"
 #include "mltcp/endpoint/internal/gate.h"
 #include "mltcp/endpoint/internal/worker.h"
+#include "mltcp/live/snapshot.h"
 #include "mltcp/transport/host_datapath.h"
 #include "mltcp/transport/poll_loop.h"
 #include "mltcp/transport/registered_memory.h"
@@ -83,6 +85,10 @@ class Core : public std::enable_shared_from_this<Core> {
   Code peer(ConnectionHandle connection, EndpointAddress& out) noexcept;
   Code report(EndpointReport& out) noexcept;
 
+  // core_live.cpp.
+  /// Adds what there is to see of it.
+  void show(live::Snapshot& shown) noexcept;
+
   // core_jobs.cpp.
   Code create_job(const JobOptions& options, JobHandle& job) noexcept;
   Code remove_job(JobHandle job) noexcept;
@@ -111,6 +117,7 @@ class Core : public std::enable_shared_from_this<Core> {
   struct Job {
     bool used = false;
     std::uint32_t generation = 1;
+    std::atomic<std::uint32_t> number{0};  ///< as the program calls it
     std::atomic<bool> between_iterations{false};
     std::unique_ptr<std::atomic<Bytes>[]> posted;  ///< in the iteration, each shard's
     std::unique_ptr<std::atomic<std::uint32_t>[]> attached;
@@ -164,6 +171,9 @@ class Core : public std::enable_shared_from_this<Core> {
   Job* find_job(JobHandle handle) noexcept;
   template <typename What>
   Code on_all_workers(std::uint32_t slot, What what) noexcept;
+  void show_ports(live::Snapshot& shown);
+  void show_jobs(live::Snapshot& shown);
+  void show_connections(live::Snapshot& shown);
   void count_posted(const Link& link, std::uint32_t shard, Bytes bytes) noexcept;
 
   EndpointConfig config_;
@@ -171,6 +181,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Shared shared_;
   Gate gate_;
   std::string description_;
+  std::optional<capture::CaptureOptions> capture_;
   std::unique_ptr<HostDatapath> datapath_;
   TimeSource* time_ = nullptr;
   std::unique_ptr<CompletionRing> events_;

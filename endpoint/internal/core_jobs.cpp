@@ -84,6 +84,7 @@ Code Core::create_job(const JobOptions& options, JobHandle& handle) noexcept {
     if (code != Code::ok) return code;
   }
   job.used = true;
+  job.number = options.number;
   job.between_iterations = false;
   job.face.store(face_of(job.generation, true), std::memory_order_release);
   handle = handle_of(0, slot, job.generation);

@@ -587,6 +587,20 @@ std::uint64_t RankDriver::retransmitted_packets() const {
   return packets;
 }
 
+Nanos RankDriver::mean_time() const {
+  const std::vector<Nanos>& times = engine_.times();
+  Nanos sum;
+  for (const Nanos time : times) sum += time;
+  return times.empty() ? Nanos() : sum / static_cast<std::int64_t>(times.size());
+}
+
+void RankDriver::visit_connections(
+    const std::function<void(std::uint32_t peer, const ConnectionStats& stats)>& visit) const {
+  for (const Channel& channel : channels_)
+    for (const Flow& flow : channel.flows)
+      if (const auto stats = shard_.stats(flow.connection)) visit(channel.peer, *stats);
+}
+
 RankDriver::Progress RankDriver::progress() const {
   Progress progress;
   progress.iteration = engine_.iteration();

@@ -19,6 +19,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -109,6 +110,13 @@ class RankDriver final : public Pollable, private IterationEngine::Carrier {
   /// See DrivenJob.
   [[nodiscard]] std::vector<SeriesConnection> flows() const;
   void read_states(std::span<ConnectionState> states) const;
+  /// Mean duration of the recorded iterations; 0 before the first.
+  [[nodiscard]] Nanos mean_time() const;
+  /// The job's progress as congestion control sees it.
+  [[nodiscard]] const cc::Augmentation* augmentation() const { return shard_.job_progress(job_id_); }
+  [[nodiscard]] const ShardStats& shard_stats() const { return shard_.stats(); }
+  /// Of each connection to another rank.
+  void visit_connections(const std::function<void(std::uint32_t peer, const ConnectionStats& stats)>& visit) const;
   /// Accepted connections that ended or were closed without proving to be a rank's.
   [[nodiscard]] std::uint64_t strangers() const { return strangers_; }
 

@@ -1,6 +1,7 @@
 // What runs on a host of an experiment across hosts (see hosts.h). One thread: the loop over the port, which looks at
 // the coordinator's messages once a millisecond, or every 20 ms while it sleeps.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -11,11 +12,13 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/capture/captured_datapath.h"
 #include "mltcp/experiment/backends/host_datapaths.h"
 #include "mltcp/experiment/hosts/hosts.h"
 #include "mltcp/experiment/hosts/internal/hosts_protocol.h"
 #include "mltcp/experiment/hosts/internal/program_message.h"
 #include "mltcp/experiment/results/internal/json_values.h"
+#include "mltcp/live/describe.h"
 #include "mltcp/transport/host_datapath.h"
 #include "mltcp/transport/poll_loop.h"
 #include "mltcp/transport/udp_port.h"
@@ -94,7 +97,14 @@ class HostProcess {
   }
 
   Ended run() {
-    datapath_ = open_host_datapath(config());
+    datapath_ = options_.capture ? capture::open_captured(config(), *options_.capture,
+                                                          [this](const std::string& line, bool is_complete) {
+                                                            if (is_complete)
+                                                              tell("captured: " + line);
+                                                            else
+                                                              warn("captured: " + line);
+                                                          })
+                                 : open_host_datapath(config());
     join();
     try {
       take_place();
@@ -181,8 +191,10 @@ class HostProcess {
   }
 
   void join() {
-    stream_ = MessageStream::connect(parse_stream_address(options_.coordinator), options_.connect_limit,
-                                     [&] { return interrupted(); });
+    stream_ = MessageStream::connect(parse_stream_address(options_.coordinator), options_.connect_limit, [&] {
+      show();
+      return interrupted();
+    });
     Json hello{{"type", "join"},
                {"version", protocol::kVersion},
                {"address", protocol::to_hex(place_.address)},
@@ -198,6 +210,7 @@ class HostProcess {
         if (wall_now() > give_up)
           throw RunError(fmt::format("{} does not answer as a coordinator; is it mltcp gen --serve?",
                                      one_line(options_.coordinator)));
+        show();
         stream_->wait(50_ms);
       }
       if (answer->at("type") == "refused")
@@ -275,6 +288,7 @@ class HostProcess {
         malformed(error.what());
       }
       for (const auto& drain : drains_) drain->poll(now());
+      show();
     }
   }
 
@@ -333,7 +347,10 @@ class HostProcess {
     }
     end_outage(now());
     std::uint64_t strangers = 0;
-    for (const Rank& own : here_) strangers += own.driver->strangers();
+    for (const Rank& own : here_) {
+      strangers += own.driver->strangers();
+      add_packets(own, ended_);
+    }
     if (strangers > 0) tell(fmt::format("dropped {} of strangers", plural(strangers, "connection")));
     here_.clear();
     tell_end(loop.counters(), before);
@@ -373,6 +390,7 @@ class HostProcess {
     looks.next = time + look_every;
     check_interrupted();
     take_messages([&](const Json& message) { on_message(message); });
+    show();
     if (time >= looks.next_at_link) {
       looks.next_at_link = time + link_look_every;
       check_link(time);
@@ -385,6 +403,72 @@ class HostProcess {
       report();
     }
     return stop_;
+  }
+
+  // ---- What others are shown ----
+
+  /// To who has asked, if anybody.
+  void show() {
+    if (options_.exchange != nullptr && options_.exchange->is_asked()) options_.exchange->publish(snapshot());
+  }
+
+  [[nodiscard]] live::Snapshot snapshot() const {
+    live::Snapshot shown;
+    shown.kind = "gen";
+    shown.name = one_line(fmt::format("host {} at {}", number_, options_.ip));
+    shown.pid = static_cast<std::uint32_t>(getpid());
+    shown.up_seconds = (wall_now() - begun_).seconds();
+    if (!here_.empty()) shown.policy = one_line(setup_.policy);
+    live::PortView port = ended_;
+    for (const Rank& own : here_) {
+      add_job(own, shown);
+      add_packets(own, port);
+    }
+    const DatapathLosses lost = datapath_->losses();
+    port.name = one_line(options_.device);
+    port.is_up = datapath_->why_link_is_down().empty();
+    port.dropped_packets = lost.missed + lost.handover_full + lost.unsent;
+    port.bad_packets += lost.errors + lost.rejected;
+    shown.ports.push_back(std::move(port));
+    return shown;
+  }
+
+  /// A rank and its connections.
+  void add_job(const Rank& own, live::Snapshot& shown) const {
+    const protocol::JobSetup& setup = setup_.jobs[own.job];
+    live::JobView job;
+    job.name = one_line(setup.spec.job.name);
+    const std::string name = job.name;
+    own.driver->visit_connections([&](std::uint32_t peer, const ConnectionStats& stats) {
+      ++job.connections;
+      if (!live::has_room(shown.connections, shown)) return;
+      live::ConnectionView& view = shown.connections.emplace_back();
+      view.peer = to_text(setup.addresses.at(peer));
+      view.job = name;
+      live::describe(stats, view);
+    });
+    const RankDriver::Progress progress = own.driver->progress();
+    job.rank = own.rank;
+    job.iteration = own.driver->recorded();
+    job.iterations = setup.spec.iterations;
+    job.last_seconds = progress.last.seconds();
+    job.mean_seconds = own.driver->mean_time().seconds();
+    job.sent_bytes = progress.sent;
+    job.received_bytes = progress.received;
+    job.is_done = own.driver->done();
+    if (const cc::Augmentation* const augmentation = own.driver->augmentation()) {
+      job.bytes_ratio = augmentation->tracker.bytes_ratio();
+      job.gain = augmentation->gain();
+    }
+    if (live::has_room(shown.jobs, shown)) shown.jobs.push_back(std::move(job));
+  }
+
+  static void add_packets(const Rank& own, live::PortView& port) {
+    const ShardStats& stats = own.driver->shard_stats();
+    port.received_packets += stats.packets_received;
+    port.sent_packets += stats.packets_sent;
+    port.bad_packets +=
+        stats.truncated_packets + stats.foreign_packets + stats.corrupted_packets + stats.malformed_packets;
   }
 
   /// Of the run: how the loop went, and what the port has lost since `before`.
@@ -563,6 +647,8 @@ class HostProcess {
   std::map<std::pair<std::uint32_t, std::uint32_t>, workload::RankProgram> programs_;  ///< by job and rank
   std::uint64_t programs_run_ = 0;
   std::uint64_t run_ = 0;
+  live::PortView ended_;  ///< packets of runs that are over
+  const Nanos begun_ = wall_now();
   bool stop_ = false;
   bool started_ = false;
   bool had_link_ = false;            ///< the port, at some time

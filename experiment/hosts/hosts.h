@@ -15,8 +15,10 @@
 #include <vector>
 
 #include "mltcp/base/units.h"
+#include "mltcp/capture/capture_options.h"
 #include "mltcp/experiment/backends/datapath.h"
 #include "mltcp/experiment/files/experiment.h"
+#include "mltcp/live/exchange.h"
 #include "mltcp/transport/udp_port.h"
 
 namespace mltcp::experiment {
@@ -85,6 +87,8 @@ struct HostOptions {
   /// A coordinator that has said nothing for so long hangs, or can't be reached: it says something every few seconds
   /// (CoordinatorOptions::alive_every), but while it plans.
   Nanos silence_limit{120'000'000'000};
+  std::optional<capture::CaptureOptions> capture{};  ///< of the port's packets
+  live::Exchange* exchange = nullptr;                ///< who asks there is shown what goes on; outlives the call
 };
 
 /// Takes part in an experiment until its end: opens the port first, so that what is wrong with it is told at once and

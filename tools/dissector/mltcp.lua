@@ -341,7 +341,7 @@ local function add_checksum(tvb, tree, covered, captured, reported)
 end
 if not bits.tobit then bits = setmetatable({ tobit = function(x) return bit32.band(x, 0xFFFFFFFF) end }, { __index = bits }) end
 
-function mltcp.dissector(tvb, pinfo, root)
+local function dissect(tvb, pinfo, root)
   local captured, reported = tvb:captured_len(), tvb:reported_len()
   pinfo.cols.protocol = "MLTCP"
   local tree = root:add(mltcp, tvb())
@@ -412,6 +412,8 @@ function mltcp.dissector(tvb, pinfo, root)
   return captured
 end
 
+mltcp.dissector = dissect
+
 -- What no other protocol has by chance: the magic, a covered length that fits, no packet numbers below 0, and a frame.
 local function looks_like_mltcp(tvb)
   local captured, reported = tvb:captured_len(), tvb:reported_len()
@@ -425,7 +427,7 @@ end
 
 mltcp:register_heuristic("udp", function(tvb, pinfo, root)
   if not mltcp.prefs.heuristic or not looks_like_mltcp(tvb) then return false end
-  mltcp.dissector(tvb, pinfo, root)
+  dissect(tvb, pinfo, root) -- itself: by the name the protocol would count twice
   return true
 end)
 

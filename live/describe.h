@@ -1,0 +1,25 @@
+// How the transport's counters become rows of a snapshot, for whoever sees both: this library itself does not.
+#pragma once
+
+#include "mltcp/live/snapshot.h"
+
+namespace mltcp::live {
+
+/// `Stats` is the transport's ConnectionStats. Peer and job are left alone.
+template <typename Stats>
+void describe(const Stats& stats, ConnectionView& view) {
+  view.cwnd_bytes = stats.cwnd_bytes;
+  view.in_flight_bytes = stats.in_flight;
+  view.rtt_seconds = stats.smoothed_rtt.seconds();
+  view.min_rtt_seconds = stats.min_rtt.seconds();
+  view.delivery_bps = static_cast<double>(stats.delivery_rate.bits_per_second);
+  view.pacing_bps = static_cast<double>(stats.pacing_rate.bits_per_second);
+  view.sent_bytes = stats.bytes_sent;
+  view.sent_packets = stats.packets_sent;
+  view.received_packets = stats.packets_received;
+  view.retransmitted_packets = stats.retransmitted_packets;
+  view.lost_packets = stats.lost_packets;
+  view.marked_packets = stats.ce_packets;
+}
+
+}  // namespace mltcp::live

@@ -1,0 +1,53 @@
+// A snapshot with something in each list.
+#pragma once
+
+#include "mltcp/live/snapshot.h"
+
+namespace mltcp::live::test {
+
+inline Snapshot some_snapshot() {
+  Snapshot shown;
+  shown.kind = "gen";
+  shown.name = "host 1 at 10.0.0.2/24";
+  shown.pid = 4242;
+  shown.up_seconds = 12.5;
+  shown.policy = "mltcp";
+  JobView& job = shown.jobs.emplace_back();
+  job.name = "vgg19-a";
+  job.rank = 3;
+  job.iteration = 17;
+  job.iterations = 60;
+  job.last_seconds = 0.25;
+  job.mean_seconds = 0.26;
+  job.bytes_ratio = 0.5;
+  job.gain = 1.125;
+  job.sent_bytes = 1'000'000;
+  job.received_bytes = 2'000'000;
+  job.connections = 2;
+  for (int i = 0; i < 2; ++i) {
+    ConnectionView& connection = shown.connections.emplace_back();
+    connection.peer = i == 0 ? "10.0.0.1:62400" : "10.0.0.3:62400";
+    connection.job = "vgg19-a";
+    connection.cwnd_bytes = 40'000;
+    connection.in_flight_bytes = 30'000;
+    connection.rtt_seconds = i == 0 ? 0.0001 : 0.0004;
+    connection.min_rtt_seconds = 0.00005;
+    connection.delivery_bps = 8'000'000;
+    connection.sent_bytes = 5'000;
+    connection.sent_packets = 5;
+    connection.received_packets = 4;
+    connection.retransmitted_packets = 2;
+    connection.lost_packets = 1;
+    connection.marked_packets = 3;
+  }
+  PortView& port = shown.ports.emplace_back();
+  port.name = "udp:eth0";
+  port.is_up = false;
+  port.received_packets = 100;
+  port.sent_packets = 200;
+  port.queue_bytes = 1500;
+  port.dropped_packets = 7;
+  return shown;
+}
+
+}  // namespace mltcp::live::test

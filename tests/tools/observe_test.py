@@ -1,0 +1,404 @@
+"""What is seen of MLTCP while it works: captures of every command, read by tshark with the project's dissector, `mltcp
+top` on a terminal of the test's own, and metrics by HTTP.
+
+Run: observe_test.py PROGRAM, the built mltcp. Traffic stays on the loopback, and in namespaces of the test's own.
+"""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+import unittest
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PROGRAM = Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else ROOT / "build/bin/mltcp"
+DISSECTOR = ROOT / "tools/dissector/mltcp.lua"
+PATIENCE = 120  # s, for what takes a second on a machine of its own
+MODULE = PROGRAM.parent.parent / "lib/mltcp/libmltcp_metrics.so"
+
+EXPERIMENT = """
+iterations = {}
+[bottleneck]
+rate = "1 Gbps"
+delay = "10 us"
+buffer = "75 kB"
+ecn = {{ kmin = "30 kB", kmax = "30 kB", pmax = 1.0 }}
+[[job]]
+name = "a"
+compute = "{}"
+communicate = "200 kB"
+[[job]]
+name = "b"
+compute = "{}"
+communicate = "200 kB"
+start = "1 ms"
+"""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Observed(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="mltcp-observe-"))
+        self.addCleanup(shutil.rmtree, self.folder)
+        (self.folder / "short.toml").write_text(EXPERIMENT.format(3, "2 ms", "2 ms"))
+        (self.folder / "long.toml").write_text(EXPERIMENT.format(100000, "5 ms", "5 ms"))
+        self.environment = dict(os.environ, MLTCP_RUN_DIR=str(self.folder / "run"), HOME=str(self.folder), TERM="xterm")
+        for name in ("MLTCP_PCAP", "MLTCP_LIVE", "MLTCP_METRICS", "NO_COLOR"):
+            self.environment.pop(name, None)
+
+    def run_program(self, *words, status=0, **more):
+        environment = dict(self.environment, **more)
+        done = subprocess.run([PROGRAM, *words], cwd=self.folder, env=environment, capture_output=True, text=True,
+                              timeout=PATIENCE)
+        self.assertEqual(done.returncode, status, done.stderr + done.stdout)
+        return done
+
+    def start(self, *words, **more):
+        """A command in the background; it ends with the test."""
+        out = open(self.folder / f"out-{time.monotonic_ns()}", "w+")
+        process = subprocess.Popen([PROGRAM, *words], cwd=self.folder, env=dict(self.environment, **more), stdout=out,
+                                   stderr=subprocess.STDOUT, text=True)
+
+        def end():
+            if process.poll() is None:
+                process.terminate()
+                try:
+                    process.wait(20)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+            out.close()
+
+        process.said = lambda: Path(out.name).read_text()
+        self.addCleanup(end)
+        return process
+
+    def until(self, there, what):
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            value = there()
+            if value:
+                return value
+            time.sleep(0.05)
+        self.fail(f"not within {PATIENCE} s: {what}")
+
+    def tshark(self, file, *words):
+        if not shutil.which("tshark"):
+            self.skipTest("tshark is missing (Debian: tshark)")
+        done = subprocess.run(["tshark", "-X", f"lua_script:{DISSECTOR}", "-r", self.folder / file, *words],
+                              env=self.environment, capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("Lua", done.stderr)
+        return done.stdout.splitlines()
+
+    def fields(self, file, names, *words):
+        options = [word for name in names for word in ("-e", name)]
+        return [line.split("\t") for line in self.tshark(file, *words, "-T", "fields", *options)]
+
+    def top(self):
+        return json.loads(self.run_program("top", "--json").stdout)
+
+    # ---- captures of mltcp run --------------------------------------------------------------------------------------
+
+    def test_run__every_packet_is_dissected_and_right(self):
+        said = self.run_program("run", "short.toml", "--policy", "mltcp", "--pcap", "run.pcapng").stdout
+        count = int(re.search(r"captured, policy mltcp: (\d+) packets in run.pcapng\n", said)[1])
+        packets = self.fields("run.pcapng", ["frame.protocols", "mltcp.checksum.status", "frame.interface_name"])
+        self.assertEqual(len(packets), count)
+        self.assertEqual({packet[0] for packet in packets}, {"raw:ip:udp:mltcp"})
+        self.assertEqual({packet[1] for packet in packets}, {"1"})
+        self.assertEqual({packet[2] for packet in packets}, {"a sender", "a receiver", "b sender", "b receiver"})
+        self.assertEqual(self.tshark("run.pcapng", "-Y", "mltcp.malformed"), [])
+        types = {one for packet in self.fields("run.pcapng", ["mltcp.frame.type"]) for one in packet[0].split(",")}
+        self.assertLessEqual({"1", "2", "5", "6"}, types)  # DATA, ACK, CONNECT, ACCEPT
+
+    def test_run__jobs_iterations_and_marks_as_they_were(self):
+        self.run_program("run", "short.toml", "--policy", "mltcp", "--pcap", "run.pcapng", "--json", "run.json")
+        sent = self.fields("run.pcapng", ["mltcp.job", "mltcp.iteration", "mltcp.bytes_ratio"], "-Y",
+                           "mltcp.flags.has_job == 1 && frame.packet_flags_direction == 2")
+        self.assertEqual({packet[0] for packet in sent}, {"0", "1"})
+        self.assertLessEqual({"1", "2", "3"}, {packet[1] for packet in sent})
+        ratios = [float(packet[2]) for packet in sent]
+        self.assertGreater(max(ratios), 0.8)
+        self.assertLess(min(ratios), 0.2)
+        times = [float(packet[0]) for packet in self.fields("run.pcapng", ["frame.time_epoch"])]
+        self.assertEqual(times, sorted(times))
+
+    def test_run__the_same_twice(self):
+        for name in ("one", "two"):
+            self.run_program("run", "short.toml", "--policy", "mltcp", "--pcap", f"{name}.pcapng")
+        self.assertEqual((self.folder / "one.pcapng").read_bytes(), (self.folder / "two.pcapng").read_bytes())
+
+    def test_run__capturing_changes_nothing(self):
+        results = []
+        for words in ([], ["--pcap", "run.pcapng"]):
+            self.run_program("run", "short.toml", "--policy", "fair,mltcp", "--json", "run.json", *words)
+            result = json.loads((self.folder / "run.json").read_text())
+            results.append(result["runs"])
+        self.assertEqual(*results)
+        self.assertTrue((self.folder / "run-fair.pcapng").exists())
+        self.assertTrue((self.folder / "run-mltcp.pcapng").exists())
+
+    def test_run__snap_and_topology(self):
+        (self.folder / "racks.toml").write_text("""
+iterations = 2
+policies = ["mltcp"]
+[topology]
+kind = "leaf-spine"
+leaves = 2
+spines = 1
+hosts_per_leaf = 2
+host_rate = "1 Gbps"
+delay = "10 us"
+[[job]]
+name = "ring"
+hosts = [0, 1, 2, 3]
+compute = "2 ms"
+pattern = "all-to-all"
+size = "100 kB"
+""")
+        done = subprocess.run([PROGRAM, "run", "racks.toml", "--pcap", "racks.pcapng,snap=100"], cwd=self.folder,
+                              env=self.environment, capture_output=True, text=True, timeout=PATIENCE)
+        if done.returncode != 0:
+            self.fail(done.stderr)
+        lengths = self.fields("racks.pcapng", ["frame.cap_len", "frame.len", "mltcp.packet_number"])
+        self.assertTrue(all(int(kept) <= 100 for kept, _, _ in lengths))
+        self.assertTrue(any(int(length) > 1000 for _, length, _ in lengths))
+        self.assertTrue(all(number != "" for _, _, number in lengths))
+
+    def test_run__refusals(self):
+        said = self.run_program("run", "short.toml", "--datapath", "flow", "--pcap", "x", status=2).stderr
+        self.assertIn("--pcap: datapath flow has no packets", said)
+        said = self.run_program("run", "short.toml", "--pcap", "x,snap=1", status=2).stderr
+        self.assertIn("--pcap: snap is \"1\"", said)
+        said = self.run_program("run", "short.toml", "--pcap", "nowhere/x", status=1).stderr
+        self.assertEqual(len(said.splitlines()), 1, said)
+        self.assertIn("can't be written (No such file or directory)", said)
+
+    # ---- gen over the kernel's sockets ------------------------------------------------------------------------------
+
+    def start_gen(self, *words):
+        """A coordinator and a host for each end, on the loopback; the hosts' own words are `words`."""
+        self.start("gen", "long.toml", "--policy", "mltcp", "--serve", "unix:c")
+        self.until((self.folder / "c").exists, "the coordinator listens")
+        port = 20000 + os.getpid() % 20000
+        hosts = []
+        for number in range(3):
+            own = words if number == 0 else ()
+            hosts.append(self.start("gen", "--join", "unix:c", "--ip", f"127.0.0.{number + 1}/8", "--host", str(number),
+                                    "--udp-port", str(port + 100 * number), "--idle", "sleep", *own))
+        return hosts
+
+    def test_gen__top_metrics_and_capture(self):
+        port = free_port()
+        metrics = ["--metrics", str(port)] if MODULE.exists() else []
+        hosts = self.start_gen("--pcap", "gen.pcapng,snap=200", *metrics)
+
+        def jobs():
+            for host in hosts:
+                self.assertIsNone(host.poll(), host.said())
+            processes = self.top()["processes"]
+            rows = [job for process in processes for job in process["jobs"]]
+            return processes if len(rows) >= 2 and all(job["iteration"] > 3 for job in rows) else None
+
+        processes = self.until(jobs, "all jobs iterate")
+        self.assertEqual({process["kind"] for process in processes}, {"gen"})
+        self.assertEqual({process["pid"] for process in processes}, {host.pid for host in hosts})
+        connections = [one for process in processes for one in process["connections"]]
+        self.assertTrue(all(one["rtt_seconds"] > 0 for one in connections if one["sent_packets"] > 100))
+        self.assertTrue(any(one["cwnd_bytes"] > 0 for one in connections))
+
+        text = self.run_program("top", "--once", "--every", "500ms").stdout
+        self.assertIn("gen host 0 at 127.0.0.1/8", text)
+        self.assertNotIn("\x1b", text)
+
+        if metrics:
+            answer = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE).read().decode()
+            self.assertRegex(answer, r'mltcp_process_info\{kind="gen",name="host 0 at 127.0.0.1/8",policy="mltcp"\} 1')
+            self.assertIn("mltcp_answers 1", answer)
+            self.assertRegex(answer, r'mltcp_port_sent_packets_total\{port="udp:"\} [1-9]')
+
+        hosts[0].send_signal(signal.SIGTERM)
+        hosts[0].wait(PATIENCE)
+        self.assertRegex(hosts[0].said(), r"captured: \d+ packets in gen.pcapng")
+        self.assertEqual(self.tshark("gen.pcapng", "-Y", "mltcp.malformed"), [])
+        protocols = self.fields("gen.pcapng", ["frame.protocols", "ip.src", "ip.dst"])
+        self.assertGreater(len(protocols), 100)
+        self.assertEqual({line[0] for line in protocols}, {"raw:ip:udp:mltcp"})
+        self.assertTrue(all("127.0.0.1" in line[1:] for line in protocols))
+        self.until(lambda: self.top()["processes"] == [], "all are gone, and so are their sockets")
+
+    def test_gen__busy_metrics_port(self):
+        with socket.socket() as busy:
+            busy.bind(("127.0.0.1", 0))
+            busy.listen()
+            port = busy.getsockname()[1]
+            said = self.run_program("gen", "--join", "unix:c", "--ip", "127.0.0.1/8", "--metrics", str(port),
+                                    status=1).stderr
+        self.assertEqual(
+            said, f"mltcp: --metrics: 127.0.0.1:{port} can't be served at (Address already in use); name another port\n")
+
+    # ---- endpoints --------------------------------------------------------------------------------------------------
+
+    def test_endpoint__by_the_environment(self):
+        port = free_port()
+        more = {"MLTCP_PCAP": "server.pcapng,snap=128", "MLTCP_LIVE": "1"}
+        if MODULE.exists():
+            more["MLTCP_METRICS"] = str(port)
+        server = self.start("perf", "--listen", "unix:s", "--ip", "127.0.0.1", **more)
+        self.until((self.folder / "s").exists, "the server listens")
+        client = self.start("perf", "unix:s", "--ip", "127.0.0.1", "--for", "5s", "--tests", "out", "--least",
+                            "64kB", "--most", "64kB", MLTCP_PCAP="client-%p.pcapng,snap=128")
+        self.until(lambda: any(process["connections"] for process in self.top()["processes"]) or
+                   client.poll() is not None, "top sees the server's connections")
+        self.assertIsNone(client.poll(), client.said())
+        process = self.top()["processes"][0]
+        self.assertEqual((process["kind"], process["pid"]), ("endpoint", server.pid))
+        if MODULE.exists():
+            answer = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE).read().decode()
+            self.assertRegex(answer, r'mltcp_connections_received_packets_total\{job=""\} [1-9]')
+        self.assertEqual(client.wait(PATIENCE), 0, client.said())
+        server.terminate()
+        server.wait(PATIENCE)
+        for file in self.folder.glob("*.pcapng"):
+            packets = self.fields(file.name, ["frame.protocols"])
+            self.assertGreater(len(packets), 10, file)
+            self.assertEqual({packet[0] for packet in packets}, {"raw:ip:udp:mltcp"})
+        self.assertTrue((self.folder / f"client-{client.pid}.pcapng").exists())
+        self.assertEqual(self.top(), {"schema": "mltcp.top/1", "processes": [], "problems": []})
+
+    def test_endpoint__wrong_values(self):
+        self.start("perf", "--listen", "unix:s", "--ip", "127.0.0.1")
+        self.until((self.folder / "s").exists, "the server listens")
+        for name, value, told in (("MLTCP_PCAP", "x,snap=7", "MLTCP_PCAP: snap is \"7\""),
+                                  ("MLTCP_METRICS", "nowhere", "MLTCP_METRICS: \"nowhere\" is no port"),
+                                  ("MLTCP_LIVE", "yes", "MLTCP_LIVE is \"yes\"; give 0 or 1")):
+            done = subprocess.run([PROGRAM, "perf", "unix:s", "--ip", "127.0.0.1", "--for", "100ms"], cwd=self.folder,
+                                  env=dict(self.environment, **{name: value}), capture_output=True, text=True,
+                                  timeout=PATIENCE)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(told, done.stderr)
+
+    # ---- a switch ---------------------------------------------------------------------------------------------------
+
+    def test_switch__frames_of_both_ports(self):
+        doctor = subprocess.run([PROGRAM, "switch", "--help"], capture_output=True, text=True)
+        if os.geteuid() != 0 or doctor.returncode != 0:
+            self.skipTest("namespaces and ports need root")
+        if subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode != 0:
+            self.skipTest("there are no namespaces here")
+        script = f"""
+ip link set lo up
+ip link add p0 type veth peer name q0 && ip link add p1 type veth peer name q1
+for i in p0 p1 q0 q1; do ip link set $i up; done
+{PROGRAM} switch --port af_packet:p0 --port af_packet:p1 --for 6s --pcap switch.pcapng > out 2>&1 &
+switch=$!
+until grep -q ^ready out || ! kill -0 $switch; do sleep 0.05; done
+{PROGRAM} top --json > top.json
+python3 - <<END
+import socket, time
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind(("q0", 0))
+for n in range(20):
+    s.send(bytes([0xff] * 6 + [2, 0, 0, 0, 0, 1, 0x88, 0xb5]) + b"frame %02d" % n + bytes(60))
+    time.sleep(0.005)
+END
+wait $switch
+"""
+        done = subprocess.run(["unshare", "-n", "sh", "-c", script], cwd=self.folder, env=self.environment,
+                              capture_output=True, text=True, timeout=PATIENCE)
+        said = (self.folder / "out").read_text() if (self.folder / "out").exists() else ""
+        if "No supported" in said or "hugepages" in said or done.returncode != 0:
+            self.skipTest(f"no switch here: {said.strip().splitlines()[-1:]} {done.stderr.strip()}")
+        self.assertRegex(said, r"captured \d+ packets in switch.pcapng")
+        frames = self.fields("switch.pcapng", ["frame.interface_name", "frame.packet_flags_direction"], "-Y",
+                             "eth.type == 0x88b5")
+        self.assertEqual(frames.count(["af_packet:p0", "0x00000001"]), 20, frames)
+        self.assertEqual(frames.count(["af_packet:p1", "0x00000002"]), 20, frames)
+        top = json.loads((self.folder / "top.json").read_text())
+        self.assertEqual([process["kind"] for process in top["processes"]], ["switch"])
+        self.assertEqual([port["name"] for port in top["processes"][0]["ports"]], ["af_packet:p0", "af_packet:p1"])
+
+    # ---- top on a terminal ------------------------------------------------------------------------------------------
+
+    def start_top(self, *words):
+        """On a terminal of 80 columns and 24 lines; (pid, its file, settings before)."""
+        child, terminal = pty.fork()
+        if child == 0:
+            try:
+                os.chdir(self.folder)
+                os.execve(PROGRAM, [str(PROGRAM), "top", "--every", "200ms", *words], self.environment)
+            finally:
+                os._exit(127)
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        self.addCleanup(os.close, terminal)
+        return child, terminal, termios.tcgetattr(terminal)
+
+    def read_until(self, terminal, text):
+        seen = b""
+        end = time.monotonic() + PATIENCE
+        while text not in seen and time.monotonic() < end:
+            if not select.select([terminal], [], [], 0.2)[0]:
+                continue
+            try:
+                seen += os.read(terminal, 65536)
+            except OSError:  # it has ended
+                break
+        self.assertIn(text, seen)
+        return seen
+
+    def test_top__keys_and_a_clean_terminal(self):
+        child, terminal, before = self.start_top()
+        self.read_until(terminal, b"nothing of MLTCP")
+        os.write(terminal, b"s")
+        self.read_until(terminal, b"by retransmits")
+        os.write(terminal, b"p")
+        self.read_until(terminal, b"paused")
+        os.write(terminal, b"q")
+        self.read_until(terminal, b"\x1b[?25h\x1b[?1049l")
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertEqual(termios.tcgetattr(terminal), before)
+
+    def test_top__signal_leaves_a_clean_terminal(self):
+        child, terminal, before = self.start_top()
+        self.read_until(terminal, b"q quit")
+        os.kill(child, signal.SIGTERM)
+        self.read_until(terminal, b"\x1b[?25h\x1b[?1049l")
+        os.waitpid(child, 0)
+        self.assertEqual(termios.tcgetattr(terminal), before)
+
+    def test_top__no_colour(self):
+        self.environment["NO_COLOR"] = "1"
+        child, terminal, _ = self.start_top()
+        seen = self.read_until(terminal, b"q quit")
+        self.assertNotIn(b"\x1b[1m", seen)
+        os.write(terminal, b"q")
+        self.read_until(terminal, b"\x1b[?1049l")
+        os.waitpid(child, 0)
+
+    def test_top__no_terminal(self):
+        said = self.run_program("top", status=2).stderr
+        self.assertIn("mltcp top draws on a terminal, and this is none; add --once or --json", said)
+        self.assertIn("nothing of MLTCP", self.run_program("top", "--once", "--every", "100ms").stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,37 @@
+// What a command shows of itself (see live_ends.h).
+#include "live_ends.h"
+
+#include <fmt/format.h>
+
+#include "mltcp/base/error.h"
+#include "terminal.h"
+
+namespace mltcp::tools {
+namespace {
+
+/// Less than who asks waits (live::ask_all()).
+constexpr Nanos kAnswerWithin{400'000'000};
+
+}  // namespace
+
+std::optional<live::MetricsAddress> metrics_of(const std::optional<std::string>& given) {
+  if (!given) return std::nullopt;
+  live::MetricsAddress address = live::MetricsAddress::parse("--metrics", *given);
+  if (!address.is_loopback)
+    print_warning(
+        fmt::format("--metrics: whoever reaches {} sees them; nobody is asked for a password", address.text()));
+  return address;
+}
+
+LiveEnds::LiveEnds(const std::string& kind, live::Exchange& exchange,
+                   const std::optional<live::MetricsAddress>& metrics) {
+  const auto look = [&exchange] { return exchange.ask(kAnswerWithin); };
+  if (metrics) metrics_ = std::make_unique<live::MetricsServer>("--metrics", *metrics, look);
+  try {
+    socket_ = std::make_unique<live::ControlSocket>(kind, look);
+  } catch (const RunError& error) {
+    print_warning(fmt::format("mltcp top will not see this process: {}", error.what()));
+  }
+}
+
+}  // namespace mltcp::tools
