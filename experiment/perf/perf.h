@@ -6,7 +6,8 @@
 // the batch before took, until a batch takes half of the time that a point is given; the last batch counts, and the
 // ones before it were its warming up.
 //
-//   latency    the client's message and the server's answer of the same length, one at a time; half of the round trip
+//   latency    the client's message and the server's answer of the same length, one at a time, from callbacks; half
+//              of the round trip
 //   out, in    from the client to the server, or back: a number of messages is always under way (depth) on each of the
 //              connections; from the first one posted to the last one that the receiver has
 //   both       the same both ways at once; what comes and goes together

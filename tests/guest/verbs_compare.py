@@ -96,6 +96,7 @@ def main():
     parser.add_argument("--build", default=f"{guest_lab.ROOT}/build")
     parser.add_argument("--spin", action="store_true", help="on two processors in real time")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--tests", choices=("all", "latency", "bandwidth"), default="all")
     parser.add_argument("--ucx", default=None, metavar="TRANSPORTS", help="of UCX; default: with --spin, ud_verbs rc_verbs")
     parser.add_argument("--seconds", type=int, default=1500, help="that the guest may take")
     parser.add_argument("--print", action="store_true", help="what the guest says, too")
@@ -107,7 +108,7 @@ def main():
         guest = make_guest(arguments)
         with open(f"{guest_lab.HERE}/verbs_compare.sh", encoding="utf-8") as stream:
             commands = stream.read()
-        words = f"ROUNDS={arguments.rounds} SLEEP={0 if arguments.spin else 1} UCX='{arguments.ucx}'\n"
+        words = f"ROUNDS={arguments.rounds} TESTS={arguments.tests} SLEEP={0 if arguments.spin else 1} UCX='{arguments.ucx}'\n"
         with tempfile.TemporaryDirectory(prefix="mltcp-compare-") as folder:
             result = guest.run(words + commands, arguments.seconds, show if arguments.print else None, folder)
             found = read(result.output, folder)
@@ -129,6 +130,8 @@ def main():
     print("| | ib_send_bw -c UD, ibv_ud_pingpong | ours | times |" + "".join(f" UCX, {one} |" for one in transports))
     print("|---|---|---|---|" + "---|" * len(transports))
     for what, theirs, ours, (ucx, size), scale, digits, unit in rows:
+        if not found[theirs] and not found[ours] and arguments.tests != "all":
+            continue
         cells = [cell(found[theirs], scale, digits), cell(found[ours], scale, digits), ratio(found[ours], found[theirs])]
         cells += [cell(found[f"ucx-{transport}-{ucx}", size], scale, digits) for transport in transports]
         print(f"| {what}, {unit} | " + " | ".join(cells) + " |")

@@ -1,7 +1,7 @@
 # In a guest, for verbs_compare.py: over the same two devices of rdma_rxe, in turns, ROUNDS times: perftest's ib_send_bw
 # over UD and rdma-core's ibv_ud_pingpong, which have neither acknowledgements nor recovery; mltcp perf; port_bench, if it is
-# there; and UCX by the transports in UCX. With SLEEP=1 all of them sleep until there is something to do, else they spin.
-# A line a number: name, bytes, value.
+# there; and UCX by the transports in UCX. TESTS is one half of them: latency or bandwidth. With SLEEP=1 all of them sleep
+# until there is something to do, else they spin. A line a number: name, bytes, value.
 . /root/verbs_network.sh
 if [ "${SLEEP:-0}" = 1 ]; then events=-e idle=sleep wait=sleep; else events='' idle=spin wait=poll; fi
 say() { echo "measured $*"; }
@@ -61,15 +61,20 @@ ucx() { # test, bytes, count, transport
 }
 
 for round in $(seq ${ROUNDS:-3}); do
-  send_bw 64 ${MESSAGES:-3000}
-  perf 64 500ms out
-  send_bw 4096 ${MESSAGES:-3000}
-  perf 1048576 500ms out
-  pingpong 64 ${MESSAGES:-3000}
-  ping 64 0.5
-  perf 64 500ms latency
+  if [ ${TESTS:-all} != latency ]; then
+    send_bw 64 ${MESSAGES:-3000}
+    perf 64 500ms out
+    send_bw 4096 ${MESSAGES:-3000}
+    perf 1048576 500ms out
+  fi
+  if [ ${TESTS:-all} != bandwidth ]; then
+    pingpong 64 ${MESSAGES:-3000}
+    ping 64 0.5
+    perf 64 500ms latency
+  fi
   for transport in ${UCX:-}; do
-    ucx tag_lat 64 1000 $transport
+    [ ${TESTS:-all} = bandwidth ] || ucx tag_lat 64 1000 $transport
+    [ ${TESTS:-all} != latency ] || continue
     ucx tag_bw 64 3000 $transport
     ucx tag_bw 1048576 20 $transport
   done
