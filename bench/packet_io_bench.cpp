@@ -1,6 +1,7 @@
 // What datapaths cost per packet by themselves, without a transport: bursts of packets sent by one PacketIo and
-// received by another, in one thread. `verbs` is on queue pairs of memory, made here; `ports` on the ring ports of
-// DPDK, by the code that is the same on AF_XDP, AF_PACKET and NICs. bench/packet_io counts their instructions.
+// received by another, in one thread. `verbs` and `frames` are on queue pairs of memory, made here, for datagrams and
+// for Ethernet frames; `ports` on the ring ports of DPDK, by the code that is the same on AF_XDP, AF_PACKET and NICs.
+// bench/packet_io counts their instructions.
 //
 //   verbs/64/0            payloads of 64 bytes; all copied, or inline
 //   verbs/1400/1          of 1400 bytes, read by the device where they lie, in registered memory
@@ -27,6 +28,8 @@
 #include "mltcp/ethernet/encapsulation.h"
 #include "mltcp/rdma/device.h"
 #include "mltcp/rdma/internal/make_datapath.h"
+#include "mltcp/rdma/internal/raw_datapath.h"
+#include "mltcp/rdma/kernel_routes.h"
 #include "mltcp/rdma/verbs_io.h"
 #include "mltcp/transport/host_datapath.h"
 #include "mltcp/transport/registered_memory.h"
@@ -61,7 +64,8 @@ class MemoryQueuePair final : public rdma::QueuePair {
  public:
   static constexpr std::size_t kDepth = 4096;
 
-  MemoryQueuePair(const rdma::QueuePairConfig& config, ibv_context& context) {
+  MemoryQueuePair(const rdma::QueuePairConfig& config, ibv_context& context)
+      : is_of_frames_(config.kind == rdma::PairKind::frames) {
     channel_.context = sent_.context = received_.context = queue_.context = &context;
     channel_.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     queue_.qp_context = sent_.cq_context = received_.cq_context = this;
@@ -80,12 +84,14 @@ class MemoryQueuePair final : public rdma::QueuePair {
   bool take_event() override { return false; }
   Recovery recover(bool /*must_reset*/) override { return Recovery::none_needed; }
   void stop() override {}
+  int steer(const rdma::FrameRule& /*rule*/) noexcept override { return 0; }
 
   // Each is a function of its own, so that what it costs can be told from what calls it.
   [[gnu::noinline]] static int post_send(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** /*refused*/) {
     auto& self = *static_cast<MemoryQueuePair*>(qp->qp_context);
     for (; request != nullptr; request = request->next) {
-      if (self.peer_ == nullptr) self.peer_ = queue_pairs().at(request->wr.ud.remote_qpn);
+      if (self.peer_ == nullptr)
+        self.peer_ = self.is_of_frames_ ? self.other() : queue_pairs().at(request->wr.ud.remote_qpn);
       self.peer_->deliver(*request);
       if ((request->send_flags & IBV_SEND_SIGNALED) == 0) continue;
       ibv_wc& done = self.sends_[self.sends_end_++ % kDepth];
@@ -112,14 +118,22 @@ class MemoryQueuePair final : public rdma::QueuePair {
   }
 
  private:
+  /// Frames of the one come to the other: there are two.
+  [[nodiscard]] MemoryQueuePair* other() const {
+    const auto& first = queue_pairs().begin()->second;
+    return first == this ? queue_pairs().rbegin()->second : first;
+  }
   void deliver(const ibv_send_wr& request) {
     if (posted_begin_ == posted_end_) return;
     const auto& [id, piece] = posted_[posted_begin_++ % kDepth];
     auto* out = reinterpret_cast<std::byte*>(piece.addr);
-    const auto& handle = *reinterpret_cast<const MemoryHandle*>(request.wr.ud.ah);
-    out += rdma::kGrhBytes - handle.ip.size();
-    out = std::copy(handle.ip.begin(), handle.ip.end(), out);
-    std::uint32_t bytes = rdma::kGrhBytes;
+    std::uint32_t bytes = 0;
+    if (!is_of_frames_) {
+      const auto& handle = *reinterpret_cast<const MemoryHandle*>(request.wr.ud.ah);
+      out += rdma::kGrhBytes - handle.ip.size();
+      out = std::copy(handle.ip.begin(), handle.ip.end(), out);
+      bytes = rdma::kGrhBytes;
+    }
     for (int i = 0; i < request.num_sge; ++i) {
       std::memcpy(out, reinterpret_cast<const void*>(request.sg_list[i].addr), request.sg_list[i].length);
       out += request.sg_list[i].length;
@@ -136,6 +150,7 @@ class MemoryQueuePair final : public rdma::QueuePair {
     std::uint64_t id;
     ibv_sge piece;
   };
+  const bool is_of_frames_;
   MemoryQueuePair* peer_ = nullptr;
   ibv_qp queue_{};
   ibv_cq sent_{};
@@ -161,6 +176,7 @@ class MemoryDevice final : public rdma::Device {
     facts_.most_requests = facts_.most_completions = MemoryQueuePair::kDepth;
     facts_.most_pieces = 4;
     facts_.gids = {{.index = 0, .ip = Address::parse(ip), .is_roce_v2 = true}};
+    facts_.interfaces = {1};
   }
   [[nodiscard]] const rdma::DeviceFacts& facts() const override { return facts_; }
   std::unique_ptr<rdma::QueuePair> make_queue_pair(const rdma::QueuePairConfig& config) override {
@@ -194,8 +210,41 @@ class MemoryDevice final : public rdma::Device {
   rdma::DeviceFacts facts_;
 };
 
-std::unique_ptr<HostDatapath> memory_host(const std::string& ip, Address& address) {
-  auto datapath = rdma::make_datapath({.device = "verbs:memory0"}, std::make_unique<MemoryDevice>(ip));
+/// All hosts are neighbours.
+class MemoryNetwork final : public rdma::KernelNetwork {
+ public:
+  explicit MemoryNetwork(const std::string& ip)
+      : interface_{.index = 1,
+                   .name = "memory0",
+                   .is_ethernet = true,
+                   .mac = {2, 0, 0, 0, 0, 1},
+                   .mtu = 4200,
+                   .addresses = {Address::parse(ip)}} {}
+  std::vector<rdma::KernelInterface> interfaces(std::span<const std::uint32_t> /*indices*/) override {
+    return {interface_};
+  }
+  std::unique_ptr<rdma::KernelRoutes> routes_of(const rdma::KernelInterface& /*interface*/,
+                                                const Address& /*address*/) override {
+    class Routes final : public rdma::KernelRoutes {
+      Way find(const Address& /*destination*/, bool /*may_ask*/) override {
+        return {State::known, {2, 0, 0, 0, 0, 1}};  // of all of them
+      }
+      [[nodiscard]] int event_file() const override { return -1; }
+      void take_events() override {}
+      [[nodiscard]] std::string why_lost() const override { return ""; }
+    };
+    return std::make_unique<Routes>();
+  }
+
+ private:
+  rdma::KernelInterface interface_;
+};
+
+std::unique_ptr<HostDatapath> memory_host(const std::string& ip, bool is_raw, Address& address) {
+  auto datapath = is_raw
+                      ? rdma::make_raw_datapath({.device = "verbs:memory0:1:raw"}, std::make_unique<MemoryDevice>(ip),
+                                                std::make_unique<MemoryNetwork>(ip))
+                      : rdma::make_datapath({.device = "verbs:memory0"}, std::make_unique<MemoryDevice>(ip));
   HostPlace place;
   place.address = Address::parse(ip, 47620);
   datapath->take_place(place);
@@ -247,17 +296,17 @@ struct FreePages {
   void operator()(std::byte* memory) const { std::free(memory); }
 };
 
-void verbs(benchmark::State& state) {
+void over_verbs(benchmark::State& state, bool is_raw) {
   Address left;
   Address right;
-  const auto a = memory_host("127.0.0.1", left);
-  const auto b = memory_host("127.0.0.2", right);
-  auto& io = dynamic_cast<rdma::VerbsIo&>(a->io(0));
+  const auto a = memory_host("127.0.0.1", is_raw, left);
+  const auto b = memory_host("127.0.0.2", is_raw, right);
+  PacketIo& io = a->io(0);
   std::array<RxPacket, 1> none;
-  for (const Nanos give_up = monotonic_now() + kPatience; !io.resolve(right);) {
+  for (const Nanos give_up = monotonic_now() + kPatience; !a->resolve(0, right);) {
     io.receive(none);
     if (monotonic_now() > give_up) {
-      state.SkipWithError("no queue pair was found");
+      state.SkipWithError("the peer was not found");
       return;
     }
   }
@@ -268,7 +317,10 @@ void verbs(benchmark::State& state) {
            state.range(1) != 0 ? &hold : nullptr);
   while (hold.packets.load() != 0) io.receive(none);
 }
+void verbs(benchmark::State& state) { over_verbs(state, false); }
 BENCHMARK(verbs)->Args({64, 0})->Args({960, 0})->Args({1400, 0})->Args({1400, 1})->Args({4000, 0})->Args({4000, 1});
+void frames(benchmark::State& state) { over_verbs(state, true); }
+BENCHMARK(frames)->Args({64, 0})->Args({960, 0})->Args({1400, 0})->Args({1400, 1})->Args({4000, 0})->Args({4000, 1});
 
 #if MLTCP_HAS_DPDK
 dpdk::Eal* eal = nullptr;

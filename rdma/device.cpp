@@ -77,9 +77,12 @@ std::vector<std::string> kernel_devices() {
   return names;
 }
 
-/// Why libibverbs lists no device at all, and the cure.
-std::string why_no_devices(int error) {
+/// Why libibverbs lists no device at all, and the cure. Of frames software devices are none.
+std::string why_no_devices(int error, bool is_raw = false) {
   const std::vector<std::string> known = kernel_devices();
+  if (known.empty() && is_raw)
+    return "this machine has no RDMA device: load its driver's module, or use another kind of port (af_xdp:IFACE, "
+           "udp:)";
   if (known.empty())
     return fmt::format(
         "this machine has no RDMA device: load its driver's module, or have the kernel make one of an interface ({})",
@@ -348,12 +351,13 @@ class RealDevice final : public Device {
       return ibv_get_device_name(device) == name.device;
     });
     if (found == list.all().end()) {
-      if (list.all().empty()) throw InputError(fmt::format("{}: {}", label_, why_no_devices(list.error())));
+      if (list.all().empty())
+        throw InputError(fmt::format("{}: {}", label_, why_no_devices(list.error(), name.is_raw)));
       throw InputError(fmt::format("{}: {}", label_, why_none_of_name(list, name.device)));
     }
     if ((*found)->transport_type == IBV_TRANSPORT_IWARP)
-      throw InputError(fmt::format(
-          "{}: an iWARP device, which has no datagrams (UD); use its interface instead, as with udp:", label_));
+      throw InputError(fmt::format("{}: an iWARP device, which has no {}; use its interface instead, as with udp:",
+                                   label_, name.is_raw ? "raw-packet queue pairs" : "datagrams (UD)"));
     context_.reset(ibv_open_device(*found));
     if (context_ == nullptr) {
       const int error = errno;

@@ -69,7 +69,7 @@ class RawDatapath final : public HostDatapath {
     // The address decides on which interface; until then, the first.
     const auto interfaces = network_->interfaces(device_->facts().interfaces);
     if (!interfaces.empty()) site_.interface = interfaces.front();
-    site_.mtu = mtu_of(config, site_.interface);
+    site_.mtu = config.mtu != 0 ? config.mtu : mtu_of(config, site_.interface);
     keep_on_named_cpu(config);
   }
   ~RawDatapath() override {

@@ -75,8 +75,9 @@ void RawService::look() {
 }
 
 void RawService::step(bool has_news, Nanos now) {
-  for (std::uint16_t number = 0; number < shards_.size(); ++number) take_requests(number, now);
+  // Those that are asked for from now on, the kernel has no answer for yet.
   if (has_news || now - pending_at_ >= kPendingLook) look_up_pending(now);
+  for (std::uint16_t number = 0; number < shards_.size(); ++number) take_requests(number, now);
   for (const auto& shard : shards_) send_news(*shard);
 }
 

@@ -36,6 +36,15 @@ TEST(VerbsDevice, open__names_the_cure_where_there_is_none) {
                                  "have the kernel make one of an interface (modprobe rdma_rxe"));
 }
 
+TEST(VerbsDevice, open__for_frames_offers_no_software_device) {
+  if (has_devices()) GTEST_SKIP() << "there are devices here";
+  register_datapath();
+  EXPECT_EQ(
+      message_of<InputError>([] { open_host_datapath({.device = "verbs:nosuch0:1:raw"}); }),
+      "port verbs:nosuch0: this machine has no RDMA device: load its driver's module, or use another kind of port "
+      "(af_xdp:IFACE, udp:)");
+}
+
 TEST(VerbsDevice, doctor__says_whether_there_is_one) {
   const Examination found = examine();
   if (has_devices()) GTEST_SKIP() << "there are devices here: " << found.detail;
