@@ -9,6 +9,7 @@ namespace mltcp::workload {
 namespace {
 
 constexpr Uint128 kMostBytes = 1'000'000'000'000'000'000;  // of a call: 1 EB
+constexpr std::size_t kMostCalls = 16'000'000;             // a replay takes no more
 constexpr std::size_t kMostWaits = 8;                      // of each of several messages
 
 }  // namespace
@@ -73,8 +74,7 @@ void NcclCalls::call(std::uint32_t communicator, const NcclCall& call) {
     ++unknown_;
     return;
   }
-  if (++calls_ > kMostGraphNodes)
-    builder_.fail(fmt::format("it has more than {} calls", kMostGraphNodes), "record fewer steps");
+  if (++calls_ > kMostCalls) builder_.fail(fmt::format("it has more than {} calls", kMostCalls), "record fewer steps");
   const auto stream =
       owner.streams.try_emplace(std::string(call.stream), static_cast<std::uint32_t>(owner.streams.size()));
   owner.calls.push_back({communicator, operation, builder_.name(call.name), stream.first->second, call.root, call.bytes,
