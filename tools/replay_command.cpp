@@ -16,6 +16,7 @@
 #include "gen_command.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/capture/capture_options.h"
 #include "mltcp/cc/registry.h"
 #include "mltcp/experiment/backends/datapath.h"
 #include "mltcp/experiment/backends/flow_level.h"
@@ -29,6 +30,7 @@
 #include "output_file.h"
 #include "provenance.h"
 #include "results_output.h"
+#include "series_output.h"
 #include "terminal.h"
 
 namespace mltcp::tools {
@@ -60,6 +62,8 @@ struct ReplayArguments {
   std::uint32_t threads = 0;
   std::optional<std::string> json;
   std::optional<std::string> timeline;
+  std::optional<std::string> pcap;
+  SeriesArguments series;
 };
 
 constexpr std::uint32_t kIterationsAlone = 3;
@@ -141,8 +145,13 @@ void add_options(Options& options, ReplayArguments& arguments) {
   options.add("--threads", arguments.threads,
               "Runs at a time, in virtual time; results are the same; default: one a core");
   options.add("--json", arguments.json, "Write the results to this file (docs/results-file.md); - is standard output");
+  options.add(
+      "--pcap", arguments.pcap,
+      "Capture the packets of all hosts, of each policy's run: FILE[,snap=BYTES][,size=BYTES][,files=N], as pcapng "
+      "(docs/captures.md)");
   options.add("--timeline", arguments.timeline,
               "Write the recording and its replay as a Chrome trace, for Perfetto, to this file");
+  add_series_options(options, arguments.series);
 }
 
 /// Of an option with a unit.
@@ -334,6 +343,8 @@ int replay(const ReplayArguments& arguments) {
   if (own_network) settings.name = request.jobs.size() == 1 ? request.jobs.front().name : "replay";
   if (arguments.serve && arguments.timeline)
     throw InputError("--timeline: hosts do not tell when each of their operations ran; leave it out, or --serve");
+  if (arguments.serve && (arguments.pcap || arguments.series.file))
+    throw InputError("--pcap, --series: hosts capture by themselves (mltcp gen --join); leave them out, or --serve");
   if (!arguments.serve && arguments.wait != ReplayArguments().wait)
     throw InputError("--wait is for a coordinator; add --serve, or leave it out");
   for (const auto& output : {arguments.json, arguments.timeline})
@@ -347,22 +358,49 @@ int replay(const ReplayArguments& arguments) {
   const std::unique_ptr<experiment::Datapath> datapath = make_datapath(arguments, experiment);
   experiment::RunOptions options;
   options.threads = arguments.threads;
+  options.series =
+      check_series(arguments.series, request.jobs.front().files.front().string(), {arguments.json, arguments.timeline});
+  experiment::SeriesFile series;
+  options.recorded = &series.runs;
+  if (arguments.pcap && experiment.datapath == "flow")
+    throw InputError("--pcap: datapath flow has no packets; leave it out, or take --datapath sim");
+  if (arguments.pcap) options.capture = capture::parse_capture("--pcap", *arguments.pcap);
   experiment::check(experiment, *datapath, options);
   fmt::print(out, "{}\n", headline(experiment, *datapath));
   print_simplified(replay, out);
 
   const EndOnSignal signals;
+  const experiment::Provenance provenance = provenance_of(files);
   ProgressBar bar;
   options.report = [&](const std::string& problem) {
     bar.clear();
     print_warning(problem);
   };
   options.interrupted = EndOnSignal::why;
+  options.captured = [&](const std::string& line, bool is_complete) {
+    bar.clear();
+    if (is_complete)
+      fmt::print(out, "captured, {}\n", line);
+    else
+      print_warning("captured, " + line);
+  };
+  options.finished = [&](const experiment::Results& so_far) {
+    experiment::Results kept = so_far;
+    kept.provenance = provenance;
+    compare(replay, kept);
+    bar.clear();
+    keep_results(kept, arguments.json);
+  };
   experiment::Results results = experiment::run_experiment(
       experiment, *datapath, [&](double fraction, const std::string& what) { bar.show(fraction, what); }, options);
   bar.clear();
-  results.provenance = provenance_of(files);
+  results.provenance = provenance;
   compare(replay, results);
+  if (options.series) {
+    series.experiment = results.experiment;
+    series.provenance = provenance;
+    write_series(*arguments.series.file, series, results);
+  }
   print_results(results, *datapath, arguments.experiment.file, arguments.json, out);
   if (!results.runs.empty()) print_comparison(results.runs.front(), out);
   if (arguments.timeline && !results.runs.empty()) {

@@ -249,7 +249,8 @@ void FlowRanks::post(Rank& rank) {
 }
 
 void FlowRanks::post(Rank& rank, Channel& channel) {
-  while (rank.engine.running() && channel.next < channel.sends.size() && rank.engine.has_begun(channel.sends[channel.next])) {
+  while (rank.engine.running() && channel.next < channel.sends.size() &&
+         rank.engine.has_begun(channel.sends[channel.next])) {
     const Nanos now = network_.now();
     const std::uint32_t number = channel.sends[channel.next];
     const Operation& operation = rank.program.operations[number];
