@@ -189,9 +189,13 @@ size = "100 kB"
         self.assertIn("--pcap: datapath flow has no packets", said)
         said = self.run_program("run", "short.toml", "--pcap", "x,snap=1", status=2).stderr
         self.assertIn("--pcap: snap is \"1\"", said)
-        said = self.run_program("run", "short.toml", "--pcap", "nowhere/x", status=1).stderr
+        said = self.run_program("run", "short.toml", "--pcap", "nowhere/x", status=2).stderr
         self.assertEqual(len(said.splitlines()), 1, said)
-        self.assertIn("can't be written (No such file or directory)", said)
+        before = (self.folder / "short.toml").read_text()
+        self.run_program("run", "short.toml", "--policy", "mltcp", "--pcap", "short.toml", status=2)
+        self.assertEqual((self.folder / "short.toml").read_text(), before)
+        said = self.run_program("run", "short.toml", "--policy", "mltcp", "--pcap", "r", "--json", "r", status=2).stderr
+        self.assertIn("--pcap, --json", said)
 
     # ---- gen over the kernel's sockets ------------------------------------------------------------------------------
 
