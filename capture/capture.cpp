@@ -157,6 +157,7 @@ Tap& Capture::add_ethernet(std::string name, std::string description) {
 }
 
 void Capture::start() {
+  inside_->file.check_size();
   inside_->started = inside_->latest = virtual_time_ ? virtual_time_() : since_1970();
   inside_->is_running = true;
   if (virtual_time_) return;

@@ -77,7 +77,8 @@ class Capture {
   Tap& add(std::string name, std::string description, const Address& own);
   /// An interface of Ethernet frames.
   Tap& add_ethernet(std::string name, std::string description);
-  /// Packets are recorded from now on; in real time the writer begins. Throws RunError if there is no thread for it.
+  /// Packets are recorded from now on; in real time the writer begins. Throws RunError if there is no thread for it,
+  /// or if the files are to be too small for the interfaces.
   void start();
 
   struct Summary {

@@ -12,9 +12,9 @@ std::size_t CapturedIo::receive(std::span<RxPacket> out) {
 }
 
 std::size_t CapturedIo::send(std::span<const TxPacket> packets) {
-  const std::size_t count = io_.send(packets);
-  if (count == 0) return 0;
+  // The time before, as its receiver may be faster than what follows.
   const Nanos now = tap_.now();
+  const std::size_t count = io_.send(packets);
   for (const TxPacket& packet : packets.first(count)) tap_.sent(packet, now);
   return count;
 }

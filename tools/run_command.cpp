@@ -73,6 +73,17 @@ void check_outputs(const RunArguments& arguments, const experiment::Experiment& 
   if (arguments.json) check_writable(*arguments.json, arguments.experiment.file);
   if (arguments.pcap && experiment.datapath == "flow")
     throw InputError("--pcap: datapath flow has no packets; leave it out, or add --datapath sim");
+  if (arguments.pcap) {
+    const capture::CaptureOptions capture = capture::parse_capture("--pcap", *arguments.pcap);
+    for (const std::string& policy : experiment.policies) {
+      const bool alone = experiment.policies.size() == 1;
+      capture::CaptureOptions own = alone ? capture : capture::with_suffix(capture, policy);
+      if (own.files > 1) own = capture::with_suffix(own, "00001");
+      check_writable(own.file, arguments.experiment.file);
+      check_distinct({own.file, arguments.json}, "--pcap, --json");
+      if (!arguments.plan.empty()) check_distinct({own.file, arguments.plan}, "--pcap, --plan");
+    }
+  }
   if (arguments.json && !arguments.plan.empty()) check_distinct({arguments.json, arguments.plan}, "--json, --plan");
 }
 

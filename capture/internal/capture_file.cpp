@@ -6,6 +6,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -20,6 +21,7 @@ constexpr std::size_t kBuffer = 256 * 1024;
 /// What a packet's block has beside its bytes, at most, and what an interface's statistics take.
 constexpr Bytes kBlockBytes = 64;
 constexpr Bytes kStatisticsBytes = 80;
+constexpr Bytes kUsualPacket = 2048;
 
 std::string numbered(const CaptureOptions& options, std::uint32_t number) {
   return options.files > 1 ? with_suffix(options, fmt::format("{:05}", number)).file : options.file;
@@ -40,12 +42,14 @@ CaptureFile::~CaptureFile() { close(); }
 void CaptureFile::open() {
   std::string name = numbered(options_, ++opened_);
   // Emptied only when it is ours.
-  file_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  // A pipe that nobody reads would hold the program up.
+  file_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
   if (file_ < 0) {
     failure_ = fmt::format("{} can't be written ({}); name a file in a folder where you may write", in_quotes(name),
                            std::strerror(errno));
     return;
   }
+  fcntl(file_, F_SETFL, fcntl(file_, F_GETFL) & ~O_NONBLOCK);
   // What has no locks, such as a pipe or a device, is nobody's.
   if (flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     failure_ =
@@ -76,6 +80,19 @@ void CaptureFile::begin() {
 void CaptureFile::add(const InterfaceInfo& info) {
   interfaces_.push_back(info);
   append_interface(buffer_, info, options_.snap_bytes);
+}
+
+void CaptureFile::check_size() const {
+  if (options_.file_bytes == 0) return;
+  std::vector<std::byte> front;
+  append_section(front, "mltcp", comment_);
+  for (const InterfaceInfo& info : interfaces_) append_interface(front, info, options_.snap_bytes);
+  const Bytes needed = front.size() + kStatisticsBytes * interfaces_.size() +
+                       std::min<Bytes>(options_.snap_bytes, kUsualPacket) + kBlockBytes;
+  if (needed > options_.file_bytes)
+    throw RunError(fmt::format(
+        "{} of {} have no room for packets of {}; give size={} or more, or a smaller snap=", in_quotes(name()),
+        bytes_to_text(options_.file_bytes), plural(interfaces_.size(), "interface"), needed));
 }
 
 bool CaptureFile::packet(std::uint32_t interface, Nanos time, Direction direction, std::span<const std::byte> header,

@@ -21,6 +21,9 @@ class CaptureFile {
 
   /// Before the first packet.
   void add(const InterfaceInfo& info);
+  /// Throws RunError if a file of the size that was asked for has no room for a packet beside what describes the
+  /// interfaces.
+  void check_size() const;
   /// False if it can't be written any more, or has reached its size: then is_over().
   bool packet(std::uint32_t interface, Nanos time, Direction direction, std::span<const std::byte> header,
               std::span<const std::byte> data, std::uint32_t original_bytes);

@@ -66,7 +66,9 @@ std::string memory_text(const EndpointConfig& config) {
 std::optional<capture::CaptureOptions> capture_of(const EndpointConfig& config) {
   static std::atomic<unsigned> captures{0};
   const bool own = !config.capture.empty();
-  const std::string text = own ? config.capture : std::string(variable(&process_variable, "MLTCP_PCAP"));
+  // Not where the program has more rights than who sets its environment: it makes files.
+  const auto read = [](const char* name) -> const char* { return secure_getenv(name); };
+  const std::string text = own ? config.capture : std::string(variable(read, "MLTCP_PCAP"));
   if (text.empty()) return std::nullopt;
   capture::CaptureOptions options = capture::parse_capture(own ? "capture" : "MLTCP_PCAP", text);
   if (own) return options;

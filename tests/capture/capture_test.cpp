@@ -2,6 +2,7 @@
 #include "mltcp/capture/capture.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstring>
 #include <filesystem>
@@ -246,6 +247,20 @@ TEST(Capture, unwritable__one_line_at_once) {
   }
 }
 
+TEST(Capture, size_that_has_no_room_for_a_packet__refused) {
+  const Folder folder;
+  Capture capture({.file = folder.file("a.pcapng"), .file_bytes = 64'000}, [] { return Nanos(1); });
+  for (int i = 0; i < 600; ++i) capture.add("interface " + std::to_string(i), "", kOwn);
+  EXPECT_THROW(capture.start(), RunError);
+}
+
+TEST(Capture, pipe_that_nobody_reads__refused_at_once) {
+  const Folder folder;
+  const std::string file = folder.file("pipe");
+  ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+  EXPECT_THROW(Capture({.file = file}), RunError);
+}
+
 TEST(Capture, written_by_another__refused_and_left_alone) {
   const Folder folder;
   const std::string file = folder.file("a.pcapng");
@@ -296,11 +311,13 @@ TEST(Capture, faster_than_written__counted_in_the_file) {
   const std::vector<std::byte> bytes(60'000);
   Capture capture({.file = file});
   Tap& tap = capture.add("a", "", kOwn);
-  capture.start();
-  // At once more than the ring holds many times over; the writer leaves the latest 20 ms in it but for half of it.
+  // More than the ring holds, before anybody writes.
   for (int i = 0; i < 2000; ++i) tap.received(incoming(bytes), tap.now());
+  capture.start();
   const Capture::Summary summary = capture.finish();
   EXPECT_EQ(summary.seen, 2000U);
+  EXPECT_GT(summary.dropped, 1000U);
+  EXPECT_LT(summary.dropped, 2000U);
   EXPECT_EQ(of_type(blocks(file), kPacket).size(), summary.seen - summary.dropped);
   const auto statistics = of_type(blocks(file), kStatistics);
   ASSERT_EQ(statistics.size(), 1U);
