@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "mltcp/base/units.h"
 #include "mltcp/cc/augmentation.h"
@@ -163,8 +164,9 @@ struct EndpointConfig {
   void* event_context = nullptr;
 
   /// Of what goes through the datapath, to a pcapng file: "FILE[,snap=BYTES][,size=BYTES][,files=N]", as
-  /// capture/capture_options.h reads it. Empty: what MLTCP_PCAP says, or nothing.
-  std::string capture{};
+  /// capture/capture_options.h reads it. Empty: what MLTCP_PCAP says, or nothing. The text is the caller's and is read
+  /// while the endpoint opens. (Another std::string here would have GCC 12 warn of every program that names members.)
+  std::string_view capture{};
 
   /// Of connection ids, for tests that are to be the same every time.
   std::optional<std::uint64_t> seed = std::nullopt;

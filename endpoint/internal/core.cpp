@@ -68,7 +68,7 @@ std::optional<capture::CaptureOptions> capture_of(const EndpointConfig& config) 
   const bool own = !config.capture.empty();
   // Not where the program has more rights than who sets its environment: it makes files.
   const auto read = [](const char* name) -> const char* { return secure_getenv(name); };
-  const std::string text = own ? config.capture : std::string(variable(read, "MLTCP_PCAP"));
+  const std::string text(own ? config.capture : variable(read, "MLTCP_PCAP"));
   if (text.empty()) return std::nullopt;
   capture::CaptureOptions options = capture::parse_capture(own ? "capture" : "MLTCP_PCAP", text);
   if (own) return options;
@@ -175,6 +175,7 @@ void Core::open_datapath() {
   datapath.shards = datapath.usual_shards = datapath.most_shards = config_.shards;
   datapath.sleeps = config_.idle == Idle::sleep;
   capture_ = capture_of(config_);
+  config_.capture = {};  // a text of the caller's, who may free it now
   if (config_.address.port != 0) {
     take_place();
     return;
