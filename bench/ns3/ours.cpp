@@ -87,7 +87,7 @@ class ThreeHops final : public experiment::JobNetwork {
   [[nodiscard]] const fabric::UsageMeter& usage() const { return usage_; }
   [[nodiscard]] std::optional<experiment::Stalls> stalls() const override { return std::nullopt; }
 
-  [[nodiscard]] Bytes queue_bytes() { return network_.link(bottleneck_).queue_bytes(network_.now()); }
+  [[nodiscard]] Bytes bottleneck_queue() { return network_.link(bottleneck_).queue_bytes(network_.now()); }
   [[nodiscard]] std::uint64_t packet_hops() const { return network_.counters().packet_hops; }
 
  private:
@@ -172,7 +172,7 @@ nlohmann::json run(const Options& options) {
   const std::clock_t began = std::clock();
   for (Nanos at = epoch; at < end && !done(); at += sample) {
     network.run(at, nullptr);
-    if (options.sample_us > 0) queue.push_back(network.queue_bytes());
+    if (options.sample_us > 0) queue.push_back(network.bottleneck_queue());
     if (counters.dropped_packets > dropped) drops.emplace_back((at - epoch).count, counters.dropped_packets - dropped);
     dropped = counters.dropped_packets;
   }
