@@ -59,7 +59,8 @@ FILES = {
                   + JOB.format("a", "12 ms", "1.25 MB") + 'pause = { iteration = 3, time = "9 ms" }\n',
     # Parameters that are not at their defaults.
     "set.toml": DUMBBELL + "[cubic]\nbeta = 0.8\n" + JOB.format("a", "11 ms", "1.25 MB") + 'cc = "cubic"\n',
-    "rank0.json": json.dumps([
+    # A trace of PARAM's, which is read and not written.
+    "rank0.trace": json.dumps([
         {"comms": "all_reduce", "in_msg_size": 1000, "dtype": "float", "world_size": 2, "req": 1, "startTime_ns": 1000},
         {"comms": "all_reduce", "in_msg_size": 1000, "dtype": "float", "world_size": 2, "req": 2, "startTime_ns": 9000},
     ]),
@@ -274,7 +275,7 @@ def make_files():
             "sweep pair.toml --seeds 1 --vary cc=reno,cubic -o one --json one.json",
             "sweep pair.toml --seeds 2 --vary job[*].jitter=0.1ms --policy fair,mltcp --full -o two --json table.json",
             "algorithms --json algorithms.json",
-            "inspect rank0.json --json inspection.json",
+            "inspect rank0.trace --json inspection.json",
             "advise pair.toml set.toml --rate 1Gbps --starts 2 --iterations 3 --json advice.json",
             f"replay {ROOT}/examples/traces/data-parallel.0.json {ROOT}/examples/traces/data-parallel.1.json --datapath flow "
             "--json replay.json",
