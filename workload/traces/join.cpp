@@ -543,6 +543,7 @@ class Join {
       const bool collective = node.kind == Kind::collective;
       const std::uint32_t peer = model == rank ? node.peer : (node.peer + world_ - model + rank) % world_;
       if (collective) {
+        if (options_.as_recorded) node.tag = 0;  // else when ranks agree
         const std::uint32_t group = node.group;
         if (groups[group].index == kUnknownRank) {
           leave_out(node);
@@ -600,6 +601,50 @@ class Join {
     std::map<std::uint32_t, std::vector<std::uint32_t>> of;  ///< by rank, indices of nodes
   };
 
+  // Numbers tell what a rank lacks in the middle, without which all that follows would be paired wrongly. Where ranks
+  // have none, or none that fit together, order has to do.
+  void leave_out_unpaired(const Ranks& group, Lists& lists, std::size_t& lacking) {
+    using Key = std::pair<Collective, std::uint64_t>;
+    std::map<Key, std::size_t> having;  // ranks
+    const auto key = [&](std::uint32_t rank, std::uint32_t index) {
+      const GraphNode& node = graph_.ranks[rank].nodes[index];
+      return Key(node.collective, node.tag);
+    };
+    bool usable = lists.of.size() == group.size();
+    for (const auto& [rank, list] : lists.of) {
+      std::set<Key> own;
+      for (const std::uint32_t index : list) {
+        const Key one = key(rank, index);
+        usable = usable && one.second != 0 && own.insert(one).second;
+      }
+      if (!usable) break;
+      for (const Key& one : own) ++having[one];
+    }
+    std::optional<std::vector<Key>> common;
+    for (const auto& [rank, list] : lists.of) {
+      if (!usable) break;
+      std::vector<Key> own;
+      for (const std::uint32_t index : list)
+        if (having[key(rank, index)] == group.size()) own.push_back(key(rank, index));
+      usable = !own.empty() && (!common || *common == own);
+      common = std::move(own);
+    }
+    for (auto& [rank, list] : lists.of) {
+      std::vector<std::uint32_t> kept;
+      for (const std::uint32_t index : list) {
+        GraphNode& node = graph_.ranks[rank].nodes[index];
+        if (usable && having[key(rank, index)] < group.size()) {
+          leave_out(node);
+          ++lacking;
+          continue;
+        }
+        node.tag = 0;
+        kept.push_back(index);
+      }
+      list = std::move(kept);
+    }
+  }
+
   void agree_on_collectives() {
     std::map<std::pair<std::uint32_t, std::uint32_t>, Lists> all;  // by group and step
     for (std::uint32_t rank = 0; rank < graph_.ranks.size(); ++rank)
@@ -610,6 +655,7 @@ class Join {
     std::size_t lacking = 0;
     std::size_t uneven = 0;
     for (auto& [where, lists] : all) {
+      leave_out_unpaired(graph_.groups[where.first], lists, lacking);
       std::size_t least = lists.of.begin()->second.size();
       for (const std::uint32_t rank : graph_.groups[where.first]) least = std::min(least, lists.of[rank].size());
       for (auto& [rank, list] : lists.of)
