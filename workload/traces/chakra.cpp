@@ -10,7 +10,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -106,8 +105,7 @@ class Reader {
 
   void add(const Entry& entry) {
     const auto index = static_cast<std::uint32_t>(hosts_.size());
-    if (!places_.emplace(entry.id, index).second)
-      builder_.fail(fmt::format("node {}: id {} is there twice", index + 1, entry.id), kRecordAgain);
+    places_.emplace_back(entry.id, index);
     GraphNode node;
     node.name = builder_.name(entry.name);
     node.lane = builder_.lane(entry.host ? "host" : "device");
@@ -137,6 +135,8 @@ class Reader {
 
   PartialGraph finish() {
     if (nodes_.empty()) builder_.fail("it has no nodes", kRecordAgain);
+    sort_places();
+    if (own_rank_) take_own_rank();
     const bool nanoseconds = nanoseconds_ || converted_;
     if (nanoseconds && !nanoseconds_)
       builder_.warn("times are taken for nanoseconds, as in traces converted from ASTRA-sim's text format");
@@ -153,7 +153,8 @@ class Reader {
         builder_.fail(fmt::format("node {}: it lasts longer than any", i + 1), kRecordAgain);
       node.length = node.length * unit;
       if (!node.start.is_never())
-        node.start = node.start.count > static_cast<std::int64_t>(kMostTime) ? Nanos::never() : node.start * unit;
+        node.start =
+            node.start.count > static_cast<std::int64_t>(kMostTime) / unit ? Nanos::never() : node.start * unit;
       if (hosts_[i] && device_ && node.length.count > 0) {
         ++host_operations;
         host_time += std::min<std::int64_t>(node.length.count, std::int64_t{1} << 40);
@@ -163,8 +164,8 @@ class Reader {
       const std::size_t data_end = at + counts_[i].first;
       std::uint32_t data = 0;
       for (const std::size_t end = data_end + counts_[i].second; at < end; ++at) {
-        const auto found = places_.find(dependencies_[at]);
-        if (found == places_.end()) {
+        const auto found = std::lower_bound(places_.begin(), places_.end(), std::pair(dependencies_[at], 0U));
+        if (found == places_.end() || found->first != dependencies_[at]) {
           ++lost;
           continue;
         }
@@ -200,6 +201,38 @@ class Reader {
   }
 
  private:
+  /// Sorted rather than hashed: ids are the file's, and may be chosen to fall together.
+  void sort_places() {
+    std::sort(places_.begin(), places_.end());
+    std::uint32_t twice = static_cast<std::uint32_t>(nodes_.size());
+    for (std::size_t i = 1; i < places_.size(); ++i)
+      if (places_[i].first == places_[i - 1].first) twice = std::min(twice, places_[i].second);
+    if (twice == nodes_.size()) return;
+    const auto same = std::find_if(places_.begin(), places_.end(), [&](const auto& at) { return at.second == twice; });
+    builder_.fail(fmt::format("node {}: id {} is there twice", twice + 1, same->first), kRecordAgain);
+  }
+
+  /// The rank that messages come from and go to here is the file's.
+  void take_own_rank() {
+    std::uint32_t& rank = builder_.part().rank_of[rank_];
+    const auto& [own, index] = *own_rank_;
+    if (rank != kUnknownRank && rank != own)
+      builder_.fail(fmt::format("node {} is of rank {}, the file's name says {}", index + 1, own, rank),
+                    "rename the file to end in the rank that it is of");
+    rank = own;
+  }
+  void find_own_rank(const Entry& entry, std::uint32_t index) {
+    const bool send = entry.type == kSend;
+    const std::optional<std::int64_t>& told = send ? entry.source : entry.destination;
+    if (!told) return;
+    const std::uint32_t rank = rank_of(told, send ? "comm_src" : "comm_dst", index);
+    if (!own_rank_) own_rank_ = {rank, index};
+    if (own_rank_->first != rank)
+      builder_.fail(fmt::format("node {} is of rank {}, node {} of rank {}", own_rank_->second + 1, own_rank_->first,
+                                index + 1, rank),
+                    "give a file for each rank");
+  }
+
   /// A library's stream waits for what was launched before. In the trace, only the host's operations, which take no
   /// time now, are between the two.
   void wait_for_device() {
@@ -249,6 +282,7 @@ class Reader {
     node.kind = send ? GraphNode::Kind::send : GraphNode::Kind::receive;
     node.peer = send ? rank_of(entry.destination, "comm_dst", index) : rank_of(entry.source, "comm_src", index);
     node.tag = static_cast<std::uint64_t>(entry.tag.value_or(0));
+    find_own_rank(entry, index);
   }
 
   void collective(const Entry& entry, GraphNode& node, std::uint32_t index) {
@@ -284,10 +318,11 @@ class Reader {
   std::vector<bool> hosts_;
   std::vector<std::uint64_t> dependencies_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> counts_;  ///< of each node's dependencies on data, of others
-  std::unordered_map<std::uint64_t, std::uint32_t> places_;
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> places_;  ///< ids and indices; in finish() sorted
   std::map<std::pair<std::string, std::string>, std::size_t> taken_as_;
   std::size_t unknown_types_ = 0;
   std::size_t dimensions_ = 0;
+  std::optional<std::pair<std::uint32_t, std::uint32_t>> own_rank_;  ///< as messages tell, and the node that did
   bool nanoseconds_ = false;
   bool converted_ = false;
   bool device_ = false;

@@ -139,7 +139,8 @@ std::optional<std::pair<std::uint32_t, std::uint32_t>> GraphBuilder::sort_or_cir
     };
     auto left = static_cast<std::uint32_t>(
         std::find_if(blocked.begin(), blocked.end(), [](std::uint32_t n) { return n > 0; }) - blocked.begin());
-    for (std::uint32_t i = 0; i < count; ++i) left = left_of(left);
+    std::vector<bool> seen(count, false);  // so that what a node waits for is looked through once
+    for (; !seen[left]; left = left_of(left)) seen[left] = true;
     return std::pair(left, left_of(left));
   }
   std::vector<std::uint32_t> place(count);

@@ -62,8 +62,8 @@ class Join {
       for (const auto& [rank, from] : present_) copy(from, rank, rank);
       return std::move(graph_);
     }
-    const bool filled = present_.size() < world_ && options_.alike && fill();
-    if (!filled) keep_present();
+    if (present_.size() < world_ && options_.alike && fill_and_check()) return std::move(graph_);
+    keep_present();
     agree();
     check(graph_);
     return std::move(graph_);
@@ -147,6 +147,20 @@ class Join {
     return first;
   }
 
+  // Whether it matters which trace is whose: for messages, and for groups that list their ranks.
+  [[nodiscard]] bool depends_on_numbers() const {
+    const auto numbered = [](const GraphNode& node) {
+      return node.kind == Kind::send || node.kind == Kind::receive || node.collective == Collective::broadcast;
+    };
+    return std::any_of(parts_.begin(), parts_.end(), [&](const PartialGraph& part) {
+      const auto& groups = part.graph.groups;
+      return std::any_of(groups.begin(), groups.end(), [](const Ranks& group) { return !group.empty(); }) ||
+             std::any_of(part.graph.ranks.begin(), part.graph.ranks.end(), [&](const RankGraph& rank) {
+               return std::any_of(rank.nodes.begin(), rank.nodes.end(), numbered);
+             });
+    });
+  }
+
   void number_ranks() {
     std::vector<From> unnumbered;
     for (std::uint32_t part = 0; part < parts_.size(); ++part)
@@ -162,9 +176,15 @@ class Join {
           fail(source(from), fmt::format("rank {} is in {}, too", rank, source(at->second)),
                "give one trace of each rank, of one job");
       }
+    const bool guessed = unnumbered.size() > 1 && depends_on_numbers();
     std::uint32_t next = 0;
     for (const From& from : unnumbered) {
       while (present_.contains(next)) ++next;
+      if (guessed && &from == &unnumbered.front())
+        graph_.warnings.push_back(
+            fmt::format("{}: {} do not tell their rank; they are numbered in the order in which they were given, from "
+                        "{} on: end their names in it, as in trace.{}.json",
+                        source(from), plural(unnumbered.size(), "trace"), next, next));
       present_.emplace(next, from);
       parts_[from.part].rank_of[from.position] = next;
     }
@@ -247,6 +267,9 @@ class Join {
       if (options_.ranks < least)
         fail(source(), fmt::format("it needs {} ranks, {} are given", least, options_.ranks), "give at least as many");
       told = options_.ranks;
+    } else if (options_.ranks != 0 && options_.ranks != told) {
+      warn(fmt::format("the job has {} ranks, as the trace tells; {} are asked for, and that is not taken", told,
+                       options_.ranks));
     }
     world_ = std::max(told, least);
     if (world_ == 1 && talks && told == 0) world_ = 2;
@@ -353,19 +376,24 @@ class Join {
              "give traces of one run");
   }
 
-  // The first rank of the group of `rank` that is to it what `group` is to `from`; empty if that can't be told. The
-  // group is `group`, moved by that much.
-  [[nodiscard]] std::optional<std::uint32_t> first_of(const Ranks& group, std::uint32_t from,
-                                                      std::uint32_t rank) const {
-    if (std::binary_search(group.begin(), group.end(), rank)) return group.front();
+  // By how much the ranks of a group of `from` are apart if other ranks have the same group, moved: 0 if they have not.
+  [[nodiscard]] std::uint32_t stride_of(const Ranks& group, std::uint32_t from) const {
     const auto size = static_cast<std::uint32_t>(group.size());
     const std::uint32_t stride = size < 2 ? 1 : group[1] - group[0];
     for (std::uint32_t i = 1; i < size; ++i)
-      if (group[i] - group[i - 1] != stride) return std::nullopt;
-    const auto first_for = [&](std::uint32_t one) { return one - one / stride % size * stride; };
+      if (group[i] - group[i - 1] != stride) return 0;
     const std::uint64_t span = std::uint64_t{stride} * size;
-    if (group.front() != first_for(from) || world_ % span != 0) return std::nullopt;
-    return first_for(rank);
+    if (group.front() != first_for(from, stride, size) || world_ % span != 0) return 0;
+    return stride;
+  }
+  static std::uint32_t first_for(std::uint32_t rank, std::uint32_t stride, std::uint32_t size) {
+    return rank - rank / stride % size * stride;
+  }
+
+  // The first rank of the group of `rank` that is to it what `group` is to the rank with a trace.
+  [[nodiscard]] static std::uint32_t first_of(const Ranks& group, std::uint32_t stride, std::uint32_t rank) {
+    if (std::binary_search(group.begin(), group.end(), rank)) return group.front();
+    return first_for(rank, stride, static_cast<std::uint32_t>(group.size()));
   }
 
   // By how far away the other rank is and by tag: the bytes of messages, in order.
@@ -378,6 +406,37 @@ class Join {
         result.second[{(rank + world_ - node.peer) % world_, node.tag}].push_back(node.bytes);
     }
     return result;
+  }
+
+  // Whether ranks that are missing could be made, and the job with them comes to an end. What passes messages in one
+  // direction, such as the middle stage of a pipeline, looks like a ring, in which each rank would wait for the one
+  // before it.
+  bool fill_and_check() {
+    const std::vector<std::string> warnings = graph_.warnings;
+    if (!fill()) return false;
+    try {
+      agree();
+      check(graph_);
+      return true;
+    } catch (const InputError&) {
+      const auto& all = rank_at(present_.begin()->second).nodes;
+      if (std::none_of(all.begin(), all.end(), [](const GraphNode& node) { return node.kind == Kind::send; })) throw;
+    }
+    // Back to where fill() began.
+    graph_.warnings = warnings;
+    warn(fmt::format("if ranks without a trace were like rank {}, the job could not end: it stands for none of them",
+                     present_.begin()->first));
+    graph_.ranks.clear();
+    graph_.groups.clear();
+    graph_.names.clear();
+    graph_.lanes.clear();
+    name_ = {};
+    lane_ = {};
+    place_of_.clear();
+    group_.clear();
+    copied_.clear();
+    left_out_ = messages_out_ = smaller_ = roots_ = 0;
+    return false;
   }
 
   bool fill() {
@@ -393,12 +452,19 @@ class Join {
     const auto& [model, from] = *present_.begin();
     const auto& groups = members_[from.part];
     const std::set<std::uint32_t> used = groups_used(from);
-    for (const std::uint32_t group : used)
-      for (const std::uint32_t rank : missing)
-        if (!first_of(groups[group].ranks, model, rank)) return false;
-    const std::size_t nodes = rank_at(from).nodes.size();
-    if (nodes != 0 && (world_ > kMostRanksMade || world_ > kMostGraphNodes / nodes))
-      fail(source(from), fmt::format("it is one rank of {}, of {} nodes each: too much in all", world_, nodes),
+    strides_.assign(groups.size(), 0);
+    for (const std::uint32_t group : used) {
+      const Ranks& ranks = groups[group].ranks;
+      strides_[group] = stride_of(ranks, model);
+      if (strides_[group] == 0 && !std::includes(ranks.begin(), ranks.end(), missing.begin(), missing.end()))
+        return false;
+    }
+    const RankGraph& copied = rank_at(from);
+    const std::size_t nodes = copied.nodes.size();
+    if (nodes != 0 && (world_ > kMostRanksMade || world_ > kMostMade / (nodes + copied.waits.size() + groups.size())))
+      fail(source(from),
+           fmt::format("it is one rank of {}, of {} nodes that wait for {} others each: too much in all", world_, nodes,
+                       copied.waits.size()),
            "give a trace of fewer steps, or say that ranks are not alike");
     for (std::uint32_t rank = 0; rank < world_; ++rank) place_of_[rank] = rank;
     graph_.ranks.resize(world_);
@@ -409,6 +475,7 @@ class Join {
     return true;
   }
   static constexpr std::uint32_t kMostRanksMade = 65'536;
+  static constexpr std::size_t kMostMade = 32'000'000;  // nodes and what they wait for, of all ranks that are made
 
   [[nodiscard]] std::set<std::uint32_t> groups_used(const From& from) const {
     std::set<std::uint32_t> used;
@@ -454,7 +521,7 @@ class Join {
     std::vector<std::int64_t> moved(groups.size(), 0);
     for (const std::uint32_t group : groups_used(from)) {
       const Ranks& all = members_[from.part][group].ranks;
-      const std::uint32_t first = model == rank ? all.front() : *first_of(all, model, rank);
+      const std::uint32_t first = model == rank ? all.front() : first_of(all, strides_[group], rank);
       moved[group] = static_cast<std::int64_t>(first) - all.front();
       const auto [known, added] = copied_.try_emplace({from.part, group, first});
       if (added) {
@@ -476,6 +543,7 @@ class Join {
       const bool collective = node.kind == Kind::collective;
       const std::uint32_t peer = model == rank ? node.peer : (node.peer + world_ - model + rank) % world_;
       if (collective) {
+        if (options_.as_recorded) node.tag = 0;  // else when ranks agree
         const std::uint32_t group = node.group;
         if (groups[group].index == kUnknownRank) {
           leave_out(node);
@@ -533,6 +601,50 @@ class Join {
     std::map<std::uint32_t, std::vector<std::uint32_t>> of;  ///< by rank, indices of nodes
   };
 
+  // Numbers tell what a rank lacks in the middle, without which all that follows would be paired wrongly. Where ranks
+  // have none, or none that fit together, order has to do.
+  void leave_out_unpaired(const Ranks& group, Lists& lists, std::size_t& lacking) {
+    using Key = std::pair<Collective, std::uint64_t>;
+    std::map<Key, std::size_t> having;  // ranks
+    const auto key = [&](std::uint32_t rank, std::uint32_t index) {
+      const GraphNode& node = graph_.ranks[rank].nodes[index];
+      return Key(node.collective, node.tag);
+    };
+    bool usable = lists.of.size() == group.size();
+    for (const auto& [rank, list] : lists.of) {
+      std::set<Key> own;
+      for (const std::uint32_t index : list) {
+        const Key one = key(rank, index);
+        usable = usable && one.second != 0 && own.insert(one).second;
+      }
+      if (!usable) break;
+      for (const Key& one : own) ++having[one];
+    }
+    std::optional<std::vector<Key>> common;
+    for (const auto& [rank, list] : lists.of) {
+      if (!usable) break;
+      std::vector<Key> own;
+      for (const std::uint32_t index : list)
+        if (having[key(rank, index)] == group.size()) own.push_back(key(rank, index));
+      usable = !own.empty() && (!common || *common == own);
+      common = std::move(own);
+    }
+    for (auto& [rank, list] : lists.of) {
+      std::vector<std::uint32_t> kept;
+      for (const std::uint32_t index : list) {
+        GraphNode& node = graph_.ranks[rank].nodes[index];
+        if (usable && having[key(rank, index)] < group.size()) {
+          leave_out(node);
+          ++lacking;
+          continue;
+        }
+        node.tag = 0;
+        kept.push_back(index);
+      }
+      list = std::move(kept);
+    }
+  }
+
   void agree_on_collectives() {
     std::map<std::pair<std::uint32_t, std::uint32_t>, Lists> all;  // by group and step
     for (std::uint32_t rank = 0; rank < graph_.ranks.size(); ++rank)
@@ -543,6 +655,7 @@ class Join {
     std::size_t lacking = 0;
     std::size_t uneven = 0;
     for (auto& [where, lists] : all) {
+      leave_out_unpaired(graph_.groups[where.first], lists, lacking);
       std::size_t least = lists.of.begin()->second.size();
       for (const std::uint32_t rank : graph_.groups[where.first]) least = std::min(least, lists.of[rank].size());
       for (auto& [rank, list] : lists.of)
@@ -553,6 +666,9 @@ class Join {
     if (lacking > 0)
       warn(fmt::format("{} that other ranks of the group do not run in that step: left out",
                        plural(lacking, "collective")));
+    if (roots_ > 0)
+      warn(fmt::format("{} whose ranks tell different roots: those of the lowest rank are taken",
+                       plural(roots_, "broadcast")));
     if (uneven > 0)
       warn(
           fmt::format("{} whose ranks tell different bytes: the most of them are taken", plural(uneven, "collective")));
@@ -567,6 +683,7 @@ class Join {
     const GraphNode& first = node_of(leader);
     Bytes most = 0;
     bool even = true;
+    bool one_root = true;
     for (const auto& entry : lists.of) {
       GraphNode& node = node_of(entry);
       if (node.collective != first.collective)
@@ -577,8 +694,10 @@ class Join {
              "give traces of one run");
       most = std::max(most, node.bytes);
       even = even && node.bytes == first.bytes;
+      one_root = one_root && node.peer == first.peer;
       node.peer = first.peer;
     }
+    if (!one_root) ++roots_;
     for (const auto& entry : lists.of) node_of(entry).bytes = most;
     return even;
   }
@@ -646,6 +765,7 @@ class Join {
   std::vector<std::vector<std::uint32_t>> steps_;    ///< of each part, in graph_.steps
   std::map<std::uint32_t, std::uint32_t> place_of_;  ///< of recorded ranks in graph_.ranks
   std::map<Ranks, std::uint32_t> group_;
+  std::vector<std::uint32_t> strides_;  ///< of the groups of the part that missing ranks are made from
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, CopiedGroup> copied_;  ///< by part, group, first
   Texts name_;
   Texts lane_;
@@ -653,6 +773,7 @@ class Join {
   std::size_t left_out_ = 0;
   std::size_t messages_out_ = 0;
   std::size_t smaller_ = 0;
+  std::size_t roots_ = 0;  ///< broadcasts whose ranks do not agree on it
 };
 
 }  // namespace

@@ -222,6 +222,7 @@ void NcclCalls::write(std::uint32_t position, Owner& owner, bool timed) {
     } else {
       if (communicator.ranks < 2) continue;
       node.kind = GraphNode::Kind::collective;
+      if (numbered_) node.tag = call.order + 1;
       // A root of a group whose ranks are not known is its first, as far as anybody can tell.
       node.peer = other == kUnknownRank ? 0 : other;
     }

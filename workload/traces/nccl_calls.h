@@ -45,6 +45,8 @@ class NcclCalls {
   void call(std::uint32_t communicator, const NcclCall& call);
 
   [[nodiscard]] std::size_t calls() const { return calls_; }
+  /// The order of collectives is a number that is the same on all ranks: ranks are paired by it.
+  void number_collectives() { numbered_ = true; }
   /// Makes the nodes. `timed`: computation fills the time between calls.
   void finish(bool timed);
   [[nodiscard]] std::uint32_t world() const { return world_; }
@@ -104,6 +106,7 @@ class NcclCalls {
   std::size_t unknown_ = 0;   ///< calls of a kind that there is none of here
   std::size_t reduces_ = 0;   ///< taken for broadcasts
   std::size_t peerless_ = 0;  ///< messages to a rank that is not known
+  bool numbered_ = false;
 };
 
 }  // namespace mltcp::workload

@@ -55,6 +55,7 @@ class Reader {
       call.length = one.length;
       calls_.call(one.communicator, call);
     }
+    calls_.number_collectives();
     calls_.finish(timed);
     if (!timed)
       builder_.warn("it has no starts (NCCL_INSPECTOR_DUMP_VERBOSE=1): nothing is computed between collectives");
@@ -241,8 +242,7 @@ class Reader {
     if (missing > 0)
       builder_.warn(
           fmt::format("{} operations between those that are there are missing, by their numbers: too small to be "
-                      "recorded, or overwritten; ranks are matched by order, and those that lack others may be matched "
-                      "wrongly",
+                      "recorded, or overwritten; ranks are matched by the numbers, their messages by order",
                       missing));
   }
 

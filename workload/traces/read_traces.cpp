@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <system_error>
+#include <utility>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
@@ -33,18 +35,36 @@ const TraceFormat* recognised(TraceInput& input) {
 /// The parts of a job's inputs, one after the other.
 class Parts {
  public:
-  explicit Parts(const TraceOptions& options) : options_(options) {}
+  explicit Parts(const TraceOptions& options) : given_(options), options_(options) {}
 
   /// What other files of the job need to be read: before all of them.
   void add_settings(TraceInput& input) {
-    if (is_libra(input.beginning())) read_libra(input, options_);
+    if (!is_libra(input.beginning())) return;
+    const TraceOptions before = std::exchange(options_, given_);
+    read_libra(input, options_);
+    for (const auto which : {&TraceOptions::ranks, &TraceOptions::model_ranks, &TraceOptions::data_ranks}) {
+      const std::uint32_t one = before.*which;
+      std::uint32_t& other = options_.*which;
+      if (one != given_.*which && other != given_.*which && one != other)
+        throw InputError(
+            fmt::format("{}: it tells {} ranks where another file of LIBRA tells {}; keep one of them "
+                        "beside the workload",
+                        input.name(), other, one));
+      if (other == given_.*which) other = one;
+    }
+    settings_.push_back(input.name());
   }
 
   void add(TraceInput& input) {
     const std::string_view beginning = input.beginning();
     if (is_libra(beginning)) {
-      // It has been read before; alone it is no trace.
+      // Alone it is no trace.
       if (libra_.empty()) libra_ = input.name();
+      if (std::find(settings_.begin(), settings_.end(), input.name()) == settings_.end())
+        unused_.push_back(
+            fmt::format("{}: it describes the job for LIBRA, and is not used; give it as a file of its "
+                        "own that ends in .yml",
+                        input.name()));
       return;
     }
     const TraceFormat* format = recognised(input);
@@ -68,10 +88,9 @@ class Parts {
                       libra_));
     if (parts_.empty())
       throw InputError(unknown_.empty() ? "a trace: none was given; give the path of one" : unknown_.front());
-    if (!unknown_.empty()) {
-      auto& warnings = parts_.front().graph.warnings;
-      warnings.insert(warnings.end(), unknown_.begin(), unknown_.end());
-    }
+    auto& warnings = parts_.front().graph.warnings;
+    warnings.insert(warnings.end(), unknown_.begin(), unknown_.end());
+    warnings.insert(warnings.end(), unused_.begin(), unused_.end());
     return join(std::move(parts_), options_);
   }
 
@@ -91,7 +110,10 @@ class Parts {
                        in_quotes(trimmed(beginning.substr(0, shown))), fmt::join(known, ", "));
   }
 
-  TraceOptions options_;
+  TraceOptions given_;
+  TraceOptions options_;               ///< with what settings tell
+  std::vector<std::string> settings_;  ///< inputs
+  std::vector<std::string> unused_;    ///< a warning for each file of settings that was not among them
   std::vector<PartialGraph> parts_;
   std::vector<std::string> unknown_;
   std::size_t told_ = 0;
@@ -99,6 +121,32 @@ class Parts {
   std::string first_;
   std::string libra_;  ///< the first file of LIBRA beside the traces
 };
+
+/// Files that may hold settings: those given, and those of folders. In an archive they would be found only by unpacking
+/// all of it first.
+std::vector<std::filesystem::path> settings_among(std::span<const std::filesystem::path> paths) {
+  const auto may_be = [](const std::filesystem::path& path) {
+    return path.extension() == ".yml" || path.extension() == ".yaml";
+  };
+  std::vector<std::filesystem::path> found;
+  for (const std::filesystem::path& path : paths) {
+    std::error_code error;
+    if (!std::filesystem::is_directory(path, error)) {
+      if (may_be(path)) found.push_back(path);
+      continue;
+    }
+    // What can't be opened is told when its traces are read.
+    const std::size_t first = found.size();
+    std::filesystem::directory_iterator entry(path, error);
+    for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+      std::error_code unknown;
+      if (may_be(entry->path()) && entry->path().filename().string().front() != '.' && entry->is_regular_file(unknown))
+        found.push_back(entry->path());
+    }
+    std::sort(found.begin() + static_cast<std::ptrdiff_t>(first), found.end());
+  }
+  return found;
+}
 
 }  // namespace
 
@@ -124,9 +172,8 @@ const TraceFormat* format_of(const std::filesystem::path& path) {
 
 ExecutionGraph read_traces(std::span<const std::filesystem::path> paths, const TraceOptions& options) {
   Parts parts(options);
-  for (const std::filesystem::path& path : paths)
-    if (path.extension() == ".yml" || path.extension() == ".yaml")
-      for_each_input(path, [&](TraceInput& input) { parts.add_settings(input); });
+  for (const std::filesystem::path& path : settings_among(paths))
+    for_each_input(path, [&](TraceInput& input) { parts.add_settings(input); });
   for (const std::filesystem::path& path : paths) {
     std::size_t inputs = 0;
     for_each_input(path, [&](TraceInput& input) {

@@ -46,7 +46,8 @@ struct PartialGraph {
     std::string id;  ///< what inputs of other ranks call the same group; empty if that is not known
   };
   /// `ranks`, by position, belong to `rank_of`; peers are recorded ranks, and groups lists of those, in any order.
-  /// Steps may be left out if there is one only.
+  /// Steps may be left out if there is one only. The tag of a collective is its number, if that and its kind are the
+  /// same on all ranks of the group: join() pairs by it, and takes it away. 0: not known.
   ExecutionGraph graph;
   std::vector<std::uint32_t> rank_of;  ///< recorded rank of each of graph.ranks, or kUnknownRank
   std::vector<Group> groups;           ///< of graph.groups; may be shorter: the others are listed

@@ -150,6 +150,37 @@ TEST(Chakra, messages__have_peers_and_tags) {
   EXPECT_EQ(graph.ranks[2].nodes[0].peer, 0u);
 }
 
+std::string message_of(std::uint64_t id, bool send, std::uint64_t from, std::uint64_t to) {
+  return framed(number(kId, id) + bytes(kName, "m") + number(kType, send ? 5 : 6) + attribute("comm_size", 9, 64) +
+                attribute("comm_src", 7, from) + attribute("comm_dst", 7, to));
+}
+
+TEST(Chakra, rank__is_that_which_messages_come_from_and_go_to) {
+  const std::string text = metadata + message_of(1, true, 3, 2) + message_of(2, false, 2, 3);
+  const ExecutionGraph graph = parse_trace_graph(text, "t.et", {.ranks = 4, .alike = false});
+  EXPECT_THAT(graph.recorded_ranks, ElementsAre(3));
+  EXPECT_EQ(refusal(text),
+            "t.0.et: node 1 is of rank 3, the file's name says 0; rename the file to end in the rank that it is of");
+  EXPECT_EQ(refusal(metadata + message_of(1, true, 0, 2) + message_of(2, false, 2, 3)),
+            "t.0.et: node 1 is of rank 0, node 2 of rank 3; give a file for each rank");
+}
+
+TEST(Chakra, times__that_are_too_large_in_nanoseconds_are_not_known) {
+  const ExecutionGraph graph = parse(metadata + compute(1, 5, number(kStart, 50'000'000'000'000'000)));
+  EXPECT_TRUE(graph.ranks[0].nodes[0].start.is_never());
+}
+
+// Multiples of the numbers of buckets of a hash table, which would make it a list.
+TEST(Chakra, ids__may_be_any) {
+  std::string text = metadata;
+  constexpr std::uint64_t step = 85'229ULL * 172'933;
+  constexpr std::uint64_t count = 150'000;
+  for (std::uint64_t i = count; i > 0; --i) text += compute(i * step, 1, i > 1 ? number(kData, (i - 1) * step) : "");
+  const ExecutionGraph graph = parse(text);
+  ASSERT_EQ(graph.ranks[0].nodes.size(), count);
+  EXPECT_THAT(waits(graph.ranks[0], count - 1), ElementsAre(count - 2)) << "in order of what they wait for";
+}
+
 TEST(Chakra, order__is_that_of_dependencies_and_a_circle_is_refused) {
   const ExecutionGraph control = parse(metadata + compute(1, 5, number(kData, 2)) + compute(2, 6, number(kControl, 1)));
   EXPECT_EQ(control.ranks[0].nodes[0].length, Nanos(6000));

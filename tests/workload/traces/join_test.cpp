@@ -97,6 +97,17 @@ TEST(Join, rank__without_a_number_gets_one_that_is_free) {
   const ExecutionGraph graph = joined(list(unknown, reducing(0, {}, 8), unknown));
   EXPECT_EQ(graph.ranks.size(), 3u);
   EXPECT_THAT(graph.groups, ElementsAre(ElementsAre(0, 1, 2)));
+  EXPECT_THAT(graph.warnings, IsEmpty()) << "which is whose makes no difference";
+}
+
+TEST(Join, ranks_without_a_number__are_told_of_where_it_matters) {
+  PartialGraph unknown = reducing(0, {0, 1, 2}, 8);
+  unknown.rank_of = {kUnknownRank};
+  const ExecutionGraph graph = joined(list(unknown, reducing(0, {0, 1, 2}, 8), unknown));
+  EXPECT_EQ(graph.ranks.size(), 3u);
+  EXPECT_THAT(graph.warnings,
+              ElementsAre("rank0: 2 traces do not tell their rank; they are numbered in the order in which they were "
+                          "given, from 1 on: end their names in it, as in trace.1.json"));
 }
 
 TEST(Join, missing_ranks__are_like_the_one_that_is_there) {
@@ -139,6 +150,50 @@ TEST(Join, missing_ranks__of_a_ring_of_messages_are_like_the_one_that_is_there) 
   ASSERT_EQ(graph.ranks.size(), 4u);
   EXPECT_EQ(graph.ranks[3].nodes[0].peer, 0u);
   EXPECT_EQ(graph.ranks[3].nodes[1].peer, 2u);
+}
+
+// It receives from the stage before and sends as much on to the next, and the same backwards: in a ring of such ranks
+// all would receive first.
+TEST(Join, missing_ranks__are_not_made_up_of_the_middle_stage_of_a_pipeline) {
+  GraphBuilder builder("test", "rank1");
+  const std::uint32_t at = builder.rank(1);
+  const std::vector<GraphNode> nodes{message(builder, Kind::receive, 64, 0), message(builder, Kind::send, 64, 2),
+                                     message(builder, Kind::receive, 32, 2), message(builder, Kind::send, 32, 0),
+                                     compute(builder, 7)};
+  for (std::uint32_t i = 0; i < nodes.size(); ++i)
+    builder.add(at, nodes[i], i == 0 ? std::vector<std::uint32_t>{} : std::vector{i - 1});
+  PartialGraph part = builder.take();
+  part.world = 4;
+  const ExecutionGraph graph = joined(list(part));
+  ASSERT_EQ(graph.ranks.size(), 1u);
+  EXPECT_THAT(graph.recorded_ranks, ElementsAre(1));
+  ASSERT_EQ(graph.ranks[0].nodes.size(), 5u);
+  EXPECT_EQ(graph.ranks[0].nodes[4].length, Nanos(7));
+  EXPECT_EQ(graph.names, std::vector<std::string>{"compute"});
+  EXPECT_THAT(graph.warnings,
+              ElementsAre(HasSubstr("were like rank 1, the job could not end"),
+                          HasSubstr("no trace of ranks 0, 2, 3 of 4 (kept without them: 0 collectives; left out: 0 "
+                                    "collectives, 4 messages)")));
+}
+
+TEST(Join, missing_ranks__are_as_many_as_memory_and_time_allow) {
+  // Few nodes, but what they wait for would be copied for every rank.
+  GraphBuilder builder("test", "rank0");
+  const std::uint32_t at = builder.rank(0);
+  const std::vector<std::uint32_t> waits(2000, 0);
+  builder.add(at, compute(builder, 1));
+  builder.add(at, compute(builder, 1), waits);
+  PartialGraph part = builder.take();
+  part.world = 60'000;
+  EXPECT_EQ(refusal(list(part)),
+            "rank0: it is one rank of 60000, of 2 nodes that wait for 2000 others each: too much in all; give a trace "
+            "of fewer steps, or say that ranks are not alike");
+  // Half of a million ranks are a group, and each group would be looked through for each rank.
+  std::vector<std::uint32_t> even;
+  for (std::uint32_t rank = 0; rank < 1'000'000; rank += 2) even.push_back(rank);
+  part = reducing(0, even, 8);
+  part.world = 1'000'000;
+  EXPECT_THAT(refusal(list(part)), HasSubstr("it is one rank of 1000000"));
 }
 
 TEST(Join, missing_ranks__that_are_not_alike_are_left_out_and_counted) {
@@ -200,6 +255,31 @@ TEST(Join, number_of_ranks__is_what_is_given_where_the_trace_does_not_tell) {
   EXPECT_EQ(two.ranks.size(), 2u);
   EXPECT_THAT(two.warnings, Contains(HasSubstr("does not tell how many ranks the job has; 2 are taken")));
   EXPECT_THAT(refusal(list(reducing(0, {0, 7}, 8)), {.ranks = 5}), HasSubstr("it needs 8 ranks, 5 are given"));
+}
+
+TEST(Join, number_of_ranks__is_the_trace_s_where_it_tells_and_another_one_is_said_not_to_be_taken) {
+  PartialGraph part = reducing(0, {}, 8);
+  part.world = 4;
+  const ExecutionGraph graph = joined(list(part), {.ranks = 5});
+  EXPECT_EQ(graph.ranks.size(), 4u);
+  EXPECT_THAT(graph.warnings, Contains("rank0: the job has 4 ranks, as the trace tells; 5 are asked for, and that is "
+                                       "not taken"));
+  EXPECT_THAT(joined(list(part), {.ranks = 4}).warnings, ElementsAre(HasSubstr("stands for")));
+}
+
+TEST(Join, roots_that_differ__are_the_lowest_rank_s_with_a_warning) {
+  const auto part = [](std::uint32_t rank, std::uint32_t root) {
+    GraphBuilder builder("test", "rank" + std::to_string(rank));
+    GraphNode node = collective(builder, Collective::broadcast, 100, builder.group({0, 1}));
+    node.peer = root;
+    builder.add(builder.rank(rank), node);
+    return builder.take();
+  };
+  const ExecutionGraph graph = joined(list(part(0, 1), part(1, 0)));
+  EXPECT_EQ(graph.ranks[1].nodes[0].peer, 1u);
+  EXPECT_THAT(graph.warnings, ElementsAre("rank0: 1 broadcast whose ranks tell different roots: those of the lowest "
+                                          "rank are taken"));
+  EXPECT_THAT(joined(list(part(0, 1), part(1, 1))).warnings, IsEmpty());
 }
 
 TEST(Join, bytes_that_differ__become_the_most_of_them) {
@@ -273,6 +353,22 @@ TEST(GraphBuilder, sort__puts_nodes_behind_what_they_wait_for) {
   for (const GraphNode& node : graph.ranks[0].nodes) order += graph.names[node.name];
   EXPECT_EQ(order, "1230");
   EXPECT_EQ(graph.ranks[0].nodes[3].waits, 2u);
+}
+
+// Two nodes wait for each other, one of them for many others first, which are looked through once only.
+TEST(GraphBuilder, sort__finds_a_circle_among_many_waits) {
+  GraphBuilder builder("test", "f");
+  const std::uint32_t at = builder.rank(0);
+  constexpr std::uint32_t others = 400'000;
+  std::vector<std::uint32_t> waits(others);
+  for (std::uint32_t i = 0; i < others; ++i) {
+    waits[i] = i;
+    builder.add(at, compute(builder, 0));
+  }
+  waits.push_back(others + 1);
+  builder.add(at, compute(builder, 0), waits);
+  builder.add(at, compute(builder, 0), std::vector<std::uint32_t>{others});
+  EXPECT_FALSE(builder.try_sort(at));
 }
 
 TEST(GraphBuilder, sort__names_two_nodes_of_a_circle) {

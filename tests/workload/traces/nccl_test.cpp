@@ -151,6 +151,20 @@ TEST(NcclInspector, operations__have_lengths_and_with_starts_computation_between
   EXPECT_THAT(graph.warnings, IsEmpty());
 }
 
+TEST(NcclInspector, operations__are_paired_by_their_numbers_where_one_is_missing) {
+  const std::string text = record(0, 1, "AllReduce", 10) + record(0, 2, "AllReduce", 20) +
+                           record(0, 3, "AllReduce", 30) + record(1, 2, "AllReduce", 20) +
+                           record(1, 3, "AllReduce", 30);
+  const ExecutionGraph graph = parse_trace_graph(text, "i.json");
+  ASSERT_EQ(graph.ranks[0].nodes.size(), 3u);
+  EXPECT_EQ(graph.ranks[0].nodes[0].kind, Kind::compute);
+  EXPECT_EQ(graph.ranks[0].nodes[1].bytes, 20u);
+  EXPECT_EQ(graph.ranks[0].nodes[2].bytes, 30u);
+  EXPECT_EQ(graph.ranks[0].nodes[2].tag, 0u);
+  EXPECT_THAT(graph.warnings, Contains(HasSubstr("1 collective that other ranks of the group do not run")));
+  EXPECT_THAT(graph.warnings, testing::Not(Contains(HasSubstr("different bytes"))));
+}
+
 TEST(NcclInspector, markers__stand_before_what_they_describe) {
   std::string text;
   for (int rank = 0; rank < 2; ++rank) {

@@ -195,6 +195,31 @@ TEST(AstraText, sizes__without_a_header_are_told_or_guessed) {
   }
 }
 
+TEST(Libra, files__of_a_folder_are_used_and_those_that_are_not_are_told_of) {
+  const TemporaryFolder folder;
+  const auto write = [&](const char* name, const std::string& text) { std::ofstream(folder / name) << text; };
+  const auto refused = [&]() -> std::string {
+    try {
+      read_traces(std::vector{folder.path()});
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  const std::string communicator = "Forward: [ 2, -1 ]\nInputGrad: [ 2, -1 ]\nWeightGrad: [ -1, 3 ]\n";
+  write("w.txt", "qkv -1 5000 ALLREDUCE 1000 6000 NONE 0 7000 ALLREDUCE 9000 10\n");
+  write("c.yml", communicator);
+  const ExecutionGraph told = read_traces(std::vector{folder.path()});
+  EXPECT_EQ(told.ranks.size(), 6u);
+  EXPECT_THAT(told.warnings, IsEmpty());
+  write("d.yaml", "Forward: [ 2, -1 ]\nInputGrad: [ 2, -1 ]\nWeightGrad: [ -1, 4 ]\n");
+  EXPECT_THAT(refused(), HasSubstr("d.yaml: it tells 4 ranks where another file of LIBRA tells 3; keep one of them"));
+  std::filesystem::remove(folder / "d.yaml");
+  std::filesystem::rename(folder / "c.yml", folder / "c.conf");
+  EXPECT_THAT(read_traces(std::vector{folder.path()}).warnings,
+              Contains(HasSubstr("c.conf: it describes the job for LIBRA, and is not used")));
+}
+
 TEST(Libra, files__are_understood) {
   const LibraFile communicator =
       parse_libra("Forward: [ 16, 8, -1 ]\nInputGrad: [ 16, 8, -1 ]\nWeightGrad: [ -1, -1, 32 ]\n", "c.yml");
