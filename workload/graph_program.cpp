@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <map>
+#include <optional>
 #include <queue>
 #include <set>
 #include <tuple>
@@ -27,6 +29,9 @@ using internal::Slice;
 using internal::tag_of;
 using internal::Waits;
 using Kind = GraphNode::Kind;
+
+// Ends of a collective differ by less on clocks that agree.
+constexpr Nanos kLeastClockError{100'000};
 
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
@@ -54,6 +59,7 @@ class Maker {
 
   GraphPrograms make() {
     collect_nodes();
+    find_clock_errors();
     find_delays();
     connect_nodes();
     write_in_order();
@@ -78,6 +84,10 @@ class Maker {
   struct Message {
     std::uint32_t receiver_node = kNone;  ///< of the peer's
     Waits arrived;
+  };
+  struct Sequence {
+    std::vector<std::uint32_t> next;    ///< number of the next collective, by program
+    std::vector<std::uint32_t> joints;  ///< in order
   };
   struct OfNode {
     std::uint32_t joint = kNone;    ///< none: it isn't replayed
@@ -105,7 +115,15 @@ class Maker {
                        name < graph_.names.size() && !graph_.names[name].empty()
                            ? fmt::format(" {}", in_quotes(graph_.names[name]))
                            : "",
-                       result_.graph_rank[rank]);
+                       recorded(result_.graph_rank[rank]));
+  }
+  /// The number that people know a rank of the graph by.
+  [[nodiscard]] std::uint32_t recorded(std::uint32_t graph_rank) const {
+    return graph_rank < graph_.recorded_ranks.size() ? graph_.recorded_ranks[graph_rank] : graph_rank;
+  }
+  /// A subset of the recorded ranks is still on their islands.
+  [[nodiscard]] std::uint32_t island_of(std::uint32_t program) const {
+    return recorded(result_.graph_rank[program]) / options_.islands;
   }
 
   void check_options() const {
@@ -121,11 +139,19 @@ class Maker {
     program_of_.assign(all, kNone);
     if (options_.ranks.empty())
       for (std::uint32_t rank = 0; rank < all; ++rank) result_.graph_rank.push_back(rank);
+    std::map<std::uint32_t, std::uint32_t> place_of;  // by recorded number
+    for (std::uint32_t rank = 0; rank < all && !options_.ranks.empty(); ++rank) place_of.emplace(recorded(rank), rank);
+    std::optional<std::uint32_t> before;
     for (const std::uint32_t rank : options_.ranks) {
-      if (rank >= all) refuse(fmt::format("there is no rank {}; the trace has {}, from 0", rank, plural(all, "rank")));
-      if (!result_.graph_rank.empty() && rank <= result_.graph_rank.back())
+      const auto place = place_of.find(rank);
+      if (place == place_of.end())
+        refuse(fmt::format("there is no rank {}; the trace has {}, from {} to {}", rank,
+                           plural(place_of.size(), "rank"), place_of.empty() ? 0 : place_of.begin()->first,
+                           place_of.empty() ? 0 : place_of.rbegin()->first));
+      if (before && rank <= *before)
         refuse(fmt::format("rank {} is not above the one before it; name ranks in ascending order", rank));
-      result_.graph_rank.push_back(rank);
+      before = rank;
+      result_.graph_rank.push_back(place->second);
     }
     for (std::uint32_t program = 0; program < result_.graph_rank.size(); ++program)
       program_of_[result_.graph_rank[program]] = program;
@@ -255,7 +281,7 @@ class Maker {
           refuse(
               fmt::format("{} receives a message with tag {} that rank {} doesn't send; record all ranks for the "
                           "same steps",
-                          called(rank, i), given.tag, given.peer));
+                          called(rank, i), given.tag, recorded(given.peer)));
         own.message = found->second[number];
         messages_[own.message].receiver_node = i;
         const auto [sender, sent] = senders_[own.message];
@@ -271,18 +297,129 @@ class Maker {
             fmt::format("{} sends a message with tag {} that rank {} doesn't receive; record all ranks for the same "
                         "steps",
                         called(senders_[i].first, senders_[i].second), node(senders_[i].first, senders_[i].second).tag,
-                        node(senders_[i].first, senders_[i].second).peer));
+                        recorded(node(senders_[i].first, senders_[i].second).peer)));
   }
 
   // ---- When ---------------------------------------------------------------------------------------------------------
 
+  /// Whether all ranks are done with it at about the same time.
+  static bool ends_together(workload::Collective kind) {
+    using workload::Collective;
+    return kind == Collective::all_reduce || kind == Collective::all_gather || kind == Collective::reduce_scatter ||
+           kind == Collective::all_to_all || kind == Collective::all_reduce_all_to_all;
+  }
+
+  /// By member of a group: how much later its clock says that collectives end than the first member's; the median.
+  /// Empty if that is not known.
+  [[nodiscard]] std::vector<std::pair<std::uint32_t, Nanos>> compare_clocks(const Sequence& sequence) const {
+    constexpr std::size_t most = 1'000;  // that are looked at
+    std::map<std::uint32_t, std::vector<Nanos>> later;
+    const std::size_t stride = sequence.joints.size() / most + 1;
+    for (std::size_t i = 0; i < sequence.joints.size(); i += stride) {
+      const auto& members = collectives_[joints_[sequence.joints[i]].collective].members;
+      const GraphNode& first = node(members.front().first, members.front().second);
+      if (!ends_together(first.collective) || first.start.is_never() || first.length.count <= 0) continue;
+      for (const auto& [rank, index] : members) {
+        const GraphNode& other = node(rank, index);
+        if (!other.start.is_never() && other.length.count > 0) later[rank].push_back(end_of(other) - end_of(first));
+      }
+    }
+    std::vector<std::pair<std::uint32_t, Nanos>> result;
+    for (auto& [rank, all] : later) {
+      const auto middle = all.begin() + static_cast<std::ptrdiff_t>((all.size() - 1) / 2);
+      std::nth_element(all.begin(), middle, all.end());
+      result.emplace_back(rank, *middle);
+    }
+    return result;
+  }
+
+  /// Hosts' clocks differ, and ends of their collectives hardly do: what they differ by systematically is their
+  /// clocks'.
+  void find_clock_errors() {
+    result_.clock_error.resize(ranks_);
+    std::vector<std::vector<std::pair<std::uint32_t, Nanos>>> known(ranks_);  // how much later is that rank's clock
+    for (const auto& [group, sequence] : sequences_) {
+      const auto clocks = compare_clocks(sequence);
+      for (std::size_t i = 1; i < clocks.size(); ++i) {
+        known[clocks[0].first].emplace_back(clocks[i].first, clocks[i].second - clocks[0].second);
+        known[clocks[i].first].emplace_back(clocks[0].first, clocks[0].second - clocks[i].second);
+      }
+    }
+    std::vector<bool> seen(ranks_);
+    std::uint64_t wrong = 0;
+    std::uint32_t worst = 0;
+    std::vector<Nanos>& error = result_.clock_error;
+    for (std::uint32_t root = 0; root < ranks_; ++root) {
+      if (seen[root]) continue;
+      seen[root] = true;
+      std::vector<std::uint32_t> together{root};
+      for (std::size_t i = 0; i < together.size(); ++i)
+        for (const auto& [other, later] : known[together[i]]) {
+          if (seen[other]) continue;
+          seen[other] = true;
+          error[other] = error[together[i]] + later;
+          together.push_back(other);
+        }
+      std::vector<Nanos> sorted;
+      for (const std::uint32_t rank : together) sorted.push_back(error[rank]);
+      const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>((sorted.size() - 1) / 2);
+      std::nth_element(sorted.begin(), middle, sorted.end());
+      for (const std::uint32_t rank : together) {
+        error[rank] -= *middle;
+        if (magnitude(error[rank]) < kLeastClockError) error[rank] = Nanos();
+        if (error[rank].count != 0) ++wrong;
+        if (magnitude(error[rank]) > magnitude(error[worst])) worst = rank;
+      }
+    }
+    if (wrong == 0) return;
+    warn(
+        fmt::format("the clock of rank {} is {} {} the others', going by the ends of their collectives; the clocks of "
+                    "{} are corrected",
+                    recorded(result_.graph_rank[worst]), to_text(magnitude(error[worst])),
+                    error[worst].count > 0 ? "ahead of" : "behind", plural(wrong, "rank")));
+  }
+
+  static Nanos magnitude(Nanos time) { return Nanos(std::abs(time.count)); }
+
+  /// When the first node begins, by corrected clocks, and what the first step takes before it.
+  [[nodiscard]] Nanos find_origin() const {
+    const Nanos step_start = graph_.steps[result_.first_step].start;
+    Nanos as_recorded = Nanos::never();
+    Nanos corrected = Nanos::never();
+    for (std::uint32_t rank = 0; rank < ranks_; ++rank)
+      for (std::uint32_t i = 0; i < nodes_[rank].size(); ++i) {
+        if (nodes_[rank][i].joint == kNone || node(rank, i).start.is_never()) continue;
+        as_recorded = std::min(as_recorded, node(rank, i).start);
+        corrected = std::min(corrected, node(rank, i).start - result_.clock_error[rank]);
+      }
+    if (as_recorded.is_never() || step_start >= as_recorded) return corrected;
+    return corrected - (as_recorded - step_start);
+  }
+
+  /// Behind the last node of each rank, the last step goes on as long as it did, on the host.
+  void find_rests(const std::vector<Nanos>& last_ends) {
+    rests_.assign(ranks_, Nanos());
+    const ExecutionGraph::Step& step = graph_.steps[result_.last_step];
+    if (!options_.delays || step.start.is_never()) return;
+    std::optional<Nanos> as_recorded;
+    std::optional<Nanos> corrected;
+    for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
+      if (last_ends[rank].is_never()) continue;
+      as_recorded = std::max(as_recorded.value_or(last_ends[rank]), last_ends[rank]);
+      const Nanos end = last_ends[rank] - result_.clock_error[rank];
+      corrected = std::max(corrected.value_or(end), end);
+    }
+    if (!corrected) return;
+    const Nanos common = std::max(step.start + step.length - *as_recorded, Nanos());
+    for (std::uint32_t rank = 0; rank < ranks_; ++rank)
+      if (!last_ends[rank].is_never())
+        rests_[rank] = common + (*corrected - (last_ends[rank] - result_.clock_error[rank]));
+  }
+
   /// Compute times without what overlapped, and delays that no dependency explains.
   void find_delays() {
-    Nanos origin = graph_.steps[result_.first_step].start;
-    for (std::uint32_t rank = 0; rank < ranks_; ++rank)
-      for (std::uint32_t i = 0; i < nodes_[rank].size(); ++i)
-        if (nodes_[rank][i].joint != kNone && !node(rank, i).start.is_never())
-          origin = std::min(origin, node(rank, i).start);
+    const Nanos first_origin = find_origin();
+    std::vector<Nanos> last_ends(ranks_, Nanos::never());  // of the last step; never: the rank has no times
     Nanos overlapped;
     Nanos delayed;
     for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
@@ -297,6 +434,8 @@ class Maker {
       std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
         return of_rank.nodes[a].start < of_rank.nodes[b].start;
       });
+      // By the rank's own clock, as are all of its times.
+      const Nanos origin = first_origin.is_never() ? first_origin : first_origin + result_.clock_error[rank];
       std::vector<Nanos> step_ends(graph_.steps.size(), origin);
       for (const std::uint32_t i : order)
         step_ends[of_rank.nodes[i].step] = std::max(step_ends[of_rank.nodes[i].step], end_of(of_rank.nodes[i]));
@@ -325,19 +464,16 @@ class Maker {
         if (options_.delays && given.kind != Kind::receive && given.start > ready) own[i].delay = given.start - ready;
         delayed += own[i].delay;
       }
-      // The step goes on behind its last node, on the host.
-      const ExecutionGraph::Step& last_step = graph_.steps[result_.last_step];
-      const Nanos last_end = step_ends[result_.last_step];
-      Nanos& rest = rests_.emplace_back();
-      if (options_.delays && !order.empty() && !last_step.start.is_never() &&
-          last_step.start + last_step.length > last_end)
-        rest = last_step.start + last_step.length - last_end;
-      delayed += rest;
-      rest = scaled(rest, options_.compute_scale);
+      if (!order.empty()) last_ends[rank] = step_ends[result_.last_step];
       for (OfNode& of_node : own) {
         of_node.delay = scaled(of_node.delay, options_.compute_scale);
         of_node.compute = scaled(of_node.compute, options_.compute_scale);
       }
+    }
+    find_rests(last_ends);
+    for (Nanos& rest : rests_) {
+      delayed += rest;
+      rest = scaled(rest, options_.compute_scale);
     }
     if (overlapped.count > 0)
       warn(fmt::format("computations of a rank run one at a time; {} in which they overlapped count once",
@@ -479,7 +615,7 @@ class Maker {
     const Slice slice{0, bytes_of(given)};
     const std::uint64_t tag = tag_of(number, 0);
     if (rank == peer) refuse(fmt::format("{} sends to its own rank; leave it out", called(rank, index)));
-    if (rank / options_.islands == peer / options_.islands && options_.islands > 1) {
+    if (options_.islands > 1 && island_of(rank) == island_of(peer)) {
       own.done = writers_[rank].signal(peer, tag, waits);
       message.arrived = writers_[peer].await_signal(rank, tag, {});
       note(peer, message.receiver_node);
@@ -563,8 +699,8 @@ class Maker {
   /// Empty unless every island has the same number of ranks of the group.
   [[nodiscard]] std::optional<Split> split(const Group& group) const {
     std::map<std::uint32_t, std::vector<std::uint32_t>> islands;
-    for (const std::uint32_t rank : group.ranks) islands[rank / options_.islands].push_back(rank);
-    const std::vector<std::uint32_t>& own = islands[group.ranks[group.me] / options_.islands];
+    for (const std::uint32_t rank : group.ranks) islands[island_of(rank)].push_back(rank);
+    const std::vector<std::uint32_t>& own = islands[island_of(group.ranks[group.me])];
     Split result;
     result.islands = static_cast<std::uint32_t>(islands.size());
     result.locals.ranks = own;
@@ -675,7 +811,7 @@ class Maker {
 
   [[nodiscard]] std::uint32_t island_index(const Split& parts, std::uint32_t rank) const {
     for (std::uint32_t i = 0; i < parts.peers.size(); ++i)
-      if (parts.peers.ranks[i] / options_.islands == rank / options_.islands) return i;
+      if (island_of(parts.peers.ranks[i]) == island_of(rank)) return i;
     return 0;
   }
 
@@ -702,11 +838,6 @@ class Maker {
     }
     if (!sends) refuse("nothing is sent in what is replayed; give steps and ranks that communicate");
   }
-
-  struct Sequence {
-    std::vector<std::uint32_t> next;    ///< number of the next collective, by program
-    std::vector<std::uint32_t> joints;  ///< in order
-  };
 
   const ExecutionGraph& graph_;
   const GraphOptions& options_;
