@@ -30,6 +30,8 @@ using internal::tag_of;
 using internal::Waits;
 using Kind = GraphNode::Kind;
 
+constexpr std::int64_t kMostInAll = std::int64_t{1} << 60U;  // nanoseconds, and bytes
+
 // Ends of a collective differ by less on clocks that agree.
 constexpr Nanos kLeastClockError{100'000};
 
@@ -61,6 +63,7 @@ class Maker {
     collect_nodes();
     find_clock_errors();
     find_delays();
+    sum_up_bytes();
     connect_nodes();
     write_in_order();
     finish();
@@ -74,7 +77,13 @@ class Maker {
     std::uint32_t node = 0;
     std::uint32_t waits = 0;
     std::uint32_t collective = kNone;  ///< index in collectives_
+    std::uint32_t begin = kNone;       ///< index in begins_; it has no node then
     Nanos ready;
+  };
+  /// Of a step on a rank, when the step before is over: what its nodes wait for that wait for nothing else.
+  struct Begin {
+    std::vector<std::uint32_t> ends;  ///< nodes
+    Waits done;
   };
   struct Collective {
     std::uint32_t group = 0;
@@ -86,7 +95,7 @@ class Maker {
     Waits arrived;
   };
   struct Sequence {
-    std::vector<std::uint32_t> next;    ///< number of the next collective, by program
+    std::vector<std::uint32_t> next;    ///< number of the next collective, by member of the group
     std::vector<std::uint32_t> joints;  ///< in order
   };
   struct OfNode {
@@ -208,8 +217,16 @@ class Maker {
   }
 
   std::uint32_t add_joint(std::uint32_t rank, std::uint32_t index) {
-    joints_.push_back({rank, index, 0, kNone, {}});
+    joints_.push_back({rank, index, 0, kNone, kNone, {}});
     return static_cast<std::uint32_t>(joints_.size() - 1);
+  }
+
+  std::uint32_t add_begin(std::uint32_t rank, std::vector<std::uint32_t> ends) {
+    const std::uint32_t joint = add_joint(rank, kNone);
+    joints_[joint].begin = static_cast<std::uint32_t>(begins_.size());
+    for (const std::uint32_t end : ends) connect(nodes_[rank][end].joint, joint);
+    begins_.push_back({std::move(ends), {}});
+    return joint;
   }
 
   /// The n-th collective of a group on a rank belongs to the n-th on the others.
@@ -218,8 +235,13 @@ class Maker {
     if (node.group >= graph_.groups.size())
       refuse(fmt::format("{} has group {}; there are {}", called(rank, index), node.group, graph_.groups.size()));
     Sequence& sequence = sequences_[node.group];
-    if (sequence.next.empty()) sequence.next.resize(ranks_);
-    const std::uint32_t number = sequence.next[rank]++;
+    const std::vector<std::uint32_t>& group = graph_.groups[node.group];
+    const auto member = std::lower_bound(group.begin(), group.end(), result_.graph_rank[rank]);
+    if (member == group.end() || *member != result_.graph_rank[rank])
+      refuse(
+          fmt::format("{} is of a group without its rank; the trace is damaged, record it again", called(rank, index)));
+    if (sequence.next.empty()) sequence.next.resize(group.size());
+    const std::uint32_t number = sequence.next[static_cast<std::size_t>(member - group.begin())]++;
     if (number == sequence.joints.size()) {
       const std::uint32_t joint = add_joint(rank, index);
       joints_[joint].collective = static_cast<std::uint32_t>(collectives_.size());
@@ -422,6 +444,7 @@ class Maker {
     std::vector<Nanos> last_ends(ranks_, Nanos::never());  // of the last step; never: the rank has no times
     Nanos overlapped;
     Nanos delayed;
+    Nanos replayed;
     for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
       const RankGraph& of_rank = graph_.ranks[result_.graph_rank[rank]];
       std::vector<OfNode>& own = nodes_[rank];
@@ -454,7 +477,7 @@ class Maker {
           ready = std::max(ready, computed);
           const Nanos from = std::max(given.start, computed);
           own[i].compute = std::max(end_of(given) - from, Nanos());
-          overlapped += given.length - own[i].compute;
+          sum_up(overlapped, given.length - own[i].compute);
           computed = std::max(computed, end_of(given));
         } else if (given.kind == Kind::collective) {
           Nanos& before = last.try_emplace(given.group, origin).first->second;
@@ -462,18 +485,21 @@ class Maker {
           before = std::max(before, end_of(given));
         }
         if (options_.delays && given.kind != Kind::receive && given.start > ready) own[i].delay = given.start - ready;
-        delayed += own[i].delay;
+        sum_up(delayed, own[i].delay);
       }
       if (!order.empty()) last_ends[rank] = step_ends[result_.last_step];
       for (OfNode& of_node : own) {
         of_node.delay = scaled(of_node.delay, options_.compute_scale);
         of_node.compute = scaled(of_node.compute, options_.compute_scale);
+        sum_up(replayed, of_node.delay);
+        sum_up(replayed, of_node.compute);
       }
     }
     find_rests(last_ends);
     for (Nanos& rest : rests_) {
-      delayed += rest;
+      sum_up(delayed, rest);
       rest = scaled(rest, options_.compute_scale);
+      sum_up(replayed, rest);
     }
     if (overlapped.count > 0)
       warn(fmt::format("computations of a rank run one at a time; {} in which they overlapped count once",
@@ -481,6 +507,25 @@ class Maker {
     if (delayed.count > 0)
       warn(fmt::format("each rank waits {} in all that no dependency explains, as recorded",
                        to_text(Nanos(delayed.count / ranks_))));
+  }
+
+  /// Of times of all ranks; programs and sums of them can't overflow then.
+  void sum_up(Nanos& sum, Nanos time) const {
+    if (time.count > kMostInAll - sum.count)
+      refuse("its times are more than 36 years in all; give a trace with times in its format's unit, or a lower scale");
+    sum += time;
+  }
+  void sum_up_bytes() const {
+    constexpr auto most = static_cast<Bytes>(kMostInAll);
+    Bytes sum = 0;
+    for (std::uint32_t rank = 0; rank < ranks_; ++rank)
+      for (std::uint32_t i = 0; i < nodes_[rank].size(); ++i) {
+        if (nodes_[rank][i].joint == kNone || node(rank, i).kind == Kind::compute) continue;
+        const Bytes bytes = bytes_of(node(rank, i));
+        if (bytes > most - sum)
+          refuse("its messages and collectives have more than 2^60 bytes in all; replay fewer steps, or scale bytes");
+        sum += bytes;
+      }
   }
 
   void connect(std::uint32_t before, std::uint32_t after) {
@@ -505,18 +550,25 @@ class Maker {
       // Of a step, what waits for nothing waits for the end of the step before.
       std::vector<std::uint32_t> ends;
       std::vector<std::uint32_t> ends_before;
+      std::uint32_t begin = kNone;  // joint: of this step
       std::uint32_t step = result_.first_step;
-      extra_waits_.emplace_back();
+      begin_of_.emplace_back();
       for (std::uint32_t i = 0; i < own.size(); ++i) {
         if (own[i].joint == kNone) continue;
         const GraphNode& given = of_rank.nodes[i];
         if (given.step > step) {
-          if (!ends.empty()) ends_before = std::exchange(ends, {});
+          if (!ends.empty()) {
+            ends_before = std::exchange(ends, {});
+            begin = kNone;
+          }
           step = given.step;
         }
         if (given.waits == 0 && given.step > result_.first_step && given.kind != Kind::receive) {
-          extra_waits_[rank][i] = ends_before;
-          for (const std::uint32_t wait : ends_before) connect(own[wait].joint, own[i].joint);
+          if (begin == kNone && !ends_before.empty()) begin = add_begin(rank, ends_before);
+          if (begin != kNone) {
+            begin_of_[rank][i] = joints_[begin].begin;
+            connect(begin, own[i].joint);
+          }
         }
         for (std::uint32_t k = 0; k < given.waits; ++k) {
           const std::uint32_t wait = of_rank.waits[given.first_wait + k];
@@ -562,13 +614,16 @@ class Maker {
       const std::uint32_t number = possible.top().second;
       possible.pop();
       const Joint& joint = joints_[number];
-      const GraphNode& given = node(joint.rank, joint.node);
-      const OfNode& own = nodes_[joint.rank][joint.node];
-      Nanos end = joint.ready + own.delay;
-      if (given.kind == Kind::compute)
-        end = computed[joint.rank] = std::max(end, computed[joint.rank]) + own.compute;
-      else if (given.kind != Kind::receive)
-        end += guess(given);
+      Nanos end = joint.ready;
+      if (joint.begin == kNone) {
+        const GraphNode& given = node(joint.rank, joint.node);
+        const OfNode& own = nodes_[joint.rank][joint.node];
+        end += own.delay;
+        if (given.kind == Kind::compute)
+          end = computed[joint.rank] = std::max(end, computed[joint.rank]) + own.compute;
+        else if (given.kind != Kind::receive)
+          end += guess(given);
+      }
       write(number);
       for (auto edge = std::lower_bound(edges_.begin(), edges_.end(), std::pair(number, 0U));
            edge != edges_.end() && edge->first == number; ++edge) {
@@ -579,7 +634,7 @@ class Maker {
     }
     if (written == joints_.size()) return;
     for (const Joint& joint : joints_)
-      if (joint.waits > 0)
+      if (joint.waits > 0 && joint.begin == kNone)
         refuse(
             fmt::format("{} and nodes of other ranks wait for each other in a circle; record all ranks in the same "
                         "run",
@@ -591,6 +646,7 @@ class Maker {
   void write(std::uint32_t number) {
     const Joint& joint = joints_[number];
     if (joint.collective != kNone) return write_collective(joint.collective, number);
+    if (joint.begin != kNone) return write_begin(joint);
     const GraphNode& given = node(joint.rank, joint.node);
     OfNode& own = nodes_[joint.rank][joint.node];
     ProgramWriter& writer = writers_[joint.rank];
@@ -605,6 +661,17 @@ class Maker {
       own.done = both(messages_[own.message].arrived, waits);
     }
     note(joint.rank, joint.node);
+  }
+
+  void write_begin(const Joint& joint) {
+    Begin& begin = begins_[joint.begin];
+    Waits ends;
+    for (const std::uint32_t end : begin.ends) {
+      const Waits& done = nodes_[joint.rank][end].done;
+      ends.insert(ends.end(), done.begin(), done.end());
+    }
+    begin.done = writers_[joint.rank].joined(std::move(ends));
+    result_.node_of[joint.rank].resize(writers_[joint.rank].operations(), kNone);
   }
 
   void write_message(std::uint32_t rank, std::uint32_t index, std::uint32_t number, const Waits& waits) {
@@ -633,13 +700,10 @@ class Maker {
     const RankGraph& of_rank = graph_.ranks[result_.graph_rank[rank]];
     const GraphNode& given = of_rank.nodes[index];
     Waits waits;
-    const auto add = [&](std::uint32_t wait) {
-      const Waits& done = nodes_[rank][wait].done;
-      waits.insert(waits.end(), done.begin(), done.end());
-    };
-    for (std::uint32_t k = 0; k < given.waits; ++k) add(of_rank.waits[given.first_wait + k]);
-    if (const auto extra = extra_waits_[rank].find(index); extra != extra_waits_[rank].end())
-      for (const std::uint32_t wait : extra->second) add(wait);
+    const auto add = [&](const Waits& done) { waits.insert(waits.end(), done.begin(), done.end()); };
+    for (std::uint32_t k = 0; k < given.waits; ++k) add(nodes_[rank][of_rank.waits[given.first_wait + k]].done);
+    if (const auto begin = begin_of_[rank].find(index); begin != begin_of_[rank].end())
+      add(begins_[begin->second].done);
     waits = writers_[rank].delay(nodes_[rank][index].delay, writers_[rank].joined(std::move(waits)));
     waiting_until_[rank] = writers_[rank].operations();
     return waits;
@@ -845,7 +909,8 @@ class Maker {
   std::uint32_t ranks_ = 0;                ///< that are replayed
   std::vector<std::uint32_t> program_of_;  ///< by rank of the graph
   std::vector<std::vector<OfNode>> nodes_;
-  std::vector<std::map<std::uint32_t, std::vector<std::uint32_t>>> extra_waits_;
+  std::vector<Begin> begins_;
+  std::vector<std::map<std::uint32_t, std::uint32_t>> begin_of_;  ///< by program and node: index in begins_
   std::vector<Nanos> rests_;                      ///< by program: of the last step, behind its last node
   std::vector<std::vector<std::uint32_t>> ends_;  ///< by program: what nothing waits for, of the last step
   std::vector<Joint> joints_;

@@ -460,6 +460,61 @@ TEST(GraphProgram, steps__are_chosen_and_follow_each_other) {
   expect_order(builder.graph(), programs);
 }
 
+TEST(GraphProgram, nodes_without_dependencies__begin_together_behind_the_step_before) {
+  constexpr std::uint32_t many = 3'000;
+  SmallGraph builder(2);
+  for (std::uint32_t step = 0; step < 3; ++step) {
+    builder.step(step);
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      for (std::uint32_t i = 0; i < many; ++i) builder.compute(rank, 1_us);
+      builder.collective(rank, Collective::all_reduce, 100);
+    }
+  }
+  const GraphPrograms programs = graph_programs(builder.graph());
+  for (const RankProgram& program : programs.ranks) {
+    EXPECT_LT(program.operations.size(), 3U * many + 100);
+    EXPECT_LT(program.waits.size(), 5U * many + 100);  // not their product
+    // The second step's computations wait for the whole of the first.
+    std::vector<std::uint32_t> computations;
+    for (std::uint32_t i = 0; i < program.operations.size(); ++i)
+      if (program.operations[i].kind == Kind::compute) computations.push_back(i);
+    ASSERT_EQ(computations.size(), 3U * many);
+    const Operation& second = program.operations[computations[many]];
+    ASSERT_EQ(second.waits, 1U);
+    EXPECT_GE(program.operations[program.waits[second.first_wait]].waits, many);
+  }
+}
+
+TEST(GraphProgram, sums_that_overflow__are_refused) {
+  SmallGraph ages(2);
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    for (std::uint32_t i = 0; i < 50; ++i) ages.compute(rank, Nanos(100'000'000'000'000'000));
+    ages.collective(rank, Collective::all_reduce, 100);
+  }
+  EXPECT_THAT(refusal(ages.graph()), HasSubstr("test.et: its times are more than 36 years in all; give"));
+  SmallGraph late(2);  // all begin years after the step, which nothing explains
+  late.step(0, 0_ms, 1_ms);
+  for (std::uint32_t i = 0; i < 50; ++i)
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      late.send(rank, 1 - rank, 10);
+      late.receive(rank, 1 - rank, 10);
+    }
+  for (RankGraph& rank : late.graph().ranks)
+    for (GraphNode& node : rank.nodes) node.start = Nanos(100'000'000'000'000'000);
+  EXPECT_THAT(refusal(late.graph()), HasSubstr("its times are more than 36 years in all"));
+  SmallGraph large(2);
+  for (std::uint32_t rank = 0; rank < 2; ++rank)
+    for (std::uint32_t i = 0; i < 20; ++i) large.collective(rank, Collective::all_reduce, Bytes{1} << 56U);
+  EXPECT_THAT(refusal(large.graph()), HasSubstr("more than 2^60 bytes in all"));
+}
+
+TEST(GraphProgram, group_without_the_ranks_of_its_collectives__is_refused) {
+  SmallGraph builder(3);
+  const std::uint32_t group = builder.group({0, 1});
+  for (std::uint32_t rank = 0; rank < 3; ++rank) builder.collective(rank, Collective::all_reduce, 100, {}, group);
+  EXPECT_THAT(refusal(builder.graph()), HasSubstr("of rank 2 is of a group without its rank"));
+}
+
 TEST(GraphProgram, thousands_of_ranks__have_few_operations_in_whole_rings) {
   const ExecutionGraph graph = training(2'000, 1'000'000, 2);
   EXPECT_THAT(refusal(graph), HasSubstr("a group has 2000 ranks"));
