@@ -119,7 +119,8 @@ void add_options(Options& options, ReplayArguments& arguments) {
   options.add("--steps", arguments.steps,
               "Steps of the traces that an iteration replays: all, typical (that of median length), 2 or 1-3; default: "
               "all");
-  options.add("--ranks", arguments.ranks, "Ranks that are replayed, as in 0-3,6; default: all");
+  options.add("--ranks", arguments.ranks,
+              "Ranks that are replayed, by their recorded numbers, as in 0-3,6; default: all");
   options
       .add("--trace-ranks", arguments.trace_ranks,
            "Number of ranks of traces that do not tell; default: as few as can be")
@@ -364,6 +365,10 @@ int replay(const ReplayArguments& arguments) {
   options.recorded = &series.runs;
   if (arguments.pcap && experiment.datapath == "flow")
     throw InputError("--pcap: datapath flow has no packets; leave it out, or take --datapath sim");
+  if (options.series && experiment.datapath == "flow")
+    print_warning(
+        "--series: datapath flow has no series of replayed connections, only of links; for both take "
+        "--datapath sim");
   if (arguments.pcap) options.capture = capture::parse_capture("--pcap", *arguments.pcap);
   experiment::check(experiment, *datapath, options);
   fmt::print(out, "{}\n", headline(experiment, *datapath));
@@ -406,8 +411,10 @@ int replay(const ReplayArguments& arguments) {
   if (arguments.timeline && !results.runs.empty()) {
     std::vector<experiment::DrawnReplay> drawn;
     for (std::size_t i = 0; i < replay.traces.size(); ++i)
-      drawn.push_back({replay.traces[i].graph.get(), &replay.traces[i].programs, &results.runs.back().jobs[i]});
+      drawn.push_back({replay.traces[i].graph.get(), &replay.traces[i].programs, &results.runs.front().jobs[i]});
     write_file(*arguments.timeline, experiment::replay_timeline(drawn));
+    if (results.runs.size() > 1)
+      fmt::print(out, "\n{} draws the run under {}.\n", *arguments.timeline, results.runs.front().policy);
   }
   if (!results.unfinished.empty())
     throw RunError(fmt::format("{}: {} {} missing", EndOnSignal::why(), fmt::join(results.unfinished, ", "),

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <map>
+#include <optional>
 #include <queue>
 #include <set>
 #include <tuple>
@@ -27,6 +29,11 @@ using internal::Slice;
 using internal::tag_of;
 using internal::Waits;
 using Kind = GraphNode::Kind;
+
+constexpr std::int64_t kMostInAll = std::int64_t{1} << 60U;  // nanoseconds, and bytes
+
+// Ends of a collective differ by less on clocks that agree.
+constexpr Nanos kLeastClockError{100'000};
 
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
@@ -54,7 +61,9 @@ class Maker {
 
   GraphPrograms make() {
     collect_nodes();
+    find_clock_errors();
     find_delays();
+    sum_up_bytes();
     connect_nodes();
     write_in_order();
     finish();
@@ -68,7 +77,13 @@ class Maker {
     std::uint32_t node = 0;
     std::uint32_t waits = 0;
     std::uint32_t collective = kNone;  ///< index in collectives_
+    std::uint32_t begin = kNone;       ///< index in begins_; it has no node then
     Nanos ready;
+  };
+  /// Of a step on a rank, when the step before is over: what its nodes wait for that wait for nothing else.
+  struct Begin {
+    std::vector<std::uint32_t> ends;  ///< nodes
+    Waits done;
   };
   struct Collective {
     std::uint32_t group = 0;
@@ -78,6 +93,10 @@ class Maker {
   struct Message {
     std::uint32_t receiver_node = kNone;  ///< of the peer's
     Waits arrived;
+  };
+  struct Sequence {
+    std::vector<std::uint32_t> next;    ///< number of the next collective, by member of the group
+    std::vector<std::uint32_t> joints;  ///< in order
   };
   struct OfNode {
     std::uint32_t joint = kNone;    ///< none: it isn't replayed
@@ -105,7 +124,15 @@ class Maker {
                        name < graph_.names.size() && !graph_.names[name].empty()
                            ? fmt::format(" {}", in_quotes(graph_.names[name]))
                            : "",
-                       result_.graph_rank[rank]);
+                       recorded(result_.graph_rank[rank]));
+  }
+  /// The number that people know a rank of the graph by.
+  [[nodiscard]] std::uint32_t recorded(std::uint32_t graph_rank) const {
+    return graph_rank < graph_.recorded_ranks.size() ? graph_.recorded_ranks[graph_rank] : graph_rank;
+  }
+  /// A subset of the recorded ranks is still on their islands.
+  [[nodiscard]] std::uint32_t island_of(std::uint32_t program) const {
+    return recorded(result_.graph_rank[program]) / options_.islands;
   }
 
   void check_options() const {
@@ -121,11 +148,19 @@ class Maker {
     program_of_.assign(all, kNone);
     if (options_.ranks.empty())
       for (std::uint32_t rank = 0; rank < all; ++rank) result_.graph_rank.push_back(rank);
+    std::map<std::uint32_t, std::uint32_t> place_of;  // by recorded number
+    for (std::uint32_t rank = 0; rank < all && !options_.ranks.empty(); ++rank) place_of.emplace(recorded(rank), rank);
+    std::optional<std::uint32_t> before;
     for (const std::uint32_t rank : options_.ranks) {
-      if (rank >= all) refuse(fmt::format("there is no rank {}; the trace has {}, from 0", rank, plural(all, "rank")));
-      if (!result_.graph_rank.empty() && rank <= result_.graph_rank.back())
+      const auto place = place_of.find(rank);
+      if (place == place_of.end())
+        refuse(fmt::format("there is no rank {}; the trace has {}, from {} to {}", rank,
+                           plural(place_of.size(), "rank"), place_of.empty() ? 0 : place_of.begin()->first,
+                           place_of.empty() ? 0 : place_of.rbegin()->first));
+      if (before && rank <= *before)
         refuse(fmt::format("rank {} is not above the one before it; name ranks in ascending order", rank));
-      result_.graph_rank.push_back(rank);
+      before = rank;
+      result_.graph_rank.push_back(place->second);
     }
     for (std::uint32_t program = 0; program < result_.graph_rank.size(); ++program)
       program_of_[result_.graph_rank[program]] = program;
@@ -182,8 +217,16 @@ class Maker {
   }
 
   std::uint32_t add_joint(std::uint32_t rank, std::uint32_t index) {
-    joints_.push_back({rank, index, 0, kNone, {}});
+    joints_.push_back({rank, index, 0, kNone, kNone, {}});
     return static_cast<std::uint32_t>(joints_.size() - 1);
+  }
+
+  std::uint32_t add_begin(std::uint32_t rank, std::vector<std::uint32_t> ends) {
+    const std::uint32_t joint = add_joint(rank, kNone);
+    joints_[joint].begin = static_cast<std::uint32_t>(begins_.size());
+    for (const std::uint32_t end : ends) connect(nodes_[rank][end].joint, joint);
+    begins_.push_back({std::move(ends), {}});
+    return joint;
   }
 
   /// The n-th collective of a group on a rank belongs to the n-th on the others.
@@ -192,8 +235,13 @@ class Maker {
     if (node.group >= graph_.groups.size())
       refuse(fmt::format("{} has group {}; there are {}", called(rank, index), node.group, graph_.groups.size()));
     Sequence& sequence = sequences_[node.group];
-    if (sequence.next.empty()) sequence.next.resize(ranks_);
-    const std::uint32_t number = sequence.next[rank]++;
+    const std::vector<std::uint32_t>& group = graph_.groups[node.group];
+    const auto member = std::lower_bound(group.begin(), group.end(), result_.graph_rank[rank]);
+    if (member == group.end() || *member != result_.graph_rank[rank])
+      refuse(
+          fmt::format("{} is of a group without its rank; the trace is damaged, record it again", called(rank, index)));
+    if (sequence.next.empty()) sequence.next.resize(group.size());
+    const std::uint32_t number = sequence.next[static_cast<std::size_t>(member - group.begin())]++;
     if (number == sequence.joints.size()) {
       const std::uint32_t joint = add_joint(rank, index);
       joints_[joint].collective = static_cast<std::uint32_t>(collectives_.size());
@@ -255,7 +303,7 @@ class Maker {
           refuse(
               fmt::format("{} receives a message with tag {} that rank {} doesn't send; record all ranks for the "
                           "same steps",
-                          called(rank, i), given.tag, given.peer));
+                          called(rank, i), given.tag, recorded(given.peer)));
         own.message = found->second[number];
         messages_[own.message].receiver_node = i;
         const auto [sender, sent] = senders_[own.message];
@@ -271,20 +319,132 @@ class Maker {
             fmt::format("{} sends a message with tag {} that rank {} doesn't receive; record all ranks for the same "
                         "steps",
                         called(senders_[i].first, senders_[i].second), node(senders_[i].first, senders_[i].second).tag,
-                        node(senders_[i].first, senders_[i].second).peer));
+                        recorded(node(senders_[i].first, senders_[i].second).peer)));
   }
 
   // ---- When ---------------------------------------------------------------------------------------------------------
 
+  /// Whether all ranks are done with it at about the same time.
+  static bool ends_together(workload::Collective kind) {
+    using workload::Collective;
+    return kind == Collective::all_reduce || kind == Collective::all_gather || kind == Collective::reduce_scatter ||
+           kind == Collective::all_to_all || kind == Collective::all_reduce_all_to_all;
+  }
+
+  /// By member of a group: how much later its clock says that collectives end than the first member's; the median.
+  /// Empty if that is not known.
+  [[nodiscard]] std::vector<std::pair<std::uint32_t, Nanos>> compare_clocks(const Sequence& sequence) const {
+    constexpr std::size_t most = 1'000;  // that are looked at
+    std::map<std::uint32_t, std::vector<Nanos>> later;
+    const std::size_t stride = sequence.joints.size() / most + 1;
+    for (std::size_t i = 0; i < sequence.joints.size(); i += stride) {
+      const auto& members = collectives_[joints_[sequence.joints[i]].collective].members;
+      const GraphNode& first = node(members.front().first, members.front().second);
+      if (!ends_together(first.collective) || first.start.is_never() || first.length.count <= 0) continue;
+      for (const auto& [rank, index] : members) {
+        const GraphNode& other = node(rank, index);
+        if (!other.start.is_never() && other.length.count > 0) later[rank].push_back(end_of(other) - end_of(first));
+      }
+    }
+    std::vector<std::pair<std::uint32_t, Nanos>> result;
+    for (auto& [rank, all] : later) {
+      const auto middle = all.begin() + static_cast<std::ptrdiff_t>((all.size() - 1) / 2);
+      std::nth_element(all.begin(), middle, all.end());
+      result.emplace_back(rank, *middle);
+    }
+    return result;
+  }
+
+  /// Hosts' clocks differ, and ends of their collectives hardly do: what they differ by systematically is their
+  /// clocks'.
+  void find_clock_errors() {
+    result_.clock_error.resize(ranks_);
+    std::vector<std::vector<std::pair<std::uint32_t, Nanos>>> known(ranks_);  // how much later is that rank's clock
+    for (const auto& [group, sequence] : sequences_) {
+      const auto clocks = compare_clocks(sequence);
+      for (std::size_t i = 1; i < clocks.size(); ++i) {
+        known[clocks[0].first].emplace_back(clocks[i].first, clocks[i].second - clocks[0].second);
+        known[clocks[i].first].emplace_back(clocks[0].first, clocks[0].second - clocks[i].second);
+      }
+    }
+    std::vector<bool> seen(ranks_);
+    std::uint64_t wrong = 0;
+    std::uint32_t worst = 0;
+    std::vector<Nanos>& error = result_.clock_error;
+    for (std::uint32_t root = 0; root < ranks_; ++root) {
+      if (seen[root]) continue;
+      seen[root] = true;
+      std::vector<std::uint32_t> together{root};
+      for (std::size_t i = 0; i < together.size(); ++i)
+        for (const auto& [other, later] : known[together[i]]) {
+          if (seen[other]) continue;
+          seen[other] = true;
+          error[other] = error[together[i]] + later;
+          together.push_back(other);
+        }
+      std::vector<Nanos> sorted;
+      for (const std::uint32_t rank : together) sorted.push_back(error[rank]);
+      const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>((sorted.size() - 1) / 2);
+      std::nth_element(sorted.begin(), middle, sorted.end());
+      for (const std::uint32_t rank : together) {
+        error[rank] -= *middle;
+        if (magnitude(error[rank]) < kLeastClockError) error[rank] = Nanos();
+        if (error[rank].count != 0) ++wrong;
+        if (magnitude(error[rank]) > magnitude(error[worst])) worst = rank;
+      }
+    }
+    if (wrong == 0) return;
+    warn(
+        fmt::format("the clock of rank {} is {} {} the others', going by the ends of their collectives; the clocks of "
+                    "{} are corrected",
+                    recorded(result_.graph_rank[worst]), to_text(magnitude(error[worst])),
+                    error[worst].count > 0 ? "ahead of" : "behind", plural(wrong, "rank")));
+  }
+
+  static Nanos magnitude(Nanos time) { return Nanos(std::abs(time.count)); }
+
+  /// When the first node begins, by corrected clocks, and what the first step takes before it.
+  [[nodiscard]] Nanos find_origin() const {
+    const Nanos step_start = graph_.steps[result_.first_step].start;
+    Nanos as_recorded = Nanos::never();
+    Nanos corrected = Nanos::never();
+    for (std::uint32_t rank = 0; rank < ranks_; ++rank)
+      for (std::uint32_t i = 0; i < nodes_[rank].size(); ++i) {
+        if (nodes_[rank][i].joint == kNone || node(rank, i).start.is_never()) continue;
+        as_recorded = std::min(as_recorded, node(rank, i).start);
+        corrected = std::min(corrected, node(rank, i).start - result_.clock_error[rank]);
+      }
+    if (as_recorded.is_never() || step_start >= as_recorded) return corrected;
+    return corrected - (as_recorded - step_start);
+  }
+
+  /// Behind the last node of each rank, the last step goes on as long as it did, on the host.
+  void find_rests(const std::vector<Nanos>& last_ends) {
+    rests_.assign(ranks_, Nanos());
+    const ExecutionGraph::Step& step = graph_.steps[result_.last_step];
+    if (!options_.delays || step.start.is_never()) return;
+    std::optional<Nanos> as_recorded;
+    std::optional<Nanos> corrected;
+    for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
+      if (last_ends[rank].is_never()) continue;
+      as_recorded = std::max(as_recorded.value_or(last_ends[rank]), last_ends[rank]);
+      const Nanos end = last_ends[rank] - result_.clock_error[rank];
+      corrected = std::max(corrected.value_or(end), end);
+    }
+    if (!corrected) return;
+    const Nanos common = std::max(step.start + step.length - *as_recorded, Nanos());
+    for (std::uint32_t rank = 0; rank < ranks_; ++rank)
+      if (!last_ends[rank].is_never())
+        rests_[rank] = common + (*corrected - (last_ends[rank] - result_.clock_error[rank]));
+  }
+
   /// Compute times without what overlapped, and delays that no dependency explains.
   void find_delays() {
-    Nanos origin = graph_.steps[result_.first_step].start;
-    for (std::uint32_t rank = 0; rank < ranks_; ++rank)
-      for (std::uint32_t i = 0; i < nodes_[rank].size(); ++i)
-        if (nodes_[rank][i].joint != kNone && !node(rank, i).start.is_never())
-          origin = std::min(origin, node(rank, i).start);
+    const Nanos first_origin = find_origin();
+    std::vector<Nanos> last_ends(ranks_, Nanos::never());  // of the last step; never: the rank has no times
     Nanos overlapped;
     Nanos delayed;
+    Nanos replayed;
     for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
       const RankGraph& of_rank = graph_.ranks[result_.graph_rank[rank]];
       std::vector<OfNode>& own = nodes_[rank];
@@ -297,6 +457,8 @@ class Maker {
       std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
         return of_rank.nodes[a].start < of_rank.nodes[b].start;
       });
+      // By the rank's own clock, as are all of its times.
+      const Nanos origin = first_origin.is_never() ? first_origin : first_origin + result_.clock_error[rank];
       std::vector<Nanos> step_ends(graph_.steps.size(), origin);
       for (const std::uint32_t i : order)
         step_ends[of_rank.nodes[i].step] = std::max(step_ends[of_rank.nodes[i].step], end_of(of_rank.nodes[i]));
@@ -315,7 +477,7 @@ class Maker {
           ready = std::max(ready, computed);
           const Nanos from = std::max(given.start, computed);
           own[i].compute = std::max(end_of(given) - from, Nanos());
-          overlapped += given.length - own[i].compute;
+          sum_up(overlapped, given.length - own[i].compute);
           computed = std::max(computed, end_of(given));
         } else if (given.kind == Kind::collective) {
           Nanos& before = last.try_emplace(given.group, origin).first->second;
@@ -323,21 +485,21 @@ class Maker {
           before = std::max(before, end_of(given));
         }
         if (options_.delays && given.kind != Kind::receive && given.start > ready) own[i].delay = given.start - ready;
-        delayed += own[i].delay;
+        sum_up(delayed, own[i].delay);
       }
-      // The step goes on behind its last node, on the host.
-      const ExecutionGraph::Step& last_step = graph_.steps[result_.last_step];
-      const Nanos last_end = step_ends[result_.last_step];
-      Nanos& rest = rests_.emplace_back();
-      if (options_.delays && !order.empty() && !last_step.start.is_never() &&
-          last_step.start + last_step.length > last_end)
-        rest = last_step.start + last_step.length - last_end;
-      delayed += rest;
-      rest = scaled(rest, options_.compute_scale);
+      if (!order.empty()) last_ends[rank] = step_ends[result_.last_step];
       for (OfNode& of_node : own) {
         of_node.delay = scaled(of_node.delay, options_.compute_scale);
         of_node.compute = scaled(of_node.compute, options_.compute_scale);
+        sum_up(replayed, of_node.delay);
+        sum_up(replayed, of_node.compute);
       }
+    }
+    find_rests(last_ends);
+    for (Nanos& rest : rests_) {
+      sum_up(delayed, rest);
+      rest = scaled(rest, options_.compute_scale);
+      sum_up(replayed, rest);
     }
     if (overlapped.count > 0)
       warn(fmt::format("computations of a rank run one at a time; {} in which they overlapped count once",
@@ -345,6 +507,25 @@ class Maker {
     if (delayed.count > 0)
       warn(fmt::format("each rank waits {} in all that no dependency explains, as recorded",
                        to_text(Nanos(delayed.count / ranks_))));
+  }
+
+  /// Of times of all ranks; programs and sums of them can't overflow then.
+  void sum_up(Nanos& sum, Nanos time) const {
+    if (time.count > kMostInAll - sum.count)
+      refuse("its times are more than 36 years in all; give a trace with times in its format's unit, or a lower scale");
+    sum += time;
+  }
+  void sum_up_bytes() const {
+    constexpr auto most = static_cast<Bytes>(kMostInAll);
+    Bytes sum = 0;
+    for (std::uint32_t rank = 0; rank < ranks_; ++rank)
+      for (std::uint32_t i = 0; i < nodes_[rank].size(); ++i) {
+        if (nodes_[rank][i].joint == kNone || node(rank, i).kind == Kind::compute) continue;
+        const Bytes bytes = bytes_of(node(rank, i));
+        if (bytes > most - sum)
+          refuse("its messages and collectives have more than 2^60 bytes in all; replay fewer steps, or scale bytes");
+        sum += bytes;
+      }
   }
 
   void connect(std::uint32_t before, std::uint32_t after) {
@@ -369,18 +550,25 @@ class Maker {
       // Of a step, what waits for nothing waits for the end of the step before.
       std::vector<std::uint32_t> ends;
       std::vector<std::uint32_t> ends_before;
+      std::uint32_t begin = kNone;  // joint: of this step
       std::uint32_t step = result_.first_step;
-      extra_waits_.emplace_back();
+      begin_of_.emplace_back();
       for (std::uint32_t i = 0; i < own.size(); ++i) {
         if (own[i].joint == kNone) continue;
         const GraphNode& given = of_rank.nodes[i];
         if (given.step > step) {
-          if (!ends.empty()) ends_before = std::exchange(ends, {});
+          if (!ends.empty()) {
+            ends_before = std::exchange(ends, {});
+            begin = kNone;
+          }
           step = given.step;
         }
         if (given.waits == 0 && given.step > result_.first_step && given.kind != Kind::receive) {
-          extra_waits_[rank][i] = ends_before;
-          for (const std::uint32_t wait : ends_before) connect(own[wait].joint, own[i].joint);
+          if (begin == kNone && !ends_before.empty()) begin = add_begin(rank, ends_before);
+          if (begin != kNone) {
+            begin_of_[rank][i] = joints_[begin].begin;
+            connect(begin, own[i].joint);
+          }
         }
         for (std::uint32_t k = 0; k < given.waits; ++k) {
           const std::uint32_t wait = of_rank.waits[given.first_wait + k];
@@ -426,13 +614,16 @@ class Maker {
       const std::uint32_t number = possible.top().second;
       possible.pop();
       const Joint& joint = joints_[number];
-      const GraphNode& given = node(joint.rank, joint.node);
-      const OfNode& own = nodes_[joint.rank][joint.node];
-      Nanos end = joint.ready + own.delay;
-      if (given.kind == Kind::compute)
-        end = computed[joint.rank] = std::max(end, computed[joint.rank]) + own.compute;
-      else if (given.kind != Kind::receive)
-        end += guess(given);
+      Nanos end = joint.ready;
+      if (joint.begin == kNone) {
+        const GraphNode& given = node(joint.rank, joint.node);
+        const OfNode& own = nodes_[joint.rank][joint.node];
+        end += own.delay;
+        if (given.kind == Kind::compute)
+          end = computed[joint.rank] = std::max(end, computed[joint.rank]) + own.compute;
+        else if (given.kind != Kind::receive)
+          end += guess(given);
+      }
       write(number);
       for (auto edge = std::lower_bound(edges_.begin(), edges_.end(), std::pair(number, 0U));
            edge != edges_.end() && edge->first == number; ++edge) {
@@ -443,7 +634,7 @@ class Maker {
     }
     if (written == joints_.size()) return;
     for (const Joint& joint : joints_)
-      if (joint.waits > 0)
+      if (joint.waits > 0 && joint.begin == kNone)
         refuse(
             fmt::format("{} and nodes of other ranks wait for each other in a circle; record all ranks in the same "
                         "run",
@@ -455,6 +646,7 @@ class Maker {
   void write(std::uint32_t number) {
     const Joint& joint = joints_[number];
     if (joint.collective != kNone) return write_collective(joint.collective, number);
+    if (joint.begin != kNone) return write_begin(joint);
     const GraphNode& given = node(joint.rank, joint.node);
     OfNode& own = nodes_[joint.rank][joint.node];
     ProgramWriter& writer = writers_[joint.rank];
@@ -471,6 +663,17 @@ class Maker {
     note(joint.rank, joint.node);
   }
 
+  void write_begin(const Joint& joint) {
+    Begin& begin = begins_[joint.begin];
+    Waits ends;
+    for (const std::uint32_t end : begin.ends) {
+      const Waits& done = nodes_[joint.rank][end].done;
+      ends.insert(ends.end(), done.begin(), done.end());
+    }
+    begin.done = writers_[joint.rank].joined(std::move(ends));
+    result_.node_of[joint.rank].resize(writers_[joint.rank].operations(), kNone);
+  }
+
   void write_message(std::uint32_t rank, std::uint32_t index, std::uint32_t number, const Waits& waits) {
     const GraphNode& given = node(rank, index);
     OfNode& own = nodes_[rank][index];
@@ -479,7 +682,7 @@ class Maker {
     const Slice slice{0, bytes_of(given)};
     const std::uint64_t tag = tag_of(number, 0);
     if (rank == peer) refuse(fmt::format("{} sends to its own rank; leave it out", called(rank, index)));
-    if (rank / options_.islands == peer / options_.islands && options_.islands > 1) {
+    if (options_.islands > 1 && island_of(rank) == island_of(peer)) {
       own.done = writers_[rank].signal(peer, tag, waits);
       message.arrived = writers_[peer].await_signal(rank, tag, {});
       note(peer, message.receiver_node);
@@ -497,13 +700,10 @@ class Maker {
     const RankGraph& of_rank = graph_.ranks[result_.graph_rank[rank]];
     const GraphNode& given = of_rank.nodes[index];
     Waits waits;
-    const auto add = [&](std::uint32_t wait) {
-      const Waits& done = nodes_[rank][wait].done;
-      waits.insert(waits.end(), done.begin(), done.end());
-    };
-    for (std::uint32_t k = 0; k < given.waits; ++k) add(of_rank.waits[given.first_wait + k]);
-    if (const auto extra = extra_waits_[rank].find(index); extra != extra_waits_[rank].end())
-      for (const std::uint32_t wait : extra->second) add(wait);
+    const auto add = [&](const Waits& done) { waits.insert(waits.end(), done.begin(), done.end()); };
+    for (std::uint32_t k = 0; k < given.waits; ++k) add(nodes_[rank][of_rank.waits[given.first_wait + k]].done);
+    if (const auto begin = begin_of_[rank].find(index); begin != begin_of_[rank].end())
+      add(begins_[begin->second].done);
     waits = writers_[rank].delay(nodes_[rank][index].delay, writers_[rank].joined(std::move(waits)));
     waiting_until_[rank] = writers_[rank].operations();
     return waits;
@@ -563,8 +763,8 @@ class Maker {
   /// Empty unless every island has the same number of ranks of the group.
   [[nodiscard]] std::optional<Split> split(const Group& group) const {
     std::map<std::uint32_t, std::vector<std::uint32_t>> islands;
-    for (const std::uint32_t rank : group.ranks) islands[rank / options_.islands].push_back(rank);
-    const std::vector<std::uint32_t>& own = islands[group.ranks[group.me] / options_.islands];
+    for (const std::uint32_t rank : group.ranks) islands[island_of(rank)].push_back(rank);
+    const std::vector<std::uint32_t>& own = islands[island_of(group.ranks[group.me])];
     Split result;
     result.islands = static_cast<std::uint32_t>(islands.size());
     result.locals.ranks = own;
@@ -675,7 +875,7 @@ class Maker {
 
   [[nodiscard]] std::uint32_t island_index(const Split& parts, std::uint32_t rank) const {
     for (std::uint32_t i = 0; i < parts.peers.size(); ++i)
-      if (parts.peers.ranks[i] / options_.islands == rank / options_.islands) return i;
+      if (island_of(parts.peers.ranks[i]) == island_of(rank)) return i;
     return 0;
   }
 
@@ -703,18 +903,14 @@ class Maker {
     if (!sends) refuse("nothing is sent in what is replayed; give steps and ranks that communicate");
   }
 
-  struct Sequence {
-    std::vector<std::uint32_t> next;    ///< number of the next collective, by program
-    std::vector<std::uint32_t> joints;  ///< in order
-  };
-
   const ExecutionGraph& graph_;
   const GraphOptions& options_;
   GraphPrograms result_;
   std::uint32_t ranks_ = 0;                ///< that are replayed
   std::vector<std::uint32_t> program_of_;  ///< by rank of the graph
   std::vector<std::vector<OfNode>> nodes_;
-  std::vector<std::map<std::uint32_t, std::vector<std::uint32_t>>> extra_waits_;
+  std::vector<Begin> begins_;
+  std::vector<std::map<std::uint32_t, std::uint32_t>> begin_of_;  ///< by program and node: index in begins_
   std::vector<Nanos> rests_;                      ///< by program: of the last step, behind its last node
   std::vector<std::vector<std::uint32_t>> ends_;  ///< by program: what nothing waits for, of the last step
   std::vector<Joint> joints_;

@@ -4,7 +4,8 @@
 // node waits for, its operations wait for. Computations of a rank run one at a time: where they overlapped in the
 // recording (several streams), the later one counts from the end of the earlier. What nobody recorded a reason for,
 // a node that began later than all that it waited for had ended (the host was slow to launch it), is a delay before it;
-// so is the rest of the last step behind its last node.
+// so is the rest of the last step behind its last node. Ranks are recorded by clocks of their own, which may differ by
+// milliseconds; they are brought together by the ends of collectives, which are nearly simultaneous.
 //
 // Operations of all ranks are written in one global order in which each comes after those that it waits for; of what is
 // possible, the earliest goes first, as estimated from recorded computations and a nominal rate. So no rank waits for
@@ -40,7 +41,7 @@ struct GraphOptions {
   Rate island_rate;                  ///< of each rank within its island; 0: it takes no time
   double compute_scale = 1;          ///< of computations and delays, above 0
   double bytes_scale = 1;            ///< above 0; what is sent remains at least a byte
-  std::vector<std::uint32_t> ranks;  ///< those that are replayed, ascending; empty: all
+  std::vector<std::uint32_t> ranks;  ///< those that are replayed, as recorded, ascending; empty: all
   /// First and last step, from 0; empty: all of them. See typical_step().
   std::optional<std::pair<std::uint32_t, std::uint32_t>> steps;
   bool delays = true;         ///< keep what no reason was recorded for
@@ -53,6 +54,8 @@ struct GraphPrograms {
   std::vector<RankProgram> ranks;
   std::vector<std::uint32_t> graph_rank;            ///< by program: its rank in the graph
   std::vector<std::vector<std::uint32_t>> node_of;  ///< by program and operation: index in RankGraph::nodes
+  /// By program: what its clock was ahead of the others' in the recording, as ends of their collectives tell.
+  std::vector<Nanos> clock_error;
   std::uint32_t first_step = 0;
   std::uint32_t last_step = 0;
   std::vector<std::string> warnings;  ///< what was left out or simplified, one line each, which begins with the file

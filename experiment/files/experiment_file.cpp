@@ -641,10 +641,17 @@ std::string fingerprint_of(const Experiment& experiment, toml::table root) {
                              phase.bytes, phase.rate.bits_per_second, phase.overlap));
   for (const workload::Job& job : experiment.jobs)
     if (job.programs)
-      for (const workload::RankProgram& program : job.programs->ranks)
-        for (const workload::Operation& operation : program.operations)
-          result.add(fmt::format("{} {} {} {}\n", static_cast<int>(operation.kind), operation.peer, operation.bytes,
-                                 operation.compute.count));
+      for (const workload::RankProgram& program : job.programs->ranks) {
+        result.add(fmt::format("rank {} {}\n", program.rank, program.ranks));
+        for (const workload::Operation& operation : program.operations) {
+          result.add(fmt::format("{} {} {} {} {} {} {} {} {}", static_cast<int>(operation.kind), operation.reduce,
+                                 operation.barrier, operation.peer, operation.bytes, operation.offset, operation.tag,
+                                 operation.compute.count, operation.rate.bits_per_second));
+          for (std::uint32_t i = 0; i < operation.waits; ++i)
+            result.add(fmt::format(" {}", program.waits[operation.first_wait + i]));
+          result.add("\n");
+        }
+      }
   // So does the code of algorithms.
   for (const std::filesystem::path& library : libraries_of(experiment))
     result.add(read_text_file(library, library.string(), kLibraryFile));

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
 #include <span>
@@ -65,18 +67,27 @@ void add_collectives(const ExecutionGraph& graph, const GraphPrograms& programs,
   }
 }
 
-/// As the trace says, or else from the first of its nodes to the last; 0 if their times are not known either.
+/// As the trace says, or else from the first of its nodes to the last; 0 if their times are not known either. Clocks
+/// that differ make neither longer.
 Nanos recorded_length(const ExecutionGraph& graph, const GraphPrograms& programs, std::uint32_t step) {
-  if (graph.steps[step].length.count > 0) return graph.steps[step].length;
   Nanos first = Nanos::never();
-  Nanos last;
-  for (const std::uint32_t rank : programs.graph_rank)
-    for (const GraphNode& node : graph.ranks[rank].nodes) {
+  Nanos corrected_first = Nanos::never();
+  Nanos last(std::numeric_limits<std::int64_t>::min());
+  Nanos corrected_last = last;
+  for (std::size_t program = 0; program < programs.graph_rank.size(); ++program) {
+    const Nanos error = programs.clock_error[program];
+    for (const GraphNode& node : graph.ranks[programs.graph_rank[program]].nodes) {
       if (node.step != step || node.start.is_never()) continue;
       first = std::min(first, node.start);
       last = std::max(last, node.start + node.length);
+      corrected_first = std::min(corrected_first, node.start - error);
+      corrected_last = std::max(corrected_last, node.start + node.length - error);
     }
-  return first.is_never() ? Nanos() : last - first;
+  }
+  const Nanos told = graph.steps[step].length;
+  if (first.is_never()) return told;
+  const Nanos corrected = corrected_last - corrected_first;
+  return told.count > 0 ? std::max(told - (last - first) + corrected, Nanos()) : corrected;
 }
 
 }  // namespace

@@ -65,6 +65,18 @@ class Replay(unittest.TestCase):
         # What is within an island crosses no network.
         done = mltcp("replay", *TRACES, "--datapath", "flow", "--islands", "2", status=2)
         self.assertIn("nothing is sent", done.stderr)
+        # Of four ranks on two islands, each sends 2 (n-1)/n S/2 to its peer, n = 2.
+        four = []
+        for rank in range(4):
+            four.append(str(self.folder / f"four.{rank}.json"))
+            Path(four[-1]).write_text(Path(TRACES[0]).read_text())
+        file = self.folder / "results.json"
+        mltcp("replay", *four, "--datapath", "flow", "--islands", "2", "--json", str(file))
+        job = json.loads(file.read_text())["runs"][0]["jobs"][0]
+        self.assertEqual(job["bytes_per_iteration"], 4 * 26_000_000 // 2)
+        mltcp("replay", *four, "--datapath", "flow", "--json", str(file))
+        job = json.loads(file.read_text())["runs"][0]["jobs"][0]
+        self.assertEqual(job["bytes_per_iteration"], 4 * 26_000_000 * 3 // 2)
         self.assertEqual(job_of("--algorithm", "tree")["bytes_per_iteration"], plain["bytes_per_iteration"])
         self.assertEqual(len(job_of("--iterations", "7")["iteration_ns"]), 7)
 
@@ -77,6 +89,19 @@ class Replay(unittest.TestCase):
         self.assertEqual([run["policy"] for run in runs], ["fair", "mltcp"])
         self.assertEqual([job["start_ns"][0] for job in runs[0]["jobs"]], [0, 5_000_000])
         self.assertGreater(runs[0]["jobs"][0]["slowdown"], 1.05)
+
+    def test_timeline_is_of_the_run_that_is_compared(self):
+        timeline, series = self.folder / "timeline.json", self.folder / "series.json"
+        traces = ",".join(TRACES)
+        done = mltcp("replay", f"a={traces}", f"b={traces}", "--rate", "10 Gbps", "--datapath", "flow", "--policy", "fair,schedule",
+                     "--iterations", "8", "--timeline", str(timeline), "--series", str(series))
+        self.assertIn("a under fair, beside its recording", done.stdout)
+        self.assertIn(f"{timeline} draws the run under fair.", done.stdout)
+        self.assertIn("no series of replayed connections", done.stderr)
+        alone = self.folder / "alone.json"
+        mltcp("replay", f"a={traces}", f"b={traces}", "--rate", "10 Gbps", "--datapath", "flow", "--policy", "fair",
+              "--iterations", "8", "--timeline", str(alone))
+        self.assertEqual(timeline.read_text(), alone.read_text())
 
     def test_network_is_that_of_an_experiment(self):
         out = mltcp("replay", *TRACES, "--network-of", str(ROOT / "examples/two-rings.toml"), "--policy", "fair",

@@ -215,6 +215,36 @@ TEST(GraphProgram, islands__leave_their_share_to_the_network) {
   EXPECT_THAT(programs.warnings, ElementsAre(HasSubstr("ranks of an island")));
 }
 
+TEST(GraphProgram, islands__are_of_recorded_ranks) {
+  const ExecutionGraph graph = training(32, 8'000, 1);
+  GraphOptions options;
+  options.islands = 8;
+  options.ranks = {0, 8, 16, 24};  // one of each island
+  for (const RankProgram& program : graph_programs(graph, options).ranks)
+    EXPECT_EQ(program.load().sent, 2U * 3 * 2'000);
+  options.ranks = {0, 1, 8, 9};  // two of each
+  for (const RankProgram& program : graph_programs(graph, options).ranks) EXPECT_EQ(program.load().sent, 4'000U);
+  ExecutionGraph few = training(4, 8'000, 1);  // of which a reader found only these
+  few.recorded_ranks = {0, 8, 16, 24};
+  options.ranks.clear();
+  for (const RankProgram& program : graph_programs(few, options).ranks) EXPECT_EQ(program.load().sent, 2U * 3 * 2'000);
+}
+
+TEST(GraphProgram, ranks__are_called_as_recorded) {
+  ExecutionGraph graph = training(4, 8'000, 1);
+  graph.recorded_ranks = {4, 5, 6, 9};
+  GraphOptions options;
+  options.ranks = {4, 9};
+  EXPECT_THAT(graph_programs(graph, options).graph_rank, ElementsAre(0, 3));
+  options.ranks = {0, 4};
+  EXPECT_THAT(refusal(graph, options), HasSubstr("there is no rank 0; the trace has 4 ranks, from 4 to 9"));
+  SmallGraph lost(2);
+  lost.send(0, 1, 10, 3);
+  lost.graph().recorded_ranks = {4, 5};
+  EXPECT_THAT(refusal(lost.graph()),
+              HasSubstr("\"send\" of rank 4 sends a message with tag 3 that rank 5 doesn't receive"));
+}
+
 TEST(GraphProgram, islands__that_ranks_are_spread_unevenly_over_are_told) {
   SmallGraph builder(4);
   const std::uint32_t group = builder.group({0, 1, 2});
@@ -365,6 +395,49 @@ TEST(GraphProgram, recorded_times__give_delays_and_count_overlap_once) {
   for (const Operation& operation : at_once.ranks[0].operations) EXPECT_NE(operation.kind, Kind::delay);
 }
 
+/// Ranks that compute for 10 ms from 1 ms on and reduce for 4 ms, in a step of 16 ms, by clocks that are ahead.
+ExecutionGraph by_clocks(const std::vector<Nanos>& ahead) {
+  SmallGraph builder(static_cast<std::uint32_t>(ahead.size()));
+  const auto [least, most] = std::minmax_element(ahead.begin(), ahead.end());
+  builder.step(0, *least, *most - *least + 16_ms);
+  for (std::uint32_t rank = 0; rank < ahead.size(); ++rank) {
+    const auto first = builder.compute(rank, 10_ms, {}, ahead[rank] + 1_ms);
+    builder.collective(rank, Collective::all_reduce, 900, {first}, 0, ahead[rank] + 11_ms, 4_ms);
+  }
+  return builder.graph();
+}
+
+Nanos delay_of(const RankProgram& program) {
+  Nanos sum;
+  for (const Operation& operation : program.operations)
+    if (operation.kind == Kind::delay) sum += operation.compute;
+  return sum;
+}
+
+TEST(GraphProgram, clocks_that_differ__cost_nothing) {
+  for (const std::vector<Nanos>& ahead : {std::vector{0_ms, 0_ms, 0_ms}, {0_ms, 3_ms, 0_ms}, {3_ms, 0_ms, 1_ms}}) {
+    const GraphPrograms programs = graph_programs(by_clocks(ahead));
+    for (const RankProgram& program : programs.ranks) EXPECT_EQ(delay_of(program), 1_ms + 1_ms) << ahead[1].millis();
+  }
+  EXPECT_THAT(graph_programs(by_clocks({0_ms, 3_ms, 0_ms})).warnings,
+              testing::Contains("test.et: the clock of rank 1 is 3 ms ahead of the others', going by the ends of their "
+                                "collectives; the clocks of 1 rank are corrected"));
+  EXPECT_THAT(graph_programs(by_clocks({0_ms, 0_ms, 50_us})).clock_error, ElementsAre(0_ms, 0_ms, 0_ms));
+}
+
+TEST(GraphProgram, rank_that_is_late_by_a_clock_that_is_right__stays_late) {
+  SmallGraph builder(2);
+  builder.step(0, 0_ms, 16_ms);
+  for (const std::uint32_t rank : {0U, 1U}) {
+    const Nanos late = 3_ms * rank;
+    const auto first = builder.compute(rank, 10_ms - late, {}, late);
+    builder.collective(rank, Collective::all_reduce, 900, {first}, 0, 10_ms, 4_ms);
+  }
+  const GraphPrograms programs = graph_programs(builder.graph());
+  EXPECT_EQ(delay_of(programs.ranks[0]), 2_ms);
+  EXPECT_EQ(delay_of(programs.ranks[1]), 3_ms + 2_ms);
+}
+
 TEST(GraphProgram, steps__are_chosen_and_follow_each_other) {
   SmallGraph builder(2);
   for (std::uint32_t step = 0; step < 3; ++step) {
@@ -385,6 +458,61 @@ TEST(GraphProgram, steps__are_chosen_and_follow_each_other) {
   ASSERT_EQ(computations.size(), 2U);
   EXPECT_GT(program.operations[computations[1]].waits, 0U);
   expect_order(builder.graph(), programs);
+}
+
+TEST(GraphProgram, nodes_without_dependencies__begin_together_behind_the_step_before) {
+  constexpr std::uint32_t many = 3'000;
+  SmallGraph builder(2);
+  for (std::uint32_t step = 0; step < 3; ++step) {
+    builder.step(step);
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      for (std::uint32_t i = 0; i < many; ++i) builder.compute(rank, 1_us);
+      builder.collective(rank, Collective::all_reduce, 100);
+    }
+  }
+  const GraphPrograms programs = graph_programs(builder.graph());
+  for (const RankProgram& program : programs.ranks) {
+    EXPECT_LT(program.operations.size(), 3U * many + 100);
+    EXPECT_LT(program.waits.size(), 5U * many + 100);  // not their product
+    // The second step's computations wait for the whole of the first.
+    std::vector<std::uint32_t> computations;
+    for (std::uint32_t i = 0; i < program.operations.size(); ++i)
+      if (program.operations[i].kind == Kind::compute) computations.push_back(i);
+    ASSERT_EQ(computations.size(), 3U * many);
+    const Operation& second = program.operations[computations[many]];
+    ASSERT_EQ(second.waits, 1U);
+    EXPECT_GE(program.operations[program.waits[second.first_wait]].waits, many);
+  }
+}
+
+TEST(GraphProgram, sums_that_overflow__are_refused) {
+  SmallGraph ages(2);
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    for (std::uint32_t i = 0; i < 50; ++i) ages.compute(rank, Nanos(100'000'000'000'000'000));
+    ages.collective(rank, Collective::all_reduce, 100);
+  }
+  EXPECT_THAT(refusal(ages.graph()), HasSubstr("test.et: its times are more than 36 years in all; give"));
+  SmallGraph late(2);  // all begin years after the step, which nothing explains
+  late.step(0, 0_ms, 1_ms);
+  for (std::uint32_t i = 0; i < 50; ++i)
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      late.send(rank, 1 - rank, 10);
+      late.receive(rank, 1 - rank, 10);
+    }
+  for (RankGraph& rank : late.graph().ranks)
+    for (GraphNode& node : rank.nodes) node.start = Nanos(100'000'000'000'000'000);
+  EXPECT_THAT(refusal(late.graph()), HasSubstr("its times are more than 36 years in all"));
+  SmallGraph large(2);
+  for (std::uint32_t rank = 0; rank < 2; ++rank)
+    for (std::uint32_t i = 0; i < 20; ++i) large.collective(rank, Collective::all_reduce, Bytes{1} << 56U);
+  EXPECT_THAT(refusal(large.graph()), HasSubstr("more than 2^60 bytes in all"));
+}
+
+TEST(GraphProgram, group_without_the_ranks_of_its_collectives__is_refused) {
+  SmallGraph builder(3);
+  const std::uint32_t group = builder.group({0, 1});
+  for (std::uint32_t rank = 0; rank < 3; ++rank) builder.collective(rank, Collective::all_reduce, 100, {}, group);
+  EXPECT_THAT(refusal(builder.graph()), HasSubstr("of rank 2 is of a group without its rank"));
 }
 
 TEST(GraphProgram, thousands_of_ranks__have_few_operations_in_whole_rings) {

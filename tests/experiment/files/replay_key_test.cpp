@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string>
 
 #include "mltcp/base/error.h"
@@ -49,6 +51,32 @@ TEST(ReplayKey, table__has_options) {
                        "e.toml", {});
   EXPECT_EQ(experiment.jobs[0].bytes_per_iteration(), 52'000'000U);
   EXPECT_EQ(experiment.jobs[0].compute_per_iteration(), Nanos(19'500'000));
+}
+
+TEST(ReplayKey, fingerprint__is_of_dependencies_too) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "replay_key_test";
+  std::filesystem::create_directories(folder);
+  const auto fingerprint = [&](const std::string& dependencies) {
+    for (const char* rank : {"0", "1"}) {
+      std::ifstream from(std::string(MLTCP_EXAMPLES "/traces/data-parallel.") + rank + ".json");
+      std::stringstream text;
+      text << from.rdbuf();
+      std::string changed = text.str();
+      const std::string last = R"("dataDeps": ["3", "5", "7"])";
+      EXPECT_NE(changed.find(last), std::string::npos);
+      changed.replace(changed.find(last), last.size(), dependencies);
+      std::ofstream(folder / (std::string("trace.") + rank + ".json")) << changed;
+    }
+    const std::string files =
+        "[\"" + (folder / "trace.0.json").string() + "\", \"" + (folder / "trace.1.json").string() + "\"]";
+    // Delays would tell the two apart, too.
+    return parse_experiment(kSwitch + kJob + "replay = { files = " + files + ", delays = false }\n", "e.toml", {})
+        .fingerprint;
+  };
+  const std::string all = fingerprint(R"("dataDeps": ["3", "5", "7"])");
+  EXPECT_EQ(fingerprint(R"("dataDeps": ["3", "5", "7"])"), all);
+  EXPECT_NE(fingerprint(R"("dataDeps": ["3", "5"])"), all);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(ReplayKey, bottleneck__has_a_rank_at_each_side) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../../workload/graphs.h"
@@ -97,6 +98,21 @@ TEST(Replay, packets__take_as_long_as_the_recording_on_such_a_link) {
   EXPECT_GT(replay.collectives[0].replayed, 3_ms);
   EXPECT_LT(replay.collectives[0].replayed, 4_ms);
   EXPECT_NEAR(replay.collectives[0].mean_error, 0.47, 0.05);
+}
+
+TEST(Replay, rank_whose_clock_is_off__makes_no_step_longer) {
+  const ExecutionGraph graph = training(2, true);
+  ExecutionGraph shifted = graph;
+  for (workload::GraphNode& node : shifted.ranks[1].nodes) node.start += 3_ms;
+  shifted.steps[0].length += 3_ms;
+  std::vector<ReplayResult> replays;
+  for (const ExecutionGraph* one : {&graph, &std::as_const(shifted)}) {
+    const GraphPrograms programs = workload::graph_programs(*one);
+    const Results results = run_experiment(on_switch({programs}), *make_sim_datapath());
+    replays.push_back(summarize_replay(*one, programs, results.runs[0].jobs[0]));
+  }
+  EXPECT_EQ(replays[1].steps[0].replayed, replays[0].steps[0].replayed);
+  EXPECT_EQ(replays[1].steps[0].recorded, replays[0].steps[0].recorded);
 }
 
 TEST(Replay, nodes__begin_behind_what_they_wait_for) {
