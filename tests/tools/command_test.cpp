@@ -32,8 +32,8 @@ using ::testing::StartsWith;
 
 TEST_F(Command, none_or_unknown__named_with_the_list) {
   const std::string list =
-      "the commands are run, sweep, schedule, cluster, inspect, profile, report, switch, gen, testbed, scheduler, "
-      "perf, kernel, algorithms, "
+      "the commands are run, sweep, schedule, advise, cluster, inspect, profile, replay, report, switch, gen, testbed, "
+      "scheduler, perf, top, kernel, algorithms, "
       "doctor, help; see mltcp --help\n";
   EXPECT_EQ(refusal(""), "mltcp: no command is given; " + list);
   EXPECT_EQ(refusal("bogus e.toml"), "mltcp: \"bogus\" is not a command; " + list);
@@ -94,8 +94,8 @@ TEST_F(Command, values_that_are_missing__are_told_in_words) {
   EXPECT_THAT(run("run e.toml --json -").out, StartsWith("{")) << "- is a value";
   // Of every option that takes a value, what its help says tells so.
   std::size_t options = 0;
-  for (const std::string command :
-       {"run", "sweep", "schedule", "cluster", "inspect", "report", "switch", "gen", "testbed", "doctor"}) {
+  for (const std::string command : {"run", "sweep", "schedule", "advise", "cluster", "inspect", "replay", "report",
+                                    "switch", "gen", "testbed", "top", "doctor"}) {
     std::istringstream help(run(command + " --help").out);
     for (std::string line; std::getline(help, line);) {
       const std::size_t begin = line.starts_with("  -") ? line.find("--") : std::string::npos;
