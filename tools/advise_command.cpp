@@ -44,6 +44,7 @@ struct AdviseArguments {
   std::uint32_t iterations = experiment::AdviceOptions{}.iterations;
   double jitter = experiment::AdviceOptions{}.jitter;
   std::string level = "auto";
+  std::uint32_t workers = 0;  ///< 0: as the trace says
   std::uint32_t threads = 0;
   std::optional<std::string> json;
 };
@@ -66,7 +67,9 @@ void add_options(Options& options, AdviseArguments& arguments) {
   add_seed(options, arguments.seed, "Seed of compute times; default: the network's, or 1");
   options.add("--starts", arguments.starts, "From how many constellations of starts jobs are run; default 8")
       .check(whole(1, 1000));
-  options.add("--iterations", arguments.iterations, "Iterations of each job from each; default 40")
+  options
+      .add("--iterations", arguments.iterations,
+           "Iterations from each of the job that has the shortest; the others run as long; default 40")
       .check(whole(2, 1'000'000));
   options
       .add("--jitter", arguments.jitter,
@@ -77,6 +80,10 @@ void add_options(Options& options, AdviseArguments& arguments) {
            "packet (all by packets), flow (all by flows), or auto: fair and mltcp by packets where these are not too "
            "many, schedules by flows; default auto")
       .check(one_of({"auto", "flow", "packet"}));
+  options
+      .add("--workers", arguments.workers,
+           "Workers that reduce weight gradients, of traces in the 12-column text format; default: the trace's, or 2")
+      .check(whole(2, 1'000'000));
   options.add("--threads", arguments.threads, "Runs at a time; results are the same; default: one a core");
   options.add("--json", arguments.json, "Write the advice to this file (docs/advise.md); - is standard output");
 }
@@ -142,11 +149,12 @@ workload::Job job_of_ranks(const std::string& file, Rate link, std::vector<std::
 }
 
 /// What the key `trace` or `profile` of a job reads.
-workload::Job job_of_phases(const std::string& file, std::vector<std::string>& warnings) {
+workload::Job job_of_phases(const std::string& file, std::uint32_t workers, std::vector<std::string>& warnings) {
   const std::string_view key = workload::is_profile(file) ? "profile" : "trace";
-  const std::string text = fmt::format(
+  std::string text = fmt::format(
       "[bottleneck]\nrate = \"100 Gbps\"\ndelay = \"10 us\"\nbuffer = \"12 MB\"\n[[job]]\nname = \"trace\"\n{} = {}\n",
       key, quoted(std::filesystem::absolute(file).string()));
+  if (workers != 0 && key == "trace") text += fmt::format("workers = {}\n", workers);
   try {
     experiment::Experiment one = experiment::parse_experiment(text, file, file_options());
     warnings.insert(warnings.end(), one.warnings.begin(), one.warnings.end());
@@ -162,7 +170,8 @@ workload::Job job_of_phases(const std::string& file, std::vector<std::string>& w
 }
 
 /// The jobs of a file; `link`: of the network, at which what a trace has no times for is laid out.
-std::vector<workload::Job> jobs_of(const std::string& file, Rate link, std::vector<std::string>& warnings) {
+std::vector<workload::Job> jobs_of(const std::string& file, Rate link, std::uint32_t workers,
+                                   std::vector<std::string>& warnings) {
   constexpr TextFile kind{"a trace, a job or an experiment", std::size_t{1} << 30};
   std::vector<workload::Job> jobs;
   if (std::filesystem::path(file).extension() != ".toml") {
@@ -175,11 +184,16 @@ std::vector<workload::Job> jobs_of(const std::string& file, Rate link, std::vect
         !folder && std::filesystem::is_regular_file(file, error) ? workload::format_of(file) : nullptr;
     const bool phases = format == nullptr || format->name.starts_with("ASTRA-sim") ||
                         (workload::is_kineto(file) && format->name == "Kineto");
-    jobs.push_back(folder || !phases ? job_of_ranks(file, link, warnings) : job_of_phases(file, warnings));
+    jobs.push_back(folder || !phases ? job_of_ranks(file, link, warnings) : job_of_phases(file, workers, warnings));
     return jobs;
   }
   const std::string text = read_text_file(file, file, kind);
-  if (experiment::kind_of(text) == experiment::FileKind::experiment) {
+  // A job alone, as mltcp inspect prints it, is a table [[job]], too, but has no network.
+  const bool network = text.starts_with("[bottleneck") || text.starts_with("[topology") ||
+                       text.find("\n[bottleneck") != std::string::npos ||
+                       text.find("\n[topology") != std::string::npos ||
+                       text.find("\nbottleneck") != std::string::npos || text.find("\ntopology") != std::string::npos;
+  if (network && experiment::kind_of(text) == experiment::FileKind::experiment) {
     experiment::FileOptions options = file_options();
     options.datapath = "sim";
     experiment::Experiment all = experiment::load_experiment(file, options);
@@ -200,7 +214,7 @@ experiment::Experiment experiment_of(const AdviseArguments& arguments) {
   experiment.places.clear();
   std::set<std::string> names;
   for (const std::string& file : arguments.files) {
-    for (workload::Job& job : jobs_of(file, experiment.bottleneck.rate, experiment.warnings)) {
+    for (workload::Job& job : jobs_of(file, experiment.bottleneck.rate, arguments.workers, experiment.warnings)) {
       const std::string name = job.name;
       for (int i = 2; !names.insert(job.name).second; ++i) job.name = fmt::format("{}-{}", name, i);
       if (!experiment.topology) job.hosts.clear();
@@ -232,8 +246,8 @@ void print_advice(const experiment::Advice& advice, std::FILE* out) {
   }
   jobs.add(std::move(means));
   jobs.add(std::move(by));
-  fmt::print(out, "{} jobs, {}, {} iterations from each of {} starts; slow-downs: mean (best to worst start)\n\n{}\n",
-             advice.jobs.size(), advice.cc, advice.iterations, advice.starts, jobs.text());
+  fmt::print(out, "{}, {}, {} iterations from each of {} starts; slow-downs: mean (best to worst start)\n\n{}\n",
+             plural(advice.jobs.size(), "job"), advice.cc, advice.iterations, advice.starts, jobs.text());
   if (!advice.pairs.empty()) {
     Table pairs({"pair", "", "score", "bound", "fair", "mltcp"}, 2);
     for (const auto& pair : advice.pairs)
@@ -270,10 +284,20 @@ int advise(const AdviseArguments& arguments) {
   ProgressBar bar;
   options.progress = [&](double fraction) { bar.show(fraction, "running"); };
   const experiment::Provenance provenance = provenance_of(files);
-  experiment::Advice advice = experiment::advise(experiment, options);
+  experiment::Advice advice;
+  try {
+    advice = experiment::advise(experiment, options);
+  } catch (const RunError&) {
+    bar.clear();
+    if (!EndOnSignal::why().empty())
+      throw RunError(fmt::format("{} before all had been run: nothing is advised", EndOnSignal::why()));
+    throw;
+  }
   bar.clear();
   advice.provenance = provenance;
-  print_warnings(advice.warnings);
+  std::set<std::string> told;
+  for (const std::string& warning : advice.warnings)
+    if (told.insert(warning).second) print_warning(warning);
   print_advice(advice, arguments.json == "-" ? stderr : stdout);
   if (arguments.json) write_file(*arguments.json, to_json(advice));
   return 0;

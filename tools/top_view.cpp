@@ -298,7 +298,7 @@ std::string top_screen(const std::vector<TopProcess>& processes, const std::vect
   for (std::size_t i = 0; i < sections.size(); ++i)
     if (each[i] > 0) text += "\n" + text_of(sections[i], options, each[i]);
   if (processes.empty() && (options.rows == 0 || lines + last < options.rows))
-    text += clipped("nothing of MLTCP that shows itself is running for this user", options.columns) + "\n";
+    text += clipped("nothing of MLTCP that shows itself is running for this user; programs on endpoints do with MLTCP_LIVE=1", options.columns) + "\n";
   if (options.has_keys) text += clipped("q quit  s sort  p pause  space look now", options.columns) + "\n";
   return text;
 }

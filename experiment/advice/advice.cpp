@@ -22,10 +22,11 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr double kAlone = 1.02;    // up to which a job counts as undisturbed
-constexpr double kAsGood = 0.02;   // by which a slow-down may be higher for less trouble
-constexpr double kWorthIt = 0.01;  // by which a slow-down has to be lower for any
-constexpr double kLucky = 0.1;     // by which the worst start has to be worse than the mean to be worth a word
+constexpr double kAlone = 1.02;       // up to which a job counts as undisturbed
+constexpr double kAsGood = 0.02;      // by which a slow-down may be higher for less trouble
+constexpr double kWorthIt = 0.01;     // by which a slow-down has to be lower for any
+constexpr std::uint32_t kFewest = 8;  // iterations of the job with the longest ones
+constexpr double kLucky = 0.1;        // by which the worst start has to be worse than the mean to be worth a word
 const std::vector<std::string> kUnplanned{"fair", "mltcp"};
 const std::vector<std::string> kPlanned{"schedule", "mltcp+schedule"};
 
@@ -56,6 +57,20 @@ std::vector<double> phases_of(std::uint32_t number, std::uint32_t count, std::si
   return phases;
 }
 
+/// How many iterations each job is run for: all for the same time, in which the shortest iteration has `iterations` of
+/// them and the longest at least kFewest. A job that were done before another has sent once would meet nobody.
+std::vector<std::uint32_t> iterations_of(const Experiment& experiment, std::uint32_t iterations) {
+  std::vector<double> periods;
+  for (const workload::Job& job : experiment.jobs)
+    periods.push_back(std::max(1.0, static_cast<double>(ideal(experiment, job).length.count)));
+  const auto [shortest, longest] = std::minmax_element(periods.begin(), periods.end());
+  const double time = std::max(*shortest * iterations, *longest * std::min(iterations, kFewest));
+  std::vector<std::uint32_t> result;
+  for (const double period : periods)
+    result.push_back(static_cast<std::uint32_t>(std::clamp(std::ceil(time / period - 1e-9), 2.0, 1e6)));
+  return result;
+}
+
 /// The experiment as it is run for a prediction, from constellation `number` of starts.
 Experiment started(const Experiment& experiment, const AdviceOptions& options, std::uint32_t number,
                    const std::vector<std::string>& policies) {
@@ -64,12 +79,13 @@ Experiment started(const Experiment& experiment, const AdviceOptions& options, s
   result.iterations = options.iterations;
   result.seed = experiment.seed + number;
   const std::vector<double> phases = phases_of(number, options.starts, result.jobs.size());
+  const std::vector<std::uint32_t> iterations = iterations_of(experiment, options.iterations);
   for (std::size_t i = 0; i < result.jobs.size(); ++i) {
     workload::Job& job = result.jobs[i];
     const double period = static_cast<double>(ideal(experiment, job).length.count);
     job.start = Nanos(std::llround(phases[i] * period));
     job.start_jitter = Nanos(0);
-    job.iterations = 0;
+    job.iterations = iterations[i];
     if (!job.compute_varies())
       job.jitter = Nanos(std::llround(options.jitter * static_cast<double>(job.compute_per_iteration().count)));
   }
@@ -290,12 +306,14 @@ double Advice::Policy::mean() const {
 std::uint64_t packets_of(const Experiment& experiment, std::uint32_t iterations) {
   constexpr Bytes headers = 80;  // about: IP, UDP, and the transport's
   long double packets = 0;
-  for (const workload::Job& job : experiment.jobs) {
+  const std::vector<std::uint32_t> each = iterations_of(experiment, iterations);
+  for (std::size_t i = 0; i < experiment.jobs.size(); ++i) {
+    const workload::Job& job = experiment.jobs[i];
     const long double workers = static_cast<long double>(std::max<std::size_t>(1, job.hosts.size()));
-    packets += workers * static_cast<long double>(job.bytes_per_iteration()) /
+    packets += workers * static_cast<long double>(each[i]) * static_cast<long double>(job.bytes_per_iteration()) /
                static_cast<long double>(experiment.mtu - headers);
   }
-  return static_cast<std::uint64_t>(std::min(packets * iterations, 1e18L));
+  return static_cast<std::uint64_t>(std::min(packets, 1e18L));
 }
 
 Advice advise(const Experiment& experiment, const AdviceOptions& options) {

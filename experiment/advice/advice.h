@@ -31,8 +31,10 @@ struct AdviceOptions {
     packet,  ///< every packet through the real transport
   };
   Level level = Level::automatic;
-  std::uint32_t starts = 8;       ///< constellations; 1 to 1000
-  std::uint32_t iterations = 40;  ///< of each job in each; 2 to 1000000
+  std::uint32_t starts = 8;  ///< constellations; 1 to 1000
+  /// Of the job with the shortest ones, in each; 2 to 1000000. The others run as long, and the one with the longest for
+  /// eight of them at least, or as many as are asked for if those are fewer.
+  std::uint32_t iterations = 40;
   /// Standard deviation of compute times of jobs that have none, as a share of them: in a fluid jobs without any do the
   /// same for ever. 0 to 0.5.
   double jitter = 0.005;
@@ -95,7 +97,7 @@ inline constexpr std::size_t kMostAdvicePairs = 66;
 /// or an experiment that a level can't run; RunError if it is stopped, or a job makes no progress.
 Advice advise(const Experiment& experiment, const AdviceOptions& options = {});
 
-/// Packets of data that a run of all of the experiment's jobs takes, once.
+/// Packets of data that a run takes from one constellation, with AdviceOptions::iterations.
 std::uint64_t packets_of(const Experiment& experiment, std::uint32_t iterations);
 
 /// "mltcp.advice/1" (docs/advise.md).
