@@ -95,6 +95,7 @@ void RawService::take_requests(std::uint16_t number, Nanos now) {
                .is_pending = route.is_pending,
                .generation = request->generation,
                .destination = request->destination};
+      route.asked_at = now;  // also of one that is pending: its patience begins with the new destination
     }
     if (!route.is_pending) route.asked_at = now;
     look_up({number, request->route}, true, now);

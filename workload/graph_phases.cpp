@@ -45,14 +45,20 @@ Nanos length_of(const std::vector<Span>& spans) {
   for (const Span& span : spans) sum += span.to - span.from;
   return sum;
 }
-/// Of two lists of disjoint, ascending parts.
+/// Of two lists of disjoint, ascending parts. `a` may be much longer, and is not gone over from its beginning.
 Nanos length_of_both(const std::vector<Span>& a, const std::vector<Span>& b) {
   Nanos sum;
-  for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
-    const Nanos from = std::max(a[i].from, b[j].from);
-    const Nanos to = std::min(a[i].to, b[j].to);
+  if (b.empty()) return sum;
+  auto at = std::lower_bound(a.begin(), a.end(), b.front().from,
+                             [](const Span& span, Nanos time) { return span.to <= time; });
+  for (std::size_t j = 0; at != a.end() && j < b.size();) {
+    const Nanos from = std::max(at->from, b[j].from);
+    const Nanos to = std::min(at->to, b[j].to);
     if (to > from) sum += to - from;
-    a[i].to < b[j].to ? ++i : ++j;
+    if (at->to < b[j].to)
+      ++at;
+    else
+      ++j;
   }
   return sum;
 }

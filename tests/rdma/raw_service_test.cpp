@@ -149,6 +149,23 @@ TEST(RawService, a_place_that_another_route_has_now__is_told_of_that_one) {
   EXPECT_FALSE(t.news());
 }
 
+TEST(RawService, a_place_that_is_pending_for_another__has_its_own_patience) {
+  Fixture t;
+  t.kernel.asks_for_ever = true;
+  t.want(5, 1, kPeer);
+  t.service.step(false, 10_s);
+  t.want(5, 2, Address::parse("10.0.0.3", 0));
+  t.service.step(true, 12_s);
+  EXPECT_FALSE(t.news());
+  t.service.step(true, 12_s + RawService::give_up_after - 1_ms);
+  EXPECT_FALSE(t.news());
+  t.service.step(true, 12_s + RawService::give_up_after);
+  const auto news = t.news();
+  ASSERT_TRUE(news);
+  EXPECT_EQ(news->generation, 2u);
+  EXPECT_EQ(news->way.state, State::unreachable);
+}
+
 TEST(RawService, questions_of_the_kernels__are_bounded_and_everybody_gets_an_answer) {
   Fixture t;
   std::uint32_t told = 0;
