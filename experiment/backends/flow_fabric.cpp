@@ -20,6 +20,26 @@ Nanos round_trip(std::span<const Rate> there, std::span<const Rate> back, Nanos 
   return sum;
 }
 
+/// Of the connection with that id between two hosts and their ports.
+FlowPath there_and_back(const sim::SwitchedNetworkMap& map, std::uint32_t from, std::uint16_t from_port,
+                        std::uint32_t to, std::uint16_t to_port, ConnectionId id) {
+  // NOLINTNEXTLINE(readability-suspicious-call-argument): there and back
+  FlowPath path{map.path(from, from_port, to, to_port, id), map.path(to, to_port, from, from_port, id), {}};
+  Nanos delay;
+  const auto rates = [&](const std::vector<std::uint32_t>& links) {
+    std::vector<Rate> found;
+    for (const std::uint32_t link : links) {
+      found.push_back(map.topology().capacity(link));
+      delay += map.topology().delay(link);
+    }
+    return found;
+  };
+  const std::vector<Rate> there = rates(path.data);
+  const std::vector<Rate> back = rates(path.acknowledgements);
+  path.round_trip = round_trip(there, back, delay, map.config().mtu);
+  return path;
+}
+
 }  // namespace
 
 FlowFabric flow_fabric(const fabric::DumbbellConfig& config) {
@@ -50,26 +70,10 @@ FlowFabric flow_fabric(const sim::SwitchedNetworkConfig& config) {
     const auto [from, to] = job.workers[worker];
     const std::uint16_t from_port = sender_port(job.number);
     const std::uint16_t to_port = receiver_port(job.number);
-    Nanos delay;
-    const auto rates = [&](const std::vector<std::uint32_t>& links) {
-      std::vector<Rate> found;
-      for (const std::uint32_t link : links) {
-        found.push_back(map->topology().capacity(link));
-        delay += map->topology().delay(link);
-      }
-      return found;
-    };
     std::vector<FlowPath> paths;
     // Both shards make their connections in the same order, with the same ids.
-    for (const ConnectionId id : Shard::first_connections(shard_config(job.seed, job.number, worker, job.job.flows))) {
-      // NOLINTNEXTLINE(readability-suspicious-call-argument): there and back
-      FlowPath path{map->path(from, from_port, to, to_port, id), map->path(to, to_port, from, from_port, id), {}};
-      delay = Nanos();
-      const std::vector<Rate> there = rates(path.data);
-      const std::vector<Rate> back = rates(path.acknowledgements);
-      path.round_trip = round_trip(there, back, delay, map->config().mtu);
-      paths.push_back(std::move(path));
-    }
+    for (const ConnectionId id : Shard::first_connections(shard_config(job.seed, job.number, worker, job.job.flows)))
+      paths.push_back(there_and_back(*map, from, from_port, to, to_port, id));
     return paths;
   };
   fabric.between = [map](const JobSpec& job, std::uint32_t from_rank, std::uint32_t to_rank) {
@@ -78,21 +82,7 @@ FlowFabric flow_fabric(const sim::SwitchedNetworkConfig& config) {
     const std::uint16_t port = sender_port(job.number);
     const auto [lower, higher] = std::minmax(from_rank, to_rank);
     const ConnectionId id = lower * 0x9E3779B1U + higher;
-    // NOLINTNEXTLINE(readability-suspicious-call-argument): there and back
-    FlowPath path{map->path(from, port, to, port, id), map->path(to, port, from, port, id), {}};
-    Nanos delay;
-    const auto rates = [&](const std::vector<std::uint32_t>& links) {
-      std::vector<Rate> found;
-      for (const std::uint32_t link : links) {
-        found.push_back(map->topology().capacity(link));
-        delay += map->topology().delay(link);
-      }
-      return found;
-    };
-    const std::vector<Rate> there = rates(path.data);
-    const std::vector<Rate> back = rates(path.acknowledgements);
-    path.round_trip = round_trip(there, back, delay, map->config().mtu);
-    return path;
+    return there_and_back(*map, from, port, to, port, id);
   };
   return fabric;
 }

@@ -54,6 +54,12 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def skip(test, reason):
+    """Leaves a test out, and says why where `tools/test` looks for it."""
+    print(f"observe_test.py {test.id()}: Skipped\n{reason}", flush=True)
+    test.skipTest(reason)
+
+
 class Observed(unittest.TestCase):
     def setUp(self):
         self.folder = Path(tempfile.mkdtemp(prefix="mltcp-observe-"))
@@ -102,7 +108,7 @@ class Observed(unittest.TestCase):
 
     def tshark(self, file, *words):
         if not shutil.which("tshark"):
-            self.skipTest("tshark is missing (Debian: tshark)")
+            skip(self, "tshark is missing (Debian: tshark)")
         done = subprocess.run(["tshark", "-X", f"lua_script:{DISSECTOR}", "-r", self.folder / file, *words],
                               env=self.environment, capture_output=True, text=True, timeout=PATIENCE)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -306,9 +312,9 @@ size = "100 kB"
     def test_switch__frames_of_both_ports(self):
         doctor = subprocess.run([PROGRAM, "switch", "--help"], capture_output=True, text=True)
         if os.geteuid() != 0 or doctor.returncode != 0:
-            self.skipTest("namespaces and ports need root")
+            skip(self, "namespaces and ports need root")
         if subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode != 0:
-            self.skipTest("there are no namespaces here")
+            skip(self, "there are no namespaces here")
         script = f"""
 ip link set lo up
 ip link add p0 type veth peer name q0 && ip link add p1 type veth peer name q1
@@ -331,7 +337,7 @@ wait $switch
                               capture_output=True, text=True, timeout=PATIENCE)
         said = (self.folder / "out").read_text() if (self.folder / "out").exists() else ""
         if "No supported" in said or "hugepages" in said or done.returncode != 0:
-            self.skipTest(f"no switch here: {said.strip().splitlines()[-1:]} {done.stderr.strip()}")
+            skip(self, f"no switch here: {said.strip().splitlines()[-1:]} {done.stderr.strip()}")
         self.assertRegex(said, r"captured \d+ packets in switch.pcapng")
         frames = self.fields("switch.pcapng", ["frame.interface_name", "frame.packet_flags_direction"], "-Y",
                              "eth.type == 0x88b5")
