@@ -56,7 +56,9 @@ ucx() { # test, bytes, count, transport
   # -w: the warming up; -f: only the last line, "Final: count, three times in us, two in MB/s, two of messages a second"
   UCX_NET_DEVICES=rx1:1 server ucx_perftest -t $1 -s $2 -n $3 -w 100 -E $wait
   UCX_NET_DEVICES=rx0:1 timeout 60 ucx_perftest 127.0.0.1 -t $1 -s $2 -n $3 -w 100 -E $wait -f >/tmp/client 2>&1 || cat /tmp/client
-  awk -v what="ucx-$4-$1" -v size=$2 '/^ *[0-9]+ / { print "measured", what, size, $0 }' /tmp/client
+  # Numbers alone: a backtrace's lines begin with one, too.
+  awk -v what="ucx-$4-$1" -v size=$2 '/^ *[0-9]+( +[0-9.]+)+ *$/ { print "measured", what, size, $0 }' /tmp/client
+  grep -m 3 -E 'ERROR|FATAL|Caught|Assertion|==== backtrace' /tmp/client | sed "s/^/UCX, $4: /" || true
   ended ucx
 }
 
