@@ -2,6 +2,7 @@
 what tests do with it. What happens at the interpreter's end is left to those that start processes of their own."""
 import os
 import runpy
+import signal
 import sys
 import tempfile
 import traceback
@@ -51,6 +52,7 @@ class Forked:
 
 def _become(arguments, environment, out, error):
     status = 1
+    signal.alarm(200)  # one that hangs ends by it
     try:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(out, 1)

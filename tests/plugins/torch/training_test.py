@@ -17,26 +17,31 @@ if not dist.is_available() or not dist.is_gloo_available():
     print("skipped: this PyTorch has no Gloo")
     sys.exit(77)
 
+from forked import Forked  # noqa: E402
+
 RANK = Path(__file__).with_name("rank.py")
 
 
-def train(ranks, transport, **environment):
-    """What each rank prints, and the exit statuses."""
+def train(ranks, transport, fresh=True, **environment):
+    """What each rank prints, and the exit statuses; ranks are forks of this process, or with `fresh` started anew."""
     with tempfile.TemporaryDirectory() as folder:
         base = dict(os.environ, **{"GLOO_DEVICE_TRANSPORT": transport, "GLOO_SOCKET_IFNAME": "lo", **environment})
-        started = [subprocess.Popen([sys.executable, str(RANK), str(rank), str(ranks), os.path.join(folder, "store")],
-                                    env=base, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-                   for rank in range(ranks)]
+        started = []
+        for rank in range(ranks):
+            words = [str(RANK), str(rank), str(ranks), os.path.join(folder, "store")]
+            started.append(subprocess.Popen([sys.executable, *words], env=base, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                            text=True)
+                           if fresh else Forked(words, base))
         ended = []
         try:
             for one in started:
-                out, error = one.communicate(timeout=100)
+                out, error = one.communicate(timeout=100) if fresh else one.communicate()
                 ended.append((one.returncode, out, error))
         finally:
             for one in started:
                 if one.poll() is None:
                     one.kill()
-                    one.wait()
+                    one.communicate()
         return ended
 
 
@@ -45,7 +50,8 @@ class TrainingTest(unittest.TestCase):
         for ranks in (2, 3):
             told = {}
             for transport in ("TCP", "MLTCP"):
-                ended = train(ranks, transport)
+                # Whose interpreters end as a user's do.
+                ended = train(ranks, transport, fresh=ranks == 2)
                 for status, _, error in ended:
                     self.assertEqual(status, 0, error)
                 told[transport] = [json.loads(out.splitlines()[-1]) for _, out, _ in ended]
@@ -59,7 +65,7 @@ class TrainingTest(unittest.TestCase):
                 self.assertGreater(one["gradient_bytes"], 6 * 4 * 596_490 * 2 * (ranks - 1) / ranks)
 
     def test_a_wrong_interface_is_named_with_the_cure(self):
-        ended = train(2, "MLTCP", GLOO_SOCKET_IFNAME="nowhere0")
+        ended = train(2, "MLTCP", fresh=False, GLOO_SOCKET_IFNAME="nowhere0")
         for status, _, error in ended:
             self.assertNotEqual(status, 0)
             self.assertIn("nowhere0", error)
