@@ -2,7 +2,7 @@
 
 Run: report_layout_test.py PROGRAM, the built mltcp. Exit status 77: skipped, as there is no Chromium.
 
-Each page is loaded in a frame of the width to be tested, as a headless window has a least width of its own, with a script
+Each page is loaded in frames of the widths to be tested, as a headless window has a least width of its own, with a script
 that notes what sticks out: the page beside its window, and each box of a table beside the table in it.
 """
 
@@ -61,10 +61,10 @@ addEventListener("load", () => {
   parent.postMessage(JSON.stringify({ window: innerWidth, page: root.scrollWidth, boxes }), "*");
 });
 </script></html>"""
-FRAME = """<!DOCTYPE html><body style="margin:0"><iframe src="page.html" style="border:0;width:{}px;height:900px"></iframe>
-<pre id="measured"></pre><script>
-addEventListener("message", (event) => {{ document.getElementById("measured").textContent = "FOUND" + event.data + "DNUOF"; }});
-</script></body>"""
+FRAMES = """<!DOCTYPE html><body style="margin:0"><pre id="measured"></pre><script>
+addEventListener("message", (event) => {{ document.getElementById("measured").textContent += "FOUND" + event.data + "DNUOF"; }});
+</script>{}</body>"""
+FRAME = '<iframe src="page.html" style="border:0;width:{}px;height:900px"></iframe>'
 
 
 class Layout(unittest.TestCase):
@@ -88,26 +88,25 @@ class Layout(unittest.TestCase):
         if done.returncode != 0:
             raise AssertionError(f"mltcp {' '.join(words)}: {done.stderr}")
 
-    def measured(self, width, *results):
+    def measured(self, *results):
+        """What was seen at each width."""
         self.mltcp("report", *results, "-o", "page.html")
         page = self.folder / "page.html"
         page.write_text(page.read_text().replace("</html>", MEASURE))
-        (self.folder / "frame.html").write_text(FRAME.format(width))
+        (self.folder / "frames.html").write_text(FRAMES.format("".join(FRAME.format(width) for width in WIDTHS)))
         done = subprocess.run(
             [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.folder}/profile",
-             "--window-size=1700,1000", "--virtual-time-budget=5000", "--dump-dom", (self.folder / "frame.html").as_uri()],
+             "--window-size=1700,1000", "--virtual-time-budget=5000", "--dump-dom", (self.folder / "frames.html").as_uri()],
             capture_output=True, text=True, timeout=PATIENCE)
-        found = re.search("FOUND(\\{.*\\})DNUOF", done.stdout)
-        self.assertTrue(found, "the page reported nothing: " + done.stdout[-500:] + done.stderr[-500:])
-        seen = json.loads(found[1])
-        self.assertEqual(seen["window"], width)
-        self.assertTrue(seen["boxes"])
-        return seen
+        found = [json.loads(one) for one in re.findall("FOUND(\\{.*?\\})DNUOF", done.stdout)]
+        self.assertEqual(sorted(seen["window"] for seen in found), sorted(WIDTHS),
+                         "not each frame has reported: " + done.stdout[-500:] + done.stderr[-500:])
+        return {seen["window"]: seen for seen in found}
 
     def check(self, *results):
-        for width in WIDTHS:
+        for width, seen in self.measured(*results).items():
             with self.subTest(width=width):
-                seen = self.measured(width, *results)
+                self.assertTrue(seen["boxes"])
                 self.assertLessEqual(seen["page"], width, "the page is wider than its window")
                 for box in seen["boxes"]:
                     self.assertLessEqual(box["table"], box["inside"], box)
