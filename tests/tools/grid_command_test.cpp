@@ -193,7 +193,7 @@ TEST_F(Command, cluster__keeps_what_is_complete_when_it_is_interrupted) {
       "schemes = [\"ideal\", \"locality\"]\n"
       "[topology]\nkind = \"leaf-spine\"\nleaves = 3\nspines = 1\nhosts_per_leaf = 2\nhost_rate = \"10 Gbps\"\n"
       "ecn = { kmin = \"30 kB\" }\n"
-      "[arrivals]\njobs = 2\nat_start = 2\nworkers = 3\niterations = 400\n"
+      "[arrivals]\njobs = 2\nat_start = 2\nworkers = 3\niterations = 100\n"
       "[[type]]\nname = \"a\"\ncompute = \"6 ms\"\ncommunicate = \"5 MB\"\n");
   const Outcome ended =
       run("cluster c.toml --threads 1 --json r.json & while kill -0 $! && [ ! -e r.json ]; do sleep 0.01; done; kill "
