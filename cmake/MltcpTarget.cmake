@@ -10,6 +10,10 @@
 #   mltcp_test(NAME SOURCES a_test.cpp ... LINKS transport sim [LABELS slow])
 #       a GoogleTest program whose cases ctest finds by themselves. Those labelled dpdk or realtime run alone: others
 #       next to them would take the processors that they poll on. NO_DISCOVERY: it is only built, for a script that runs it.
+#       ALONGSIDE regex ...: cases of a real-time program that mostly wait, with limits that a busy machine does not
+#       reach. They run beside those of virtual time, and not beside each other.
+#   mltcp_alongside(TEST ...)
+#       the same for tests made by add_test.
 
 add_library(mltcp_options INTERFACE)
 target_compile_options(mltcp_options INTERFACE
@@ -229,8 +233,15 @@ function(mltcp_link_tested_first target)
   endif()
 endfunction()
 
+# One of them at a time, and the first of them first, so that they are not what is left in the end.
+set(MLTCP_ALONGSIDE "RESOURCE_LOCK real_time COST 700")
+function(mltcp_alongside)
+  separate_arguments(properties UNIX_COMMAND "${MLTCP_ALONGSIDE}")
+  set_tests_properties(${ARGN} PROPERTIES RUN_SERIAL FALSE ${properties})
+endfunction()
+
 function(mltcp_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_DISCOVERY" "" "SOURCES;LINKS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_DISCOVERY" "" "SOURCES;LINKS;LABELS;ALONGSIDE")
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE mltcp_options GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_options(${name} PRIVATE ${MLTCP_TEST_OPTIONS})
@@ -276,6 +287,14 @@ function(mltcp_test name)
     file(CONFIGURE OUTPUT ${properties} @ONLY CONTENT [[
 if(@name@_TESTS)
   set_tests_properties(${@name@_TESTS} PROPERTIES LABELS "@arg_LABELS@" RUN_SERIAL @serial@)
+  set(alongside "@arg_ALONGSIDE@")
+  foreach(test IN LISTS @name@_TESTS)
+    foreach(pattern IN LISTS alongside)
+      if(test MATCHES "${pattern}")
+        set_tests_properties("${test}" PROPERTIES RUN_SERIAL FALSE @MLTCP_ALONGSIDE@)
+      endif()
+    endforeach()
+  endforeach()
 endif()
 ]])
     set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${properties})
