@@ -61,6 +61,7 @@ struct ReplayArguments {
   bool verify = false;
   std::uint32_t threads = 0;
   std::optional<std::string> json;
+  std::optional<std::string> report;
   std::optional<std::string> timeline;
   std::optional<std::string> pcap;
   SeriesArguments series;
@@ -88,7 +89,7 @@ void add_options(Options& options, ReplayArguments& arguments) {
       .add(
           "--datapath", arguments.experiment.datapath,
           "sim (virtual time, packets), flow (virtual time, flows in place of packets: for thousands of ranks) or ring "
-          "(DPDK, real time; two ranks of a job); default: sim")
+          "(DPDK, real time; two ranks of a job); default: sim, or flow where packets would take minutes")
       .suggest(experiment::available_datapaths());
   options.add("--serve", arguments.serve,
               "Be the coordinator at HOST:PORT or unix:/path of a host for each rank, which join with mltcp gen --join "
@@ -146,6 +147,8 @@ void add_options(Options& options, ReplayArguments& arguments) {
   options.add("--threads", arguments.threads,
               "Runs at a time, in virtual time; results are the same; default: one a core");
   options.add("--json", arguments.json, "Write the results to this file (docs/results-file.md); - is standard output");
+  options.add("--report", arguments.report,
+              "Write the page of the results, too, with charts of --series (docs/report.md); - is standard output");
   options.add(
       "--pcap", arguments.pcap,
       "Capture the packets of all hosts, of each policy's run: FILE[,snap=BYTES][,size=BYTES][,files=N], as pcapng "
@@ -256,6 +259,32 @@ experiment::ReplayRequest request_of(const ReplayArguments& arguments) {
   return request;
 }
 
+/// Packets of so many bytes take some ten seconds; of more, flows are what is wanted unless somebody says otherwise.
+constexpr Bytes kMostByPackets = 20'000'000'000;
+
+/// What all runs of it send: each policy's, and each job's alone where there are several.
+double bytes_sent(const experiment::Replay& replay) {
+  double bytes = 0;
+  for (const experiment::ReplayedTrace& trace : replay.traces)
+    for (const workload::RankProgram& rank : trace.programs.ranks)
+      for (const workload::Operation& operation : rank.operations)
+        if (operation.kind == workload::Operation::Kind::send) bytes += static_cast<double>(operation.bytes);
+  const std::size_t runs = replay.experiment.policies.size() + 1;
+  return bytes * static_cast<double>(replay.experiment.iterations) * static_cast<double>(runs);
+}
+
+/// Takes datapath flow where nothing asks for packets, and there would be too many; says so.
+void choose_datapath(const ReplayArguments& arguments, experiment::Replay& replay, std::FILE* out) {
+  const bool asks = arguments.experiment.datapath || !arguments.experiment.file.empty() || arguments.pcap ||
+                    arguments.series.file || arguments.verify || arguments.cores;
+  if (asks || arguments.serve) return;
+  const double bytes = bytes_sent(replay);
+  if (bytes <= static_cast<double>(kMostByPackets)) return;
+  replay.experiment.datapath = "flow";
+  fmt::print(out, "By flows, as {:.0f} GB would take long as packets (--datapath sim has them; --whole is faster still).\n",
+             bytes * 1e-9);
+}
+
 std::unique_ptr<experiment::Datapath> make_datapath(const ReplayArguments& arguments,
                                                     const experiment::Experiment& experiment) {
   if (arguments.cores && experiment.datapath != "ring")
@@ -330,12 +359,14 @@ int replay_on_hosts(const ReplayArguments& arguments, const experiment::Replay& 
   print_simplified(replay, out);
   const experiment::Results results = serve_experiment(replay.experiment, serving, files, out);
   if (!results.runs.empty()) print_comparison(results.runs.front(), out);
+  if (arguments.report) write_report(results, nullptr, *arguments.report, out);
   return 0;
 }
 
 int replay(const ReplayArguments& arguments) {
-  if (arguments.json && arguments.json->empty())
-    throw InputError("--json: the name is empty; name a file, or - for standard output");
+  for (const auto& [option, output] : {std::pair("--json", arguments.json), std::pair("--report", arguments.report)})
+    if (output && output->empty())
+      throw InputError(fmt::format("{}: the name is empty; name a file, or - for standard output", option));
   const FilesRead files;
   experiment::ReplayRequest request = request_of(arguments);
   experiment::Experiment settings = settings_of(arguments, request.jobs.size());
@@ -348,19 +379,23 @@ int replay(const ReplayArguments& arguments) {
     throw InputError("--pcap, --series: hosts capture by themselves (mltcp gen --join); leave them out, or --serve");
   if (!arguments.serve && arguments.wait != ReplayArguments().wait)
     throw InputError("--wait is for a coordinator; add --serve, or leave it out");
-  for (const auto& output : {arguments.json, arguments.timeline})
+  for (const auto& output : {arguments.json, arguments.report, arguments.timeline})
     if (output) check_writable(*output, request.jobs.front().files.front().string());
-  check_distinct({arguments.json, arguments.timeline}, "--json, --timeline");
-  const experiment::Replay replay = experiment::make_replay(request, std::move(settings), own_network);
+  check_distinct({arguments.json, arguments.report, arguments.timeline}, "--json, --report, --timeline");
+  if ((arguments.json == "-") + (arguments.report == "-") + (arguments.timeline == "-") > 1)
+    throw InputError("--json, --report, --timeline: one of them can have standard output; name files for the others");
+  experiment::Replay replay = experiment::make_replay(request, std::move(settings), own_network);
   const experiment::Experiment& experiment = replay.experiment;
 
-  std::FILE* const out = arguments.json == "-" || arguments.timeline == "-" ? stderr : stdout;
+  const bool is_taken = arguments.json == "-" || arguments.report == "-" || arguments.timeline == "-";
+  std::FILE* const out = is_taken ? stderr : stdout;
   if (arguments.serve) return replay_on_hosts(arguments, replay, files, out);
+  choose_datapath(arguments, replay, out);
   const std::unique_ptr<experiment::Datapath> datapath = make_datapath(arguments, experiment);
   experiment::RunOptions options;
   options.threads = arguments.threads;
   options.series =
-      check_series(arguments.series, request.jobs.front().files.front().string(), {arguments.json, arguments.timeline});
+      check_series(arguments.series, request.jobs.front().files.front().string(), {arguments.json, arguments.report, arguments.timeline});
   experiment::SeriesFile series;
   options.recorded = &series.runs;
   if (arguments.pcap && experiment.datapath == "flow")
@@ -416,6 +451,7 @@ int replay(const ReplayArguments& arguments) {
     if (results.runs.size() > 1)
       fmt::print(out, "\n{} draws the run under {}.\n", *arguments.timeline, results.runs.front().policy);
   }
+  if (arguments.report) write_report(results, options.series ? &series : nullptr, *arguments.report, out);
   if (!results.unfinished.empty())
     throw RunError(fmt::format("{}: {} {} missing", EndOnSignal::why(), fmt::join(results.unfinished, ", "),
                                results.unfinished.size() == 1 ? "is" : "are"));

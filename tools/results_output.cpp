@@ -14,6 +14,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
 #include "mltcp/base/units.h"
+#include "mltcp/experiment/report/report_file.h"
 #include "mltcp/experiment/run/runner.h"
 #include "output_file.h"
 #include "terminal.h"
@@ -262,6 +263,12 @@ void keep_results(const experiment::Results& so_far, const std::optional<std::st
   } catch (const RunError& error) {
     print_warning(error.what());
   }
+}
+
+void write_report(const experiment::Results& results, const experiment::SeriesFile* series, const std::string& file,
+                  std::FILE* out) {
+  write_file(file, experiment::render_page(results, series));
+  if (file != "-") fmt::print(out, "\n{}\n", one_line(file));
 }
 
 void print_results(const experiment::Results& results, const experiment::Datapath& datapath, const std::string& file,

@@ -8,6 +8,7 @@
 #include "mltcp/experiment/backends/datapath.h"
 #include "mltcp/experiment/files/experiment_file.h"
 #include "mltcp/experiment/results/results.h"
+#include "mltcp/experiment/series/series_file.h"
 
 namespace mltcp::tools {
 
@@ -18,6 +19,10 @@ void print_results(const experiment::Results& results, const experiment::Datapat
 /// Writes intermediate results to the file `json`, if that is given and replaceable (standard output gets only the
 /// final ones). Warns on failure, since the final attempt may succeed.
 void keep_results(const experiment::Results& so_far, const std::optional<std::string>& json);
+/// Writes the page that `mltcp report` makes of results, with charts of `series` if they are given, and prints its name
+/// to `out`. Throws RunError.
+void write_report(const experiment::Results& results, const experiment::SeriesFile* series, const std::string& file,
+                  std::FILE* out);
 /// "two-vgg19: 2 jobs, 60 iterations, reno at 1 Gbps, on sim (virtual time)".
 std::string headline(const experiment::Experiment& experiment, const experiment::Datapath& datapath);
 

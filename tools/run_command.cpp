@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "command_line.h"
 #include "commands.h"
@@ -32,6 +33,7 @@ struct RunArguments {
   std::optional<std::string> cores;  ///< of datapath ring only
   std::optional<std::string> json;   ///< file, or "-" for standard output
   std::string plan;                  ///< file; empty: plans are computed
+  std::optional<std::string> report;
   std::optional<std::string> pcap;   ///< FILE and words, see capture_options.h
   bool verify = false;               ///< carry and verify payloads in virtual time too
   SeriesArguments series;
@@ -62,6 +64,8 @@ void add_options(Options& options, RunArguments& arguments) {
   options.add("--json", arguments.json,
               "Write the results to this file, anew after each policy, so that Ctrl-C keeps what is "
               "complete (docs/results-file.md); - is standard output");
+  options.add("--report", arguments.report,
+              "Write the page of the results, too, with charts of --series (docs/report.md); - is standard output");
   add_series_options(options, arguments.series);
 }
 
@@ -70,7 +74,11 @@ void check_outputs(const RunArguments& arguments, const experiment::Experiment& 
   if (arguments.cores && experiment.datapath != "ring")
     throw InputError(fmt::format("--cores is for datapath ring and this is {}; leave it out, or add --datapath ring",
                                  experiment.datapath));
-  if (arguments.json) check_writable(*arguments.json, arguments.experiment.file);
+  for (const auto& output : {arguments.json, arguments.report})
+    if (output) check_writable(*output, arguments.experiment.file);
+  check_distinct({arguments.json, arguments.report}, "--json, --report");
+  if (arguments.json == "-" && arguments.report == "-")
+    throw InputError("--json, --report: one of them can have standard output; name a file for the other");
   if (arguments.pcap && experiment.datapath == "flow")
     throw InputError("--pcap: datapath flow has no packets; leave it out, or add --datapath sim");
   if (arguments.pcap) {
@@ -80,11 +88,12 @@ void check_outputs(const RunArguments& arguments, const experiment::Experiment& 
       capture::CaptureOptions own = alone ? capture : capture::with_suffix(capture, policy);
       if (own.files > 1) own = capture::with_suffix(own, "00001");
       check_writable(own.file, arguments.experiment.file);
-      check_distinct({own.file, arguments.json}, "--pcap, --json");
+      check_distinct({own.file, arguments.json, arguments.report}, "--pcap, --json, --report");
       if (!arguments.plan.empty()) check_distinct({own.file, arguments.plan}, "--pcap, --plan");
     }
   }
-  if (arguments.json && !arguments.plan.empty()) check_distinct({arguments.json, arguments.plan}, "--json, --plan");
+  if (!arguments.plan.empty())
+    check_distinct({arguments.json, arguments.report, arguments.plan}, "--json, --report, --plan");
 }
 
 std::unique_ptr<experiment::Datapath> make_datapath(const RunArguments& arguments,
@@ -113,7 +122,7 @@ experiment::Results measure(const RunArguments& arguments, const experiment::Exp
   options.captured = [&](const std::string& line, bool is_complete) {
     bar.clear();
     if (is_complete)
-      fmt::print(arguments.json == "-" ? stderr : stdout, "captured, {}\n", line);
+      fmt::print(arguments.json == "-" || arguments.report == "-" ? stderr : stdout, "captured, {}\n", line);
     else
       print_warning("captured, " + line);
   };
@@ -131,13 +140,14 @@ experiment::Results measure(const RunArguments& arguments, const experiment::Exp
 }
 
 int run(const RunArguments& arguments) {
-  if (arguments.json && arguments.json->empty())
-    throw InputError("--json: the name is empty; name a file, or - for standard output");
+  for (const auto& [option, output] : {std::pair("--json", arguments.json), std::pair("--report", arguments.report)})
+    if (output && output->empty())
+      throw InputError(fmt::format("{}: the name is empty; name a file, or - for standard output", option));
   const FilesRead files;
   const experiment::Experiment experiment = load_experiment(arguments.experiment);
   check_outputs(arguments, experiment);
   // A result on standard output is alone there; the table then goes to standard error.
-  std::FILE* const out = arguments.json == "-" ? stderr : stdout;
+  std::FILE* const out = arguments.json == "-" || arguments.report == "-" ? stderr : stdout;
   print_warnings(experiment.warnings);
 
   const std::unique_ptr<experiment::Datapath> datapath = make_datapath(arguments, experiment);
@@ -146,7 +156,8 @@ int run(const RunArguments& arguments) {
   options.threads = arguments.threads;
   options.series = check_series(
       arguments.series, arguments.experiment.file,
-      {arguments.json, arguments.plan.empty() ? std::nullopt : std::optional<std::string>(arguments.plan)});
+      {arguments.json, arguments.report,
+       arguments.plan.empty() ? std::nullopt : std::optional<std::string>(arguments.plan)});
   experiment::SeriesFile series;
   options.recorded = &series.runs;
   if (arguments.pcap) options.capture = capture::parse_capture("--pcap", *arguments.pcap);
@@ -167,6 +178,7 @@ int run(const RunArguments& arguments) {
     }
   }
   print_results(results, *datapath, arguments.experiment.file, arguments.json, out);
+  if (arguments.report) write_report(results, options.series ? &series : nullptr, *arguments.report, out);
   if (!failure.empty()) throw RunError(failure);
   if (!results.unfinished.empty())
     throw RunError(fmt::format("{}: of {} policies, {} had been run{}, and {} {} missing", EndOnSignal::why(),

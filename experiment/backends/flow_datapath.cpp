@@ -95,7 +95,10 @@ class FlowRun final : public LiveRun {
   }
   void start(Nanos /*epoch*/) override {}  // they begin by themselves
   bool run(Nanos until) override {
-    return cluster_.run(until, [this] { return unfinished_ == 0; });
+    return cluster_.run(until, [this] {
+      on_event();
+      return unfinished_ == 0;
+    });
   }
   [[nodiscard]] Nanos now() const override { return cluster_.now(); }
   [[nodiscard]] Nanos patience() const override { return patience_; }

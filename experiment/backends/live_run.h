@@ -1,10 +1,12 @@
 // The interface of a run: jobs that have been set up on some backend. Datapath::run() drives it.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "mltcp/base/units.h"
@@ -45,8 +47,22 @@ class LiveRun {
   [[nodiscard]] virtual Nanos patience() const = 0;
   /// Has run() call `tell` when iterations have ended; false if unsupported, so that the caller must poll.
   virtual bool tells_progress(std::function<void()> /*tell*/) { return false; }
+  /// Whoever runs it may end it by throwing from `ask`, which run() calls every some ten thousand events: a slice of a
+  /// large network, or an iteration of a large job, takes minutes.
+  void ask_with(std::function<void()> ask) { ask_ = std::move(ask); }
   /// Time that run() should advance before `RunPlan::between` is called again, if the plan asks for `wanted`.
   [[nodiscard]] virtual Nanos slice(Nanos wanted) const { return wanted; }
+
+ protected:
+  /// Of each event of run().
+  void on_event() {
+    constexpr std::uint32_t between = 1U << 16;
+    if (++events_ % between == 0 && ask_) ask_();
+  }
+
+ private:
+  std::function<void()> ask_;
+  std::uint32_t events_ = 0;
 };
 
 /// Names of the plan's jobs, by number.

@@ -187,7 +187,10 @@ class PacketRun final : public LiveRun {
   void connect() override {
     const Nanos limit = std::max(shortest_setup_limit, initial_rtt_of(experiment_) * round_trips_for_connecting);
     if (!network_->run(network_->now() + limit,
-                       [&] { return all([](const DrivenJob& job) { return job.connected(); }); }))
+                       [&] {
+                         on_event();
+                         return all([](const DrivenJob& job) { return job.connected(); });
+                       }))
       throw RunError(fmt::format("the jobs' connections were not open after {}; is the link losing almost everything?",
                                  to_text(limit)));
   }
@@ -214,7 +217,10 @@ class PacketRun final : public LiveRun {
     recorder_ = &recorder;
   }
   bool run(Nanos until) override {
-    const std::function<bool()> done = [&] { return all([](const DrivenJob& job) { return job.done(); }); };
+    const std::function<bool()> done = [&] {
+      on_event();
+      return all([](const DrivenJob& job) { return job.done(); });
+    };
     while (recorder_ != nullptr && recorder_->next() <= until) {
       if (network_->run(recorder_->next(), done)) return true;
       read_states();

@@ -31,8 +31,13 @@ class Progress {
     const auto jobs = live_.jobs();
     for (std::size_t i = 0; i < jobs.size(); ++i) done += static_cast<double>(jobs[i]->recorded()) * work_[i];
     if (done / total_ < next_) return;
-    tick_(done / total_);
-    next_ = done / total_ + 0.01;
+    told_ = done / total_;
+    tick_(told_);
+    next_ = told_ + 0.01;
+  }
+  /// The same again, for who wants to end the run.
+  void ask() const {
+    if (tick_) tick_(told_);
   }
 
  private:
@@ -40,6 +45,7 @@ class Progress {
   const std::function<void(double)>& tick_;
   std::vector<double> work_;  ///< of an iteration
   double total_ = 0;
+  double told_ = 0;
   double next_ = 0;
 };
 
@@ -74,6 +80,7 @@ void LiveRun::record(SeriesRecorder& /*recorder*/, Nanos /*epoch*/) {
 Run Datapath::run(const Experiment& experiment, const RunPlan& plan, const std::function<void(double)>& tick) {
   const std::unique_ptr<LiveRun> live = prepare(experiment, plan);
   Progress progress(*live, experiment, plan, real_time(), tick);
+  live->ask_with([&] { progress.ask(); });
   live->connect();
   const Nanos epoch = live->choose_epoch();
   for (std::size_t i = 0; i < plan.slots.size(); ++i) {

@@ -80,11 +80,25 @@ class Replay(unittest.TestCase):
         self.assertEqual(job_of("--algorithm", "tree")["bytes_per_iteration"], plain["bytes_per_iteration"])
         self.assertEqual(len(job_of("--iterations", "7")["iteration_ns"]), 7)
 
+    def test_what_would_take_long_by_packets_is_replayed_by_flows(self):
+        large = (*TRACES, "--bytes-scale", "3000", "--iterations", "2")
+        out = mltcp("replay", *large).stdout
+        self.assertRegex(out, r"^By flows, as \d+ GB would take long as packets \(--datapath sim has them")
+        self.assertIn(", on flow (virtual time", out)
+        out = mltcp("replay", *TRACES).stdout
+        self.assertNotIn("By flows", out)
+        self.assertIn(", on sim (virtual time", out)
+        self.assertIn("on sim", mltcp("replay", *TRACES, "--bytes-scale", "0.001", "--datapath", "sim").stdout)
+
     def test_several_jobs_share_the_network(self):
-        file = self.folder / "results.json"
+        file, page = self.folder / "results.json", self.folder / "page.html"
         traces = ",".join(TRACES)
-        mltcp("replay", f"a={traces}", f"b={traces}@5ms", "--rate", "10 Gbps", "--datapath", "flow", "--policy", "fair,mltcp",
-              "--iterations", "12", "--json", str(file))
+        done = mltcp("replay", f"a={traces}", f"b={traces}@5ms", "--rate", "10 Gbps", "--datapath", "flow", "--policy",
+                     "fair,mltcp", "--iterations", "12", "--json", str(file), "--report", str(page))
+        self.assertTrue(done.stdout.endswith(f"\n{page}\n"), done.stdout)
+        later = self.folder / "later.html"
+        mltcp("report", str(file), "-o", str(later))
+        self.assertEqual(page.read_text(), later.read_text())
         runs = json.loads(file.read_text())["runs"]
         self.assertEqual([run["policy"] for run in runs], ["fair", "mltcp"])
         self.assertEqual([job["start_ns"][0] for job in runs[0]["jobs"]], [0, 5_000_000])
@@ -120,6 +134,8 @@ class Replay(unittest.TestCase):
             ([*TRACES, "--datapath", "hose"], "--datapath \"hose\""),
             ([*TRACES, "--policy", "kind"], "--policy \"kind\""),
             ([*TRACES, "--rate", "0 Gbps"], "--rate 0"),
+            ([*TRACES, "--report", "x", "--json", "x"], "--report"),
+            ([*TRACES, "--report", "-", "--timeline", "-"], "one of them can have standard output"),
             ([*TRACES, "--wait", "3s"], "--wait is for a coordinator"),
             ([*TRACES, "--serve", "unix:x", "--timeline", "t.json"], "--timeline: hosts do not tell"),
         ]:

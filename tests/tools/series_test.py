@@ -110,7 +110,7 @@ class Series(unittest.TestCase):
         cls.folder = Path(cls.scratch.name)
         for name, text in FILES.items():
             (cls.folder / name).write_text(text)
-        cls.mltcp("run", "pair.toml", "--json", "pair.json", "--series", "pair.series.json")
+        cls.mltcp("run", "pair.toml", "--json", "pair.json", "--series", "pair.series.json", "--report", "at-once.html")
         cls.results = cls.read("pair.json")
         cls.series = cls.read("pair.series.json")
 
@@ -264,6 +264,12 @@ class Series(unittest.TestCase):
         # Of a table there are two files.
         self.assertIn("--series", self.refusal("run", "pair.toml", "--series", "s.csv", "--json", "s.links.csv"))
 
+    def test_report_of_a_run__is_no_other_output(self):
+        for words in (("--json", "x", "--report", "x"), ("--series", "x.json", "--report", "x.json"),
+                      ("--pcap", "x,size=1MB", "--policy", "fair", "--report", "x"), ("--json", "-", "--report", "-"),
+                      ("--report", ""), ("--report", "missing/page.html")):
+            self.assertIn("missing" if "missing/page.html" in words else "--", self.refusal("run", "pair.toml", *words))
+
     def test_report__refuses_what_is_not_of_the_run(self):
         self.mltcp("run", "marks.toml", "--policy", "fair", "--series", "other.json")
         self.assertIn("none of its runs is one of pair.json", self.refusal("report", "pair.json", "--series", "other.json"))
@@ -276,6 +282,7 @@ class Series(unittest.TestCase):
     def test_report__has_panels_of_the_series_and_loads_nothing(self):
         self.mltcp("report", "pair.json", "--series", "pair.series.json", "-o", "page.html")
         page = (self.folder / "page.html").read_text()
+        self.assertEqual((self.folder / "at-once.html").read_text(), page)  # by --report of the run itself
         for panel in ("queue", "cwnd", "gain", "ratio", "rtt"):
             self.assertIn(f'data-panel="{panel}"', page)
         self.assertIsNone(re.search(r'(src|href)="(?!data:)', page))

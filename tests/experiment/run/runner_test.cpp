@@ -529,6 +529,21 @@ TEST(Runner, interrupted__before_any_policy_is_complete_is_an_error) {
   }
 }
 
+// An iteration may take hours: who ends the run is heard while it is under way.
+TEST(Runner, interrupted__in_the_middle_of_an_iteration_ends) {
+  Experiment experiment = two_jobs(R"(["fair"])", 1);
+  experiment.jobs.pop_back();
+  workload::Job& job = experiment.jobs.front();
+  job.phases.back().bytes = 200'000'000;
+  const Nanos whole = run(experiment).runs[0].duration;
+  EXPECT_GT(whole.millis(), 1500);
+  int asked = 0;
+  RunOptions options;
+  options.interrupted = [&] { return ++asked == 4 ? std::string("interrupted by a test") : std::string(); };
+  EXPECT_THROW(run_experiment(experiment, *make_sim_datapath(), {}, options), RunError);
+  EXPECT_EQ(asked, 4);
+}
+
 TEST(Runner, unfinished_policies__read_back) {
   Results results = run(two_jobs(R"(["fair"])", 2));
   std::ostringstream complete;
