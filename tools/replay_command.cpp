@@ -281,7 +281,8 @@ void choose_datapath(const ReplayArguments& arguments, experiment::Replay& repla
   const double bytes = bytes_sent(replay);
   if (bytes <= static_cast<double>(kMostByPackets)) return;
   replay.experiment.datapath = "flow";
-  fmt::print(out, "By flows, as {:.0f} GB would take long as packets (--datapath sim has them; --whole is faster still).\n",
+  fmt::print(out,
+             "By flows, as {:.0f} GB would take long as packets (--datapath sim has them; --whole is faster still).\n",
              bytes * 1e-9);
 }
 
@@ -394,8 +395,8 @@ int replay(const ReplayArguments& arguments) {
   const std::unique_ptr<experiment::Datapath> datapath = make_datapath(arguments, experiment);
   experiment::RunOptions options;
   options.threads = arguments.threads;
-  options.series =
-      check_series(arguments.series, request.jobs.front().files.front().string(), {arguments.json, arguments.report, arguments.timeline});
+  options.series = check_series(arguments.series, request.jobs.front().files.front().string(),
+                                {arguments.json, arguments.report, arguments.timeline});
   experiment::SeriesFile series;
   options.recorded = &series.runs;
   if (arguments.pcap && experiment.datapath == "flow")
