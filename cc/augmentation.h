@@ -22,6 +22,7 @@ class IterationTracker {
  public:
   /// The application begins an iteration that will send `bytes_per_iteration` (0: not known).
   void begin_iteration(Bytes bytes_per_iteration) {
+    undeclared_before_ = undeclared_bytes();
     exact_ = exact_ || bytes_per_iteration > 0;
     most_bytes_ = std::numeric_limits<Bytes>::max();
     ++iteration_;
@@ -31,6 +32,7 @@ class IterationTracker {
   /// Whoever stated sizes no longer knows them: iterations are those of a new learner, and unknown until it follows.
   /// They are counted on.
   void learn_again() {
+    undeclared_before_ = undeclared_bytes();
     exact_ = false;
     before_learner_ = iteration_;
     bytes_sent_ = 0;
@@ -56,6 +58,16 @@ class IterationTracker {
   [[nodiscard]] Bytes bytes_per_iteration() const { return bytes_per_iteration_; }
   /// False, too, once a learned iteration has exceeded its size: the job's traffic has changed.
   [[nodiscard]] bool known() const { return bytes_per_iteration_ > 0 && bytes_sent_ <= most_bytes_; }
+  /// Whether the iteration has sent more than twice what the application stated: it would have the gain of an
+  /// iteration's end for as long as it likes. Less is no lie, as a shard's part of an iteration may be an estimate.
+  [[nodiscard]] bool overrun() const {
+    return exact_ && bytes_per_iteration_ > 0 && bytes_sent_ / 2 > bytes_per_iteration_;
+  }
+  /// What iterations of stated sizes have sent beyond these, in all.
+  [[nodiscard]] Bytes undeclared_bytes() const {
+    const bool is_stated = exact_ && bytes_per_iteration_ > 0;
+    return undeclared_before_ + (is_stated ? std::max(bytes_sent_, bytes_per_iteration_) - bytes_per_iteration_ : 0);
+  }
   /// min(1, bytes sent in the iteration / bytes per iteration), in [0, 1]; 0 while not known.
   [[nodiscard]] double bytes_ratio() const {
     if (!known()) return 0;
@@ -68,6 +80,7 @@ class IterationTracker {
   Bytes bytes_sent_ = 0;
   Bytes bytes_per_iteration_ = 0;
   Bytes most_bytes_ = std::numeric_limits<Bytes>::max();
+  Bytes undeclared_before_ = 0;  ///< by earlier iterations
   bool exact_ = false;
 };
 
@@ -81,7 +94,8 @@ class Augmentation {
   /// What people write: "fair", a constant such as "0.5", or a function as Aggressiveness::read() has it. Throws
   /// InputError.
   static Augmentation read(std::string_view text);
-  /// MLTCP. The gain is 1 while the iteration's size is not known.
+  /// MLTCP. The gain is 1 while the iteration's size is not known, and the least of the function for the rest of an
+  /// iteration that overruns its stated size (IterationTracker::overrun()).
   static Augmentation mltcp(const Aggressiveness& function);
 
   /// The decrease variant: the gain also scales decreases (see reduction() in algorithm.h). Off by default.
@@ -89,13 +103,11 @@ class Augmentation {
 
   IterationTracker tracker;
 
-  [[nodiscard]] double gain() const {
-    return iteration_aware_ && tracker.known() ? function_(tracker.bytes_ratio()) : constant_;
-  }
+  [[nodiscard]] double gain() const { return iteration_aware_ && tracker.known() ? of_progress() : constant_; }
   /// The gain divided by its minimum over an iteration, 1 or more, for algorithms with Capabilities::timed_increase. A
   /// constant gain is returned as it is.
   [[nodiscard]] double gain_over_least() const {
-    return iteration_aware_ && tracker.known() ? function_(tracker.bytes_ratio()) * inverse_least_ : constant_;
+    return iteration_aware_ && tracker.known() ? of_progress() * inverse_least_ : constant_;
   }
   /// Bytes of an iteration if the gain depends on iterations of known size; 0 otherwise.
   [[nodiscard]] Bytes known_iteration_bytes() const {
@@ -110,10 +122,13 @@ class Augmentation {
   [[nodiscard]] double decrease_gain() const { return scale_decrease_ ? gain() : 1.0; }
 
  private:
+  [[nodiscard]] double of_progress() const { return tracker.overrun() ? least_ : function_(tracker.bytes_ratio()); }
+
   bool iteration_aware_ = false;
   bool scale_decrease_ = false;
   double constant_ = 1.0;
-  double inverse_least_ = 1.0;  ///< 1 / function_.least()
+  double least_ = 1.0;          ///< function_.least()
+  double inverse_least_ = 1.0;  ///< 1 / least_
   Aggressiveness function_;
 };
 

@@ -109,6 +109,13 @@ void fill_endpoint(const EndpointReport& from, mltcp_endpoint_report& out) {
   out.refused_connects = packets.refused_connects;
   out.missed_packets = from.losses.missed;
   out.unsent_packets = from.losses.unsent;
+  out.forged_packets = packets.forged_packets + packets.forged_resets;
+  out.beyond_holes = packets.beyond_holes;
+  out.retries_sent = packets.retries_sent;
+  out.unproven_ended = packets.unproven_ended;
+  out.resets_sent = packets.resets_sent;
+  out.resets_taken = packets.resets_taken;
+  out.violations = packets.violations;
 }
 
 }  // namespace

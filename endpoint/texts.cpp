@@ -76,6 +76,8 @@ std::string_view text_of(Cause cause) {
       return "all connections of the shard are in use";
     case Cause::end_of_endpoint:
       return "with its endpoint";
+    case Cause::false_acknowledgement:
+      return "what was never sent was acknowledged";
   }
   return "";
 }

@@ -60,8 +60,9 @@ enum class Cause : std::uint8_t {
   beyond_credit,    ///< the peer sent more unexpected messages than it was allowed, or took more credit than there is
   unasked,          ///< the peer answered what nobody had asked
   wrong_length,     ///< the peer sent another length than it had announced
-  connections_in_use,  ///< here: EndpointConfig::max_connections
-  end_of_endpoint,     ///< this endpoint was closed
+  connections_in_use,     ///< here: EndpointConfig::max_connections
+  end_of_endpoint,        ///< this endpoint was closed
+  false_acknowledgement,  ///< an end acknowledged what the other had never sent
 };
 
 /// Something ended or happened.

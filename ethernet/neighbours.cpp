@@ -11,8 +11,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <span>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/system_random.h"
 #include "mltcp/transport/internal/network_order.h"
 
 namespace mltcp {
@@ -140,6 +142,8 @@ bool is_discovery(std::span<const std::byte> packet) {
 }  // namespace
 
 Neighbours::Neighbours(const NeighbourConfig& config) : config_(config) {
+  SystemRandom random;
+  key_ = {random.next(), random.next()};
   config_.own.port = 0;
   config_.gateway.port = 0;
   own_ = config_.own.ip;
@@ -188,9 +192,7 @@ Neighbours::Neighbours(const NeighbourConfig& config) : config_(config) {
 // The table
 
 std::size_t Neighbours::bucket_of(const Ip& ip) const {
-  const auto words = std::bit_cast<std::array<std::uint64_t, 2>>(ip);
-  const std::uint64_t mixed = (words[0] * 0x9E37'79B9'7F4A'7C15 + words[1]) * 0xD6E8'FEB8'6659'FD93;
-  return (mixed ^ mixed >> 32) & (buckets_.size() - 1);
+  return siphash(key_, std::as_bytes(std::span(ip))) & (buckets_.size() - 1);
 }
 
 std::uint32_t Neighbours::lookup(const Ip& ip) const {

@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "mltcp/base/siphash.h"
 #include "mltcp/base/units.h"
 #include "mltcp/ethernet/encapsulation.h"
 #include "mltcp/transport/address.h"
@@ -151,6 +152,8 @@ class Neighbours {
   std::uint64_t generation_ = 0;
   std::vector<Entry> entries_;          ///< followed by the sentinels of the two LRU lists
   std::vector<std::uint32_t> buckets_;  ///< hash table; a power of two in size, each the first entry of a chain
+  /// Of the hash: strangers decide by their addresses who is looked for, but not in which chain it is.
+  SipKey key_{};
   std::uint32_t free_ = none;
   DeadlineHeap timers_;
   std::array<Answer, 32>

@@ -56,7 +56,7 @@ struct PortView {
   Bytes queue_bytes = 0;
   std::uint64_t dropped_packets = 0;  ///< the queue was full, or the device was
   std::uint64_t marked_packets = 0;
-  std::uint64_t bad_packets = 0;  ///< damaged, foreign, malformed
+  std::uint64_t bad_packets = 0;  ///< damaged, foreign, malformed, forged
 };
 
 struct Snapshot {

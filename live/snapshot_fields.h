@@ -69,7 +69,8 @@ constexpr auto fields_of(const PortView* /*type*/) {
       field("marked_packets", &PortView::marked_packets,
             Metric{"marked_packets_total", MetricType::counter, "Packets that the port marked with CE; of switches."}),
       field("bad_packets", &PortView::bad_packets,
-            Metric{"bad_packets_total", MetricType::counter, "Packets that were damaged, foreign or malformed."}));
+            Metric{"bad_packets_total", MetricType::counter,
+                   "Packets that were damaged, foreign, malformed or forged."}));
 }
 
 constexpr auto fields_of(const Snapshot* /*type*/) {

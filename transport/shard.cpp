@@ -35,6 +35,8 @@ std::string to_text(Status status) {
       return "version";
     case Status::timed_out:
       return "timed out";
+    case Status::violation:
+      return "violation";
   }
   return "unknown";
 }

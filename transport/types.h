@@ -28,10 +28,12 @@ enum class Status : std::uint8_t {
   closed,       ///< the connection was closed before the operation could finish
   refused,      ///< the peer does not listen
   full,         ///< the peer has no room for another connection
-  unreachable,  ///< no reply for give_up_after, or no packet for idle_limit (ConnectionConfig), at either end
+  unreachable,  ///< no reply for give_up_after, or no packet for idle_limit (ConnectionConfig), at either end; or the
+                ///< peer knows nothing of the connection (any more)
   aborted,      ///< ended by abort(), here or at the peer
-  version,      ///< the peer speaks another version of the protocol
+  version,      ///< the peer speaks no version of the protocol that this end does, or was made to choose a lesser one
   timed_out,    ///< the operation's deadline passed first
+  violation,    ///< an end has acknowledged what the other never sent: a liar, or somebody in its name
 };
 
 /// "ok", "truncated", ...
@@ -130,7 +132,8 @@ struct ConnectionStats {
   Nanos min_rtt;
 };
 
-/// A shard's packet counters. All but the sent and received ones count packets that were dropped.
+/// A shard's packet counters. Those up to `forged_resets` count received packets that were dropped, each by one of them
+/// (a packet whose data has no buffer counts once for each such piece).
 struct ShardStats {
   std::uint64_t packets_received = 0;
   std::uint64_t packets_sent = 0;
@@ -139,9 +142,22 @@ struct ShardStats {
   std::uint64_t corrupted_packets = 0;  ///< wrong checksum
   std::uint64_t malformed_packets = 0;  ///< right checksum, but invalid or implausible contents
   std::uint64_t unknown_connection =
-      0;                            ///< no such connection (any more), or sent from another address than its peer's
-  std::uint64_t beyond_credit = 0;  ///< data without a receive buffer: never credited, or its receive has timed out
-  std::uint64_t refused_connects = 0;
+      0;                             ///< no such connection (any more), or sent from another address than its peer's
+  std::uint64_t beyond_credit = 0;   ///< data without a receive buffer: never credited, or its receive has timed out
+  std::uint64_t beyond_holes = 0;    ///< data that would leave a hole beyond reassembly_bytes, or too many in a message
+  std::uint64_t forged_packets = 0;  ///< right connection, wrong tag
+  std::uint64_t forged_resets = 0;   ///< RESET of a connection that is not there, or with a wrong tag
+  std::uint64_t refused_connects = 0;  ///< CONNECTs answered with CLOSE: nobody listens, no room, no version in common
+  std::uint64_t retries_sent = 0;  ///< CONNECTs answered with RETRY: they come again with a cookie, if they are true
+  std::uint64_t cookies_accepted = 0;  ///< connections whose address a cookie has proven
+  std::uint64_t unproven_ended = 0;    ///< accepted connections that ended since nothing proved their address
+  std::uint64_t resets_sent = 0;       ///< packets of unknown connections that were answered with RESET
+  std::uint64_t resets_withheld = 0;   ///< those that were not, beyond resets_per_second
+  std::uint64_t resets_taken = 0;      ///< connections here that a peer's RESET has ended
+  std::uint64_t downgrades = 0;        ///< ACCEPTs with another version than the highest in common
+  std::uint64_t violations = 0;        ///< connections ended since their peer acknowledged what was never sent
+  std::uint32_t half_open = 0;         ///< accepted connections now whose address nothing has proven yet
+  std::uint64_t hole_bytes = 0;        ///< memory now that holes take beyond what each message has of its own
 };
 
 struct ShardConfig {
@@ -149,6 +165,16 @@ struct ShardConfig {
   /// Of these, how many are for connect() alone, so that others who connect cannot take them: where no more than so
   /// many are free, they are refused with Status::full. 0 to max_connections.
   std::uint32_t kept_for_connect = 0;
+  /// So many accepted connections may wait for proof of their address; while there are as many, who connects is asked
+  /// to bring a cookie back first, and nothing is kept of it until then. 0: always. Without a value: a quarter of
+  /// max_connections, at least 1.
+  std::optional<std::uint32_t> max_half_open = std::nullopt;
+  /// Packets of unknown connections that are answered with RESET, which tells a peer that this end has been restarted.
+  /// 0: none.
+  std::uint32_t resets_per_second = 1000;
+  /// Bound of the memory that all connections' holes in partly received messages take, beyond what each message has of
+  /// its own (8 holes). A packet that would leave a hole beyond it is dropped, and comes again.
+  Bytes reassembly_bytes = Bytes{4} << 20;
   std::uint32_t max_jobs = 64;
   std::uint32_t max_completions = 1 << 16;  ///< completions not yet taken; at this limit, posting returns queue_full
   /// Sends that may be in progress at once with the datapath reading the user's buffer (zero copy); further ones are
@@ -156,9 +182,9 @@ struct ShardConfig {
   std::uint32_t max_zero_copy_sends = 1024;
   /// Prefetch into the CPU cache the connections of a received burst before processing it.
   bool prefetch = true;
-  /// Seed of connection ids and nonces, for reproducible simulations and tests. Without a seed they come from the
-  /// system's random numbers, so that nobody can guess them. With a seed, 12 bits of it go into the first id of each
-  /// slot, see Shard::first_connections().
+  /// Seed of connection ids, tags, cookies and skipped packet numbers, for reproducible simulations and tests. Without
+  /// a seed they come from the system's random numbers, so that nobody can guess them. With a seed, 12 bits of it go
+  /// into the first id of each slot, see Shard::first_connections().
   std::optional<std::uint64_t> seed = std::nullopt;
 };
 

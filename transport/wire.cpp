@@ -2,6 +2,7 @@
 #include "mltcp/transport/wire.h"
 
 #include <array>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -16,9 +17,10 @@ struct RawHeader {
   std::uint8_t flags;
   std::uint16_t covered;
   std::uint32_t checksum;
+  std::array<std::uint32_t, 2> tag;  // low half first: a 64-bit member would make the struct longer than the header
   std::uint32_t connection;
+  std::uint32_t packet_number;
   std::uint32_t span;
-  std::uint64_t packet_number;
   std::uint32_t job;
   std::uint16_t iteration;
   std::uint16_t progress;
@@ -49,7 +51,61 @@ std::uint32_t checksum(std::span<const std::byte> covered) {
   return covered.size() > header_bytes ? crc32c(crc, covered.subspan(header_bytes)) : crc;
 }
 
+// What CONNECT and ACCEPT have in common.
+void greet(std::byte* at, FrameType type, const ConnectFrame& frame) {
+  store(at, static_cast<std::uint8_t>(type));
+  store(at + 1, frame.version);
+  store(at + 2, frame.max_packet);
+  store(at + 4, frame.source_connection);
+  store(at + 8, frame.credit);
+  store(at + 12, frame.tag);
+}
+
+void write_cookie(std::byte* at, FrameType type, std::uint64_t cookie) {
+  store(at, static_cast<std::uint32_t>(type));
+  store(at + 4, cookie);
+}
+
+// Version 2: its header, and of its frames what is needed to tell an end of it that its version is not spoken here.
+struct Version2Header {
+  std::uint8_t magic;
+  std::uint8_t flags;
+  std::uint16_t covered;
+  std::uint32_t checksum;
+  std::uint32_t connection;
+  std::uint32_t span;
+  std::uint64_t packet_number;
+  std::uint64_t job;
+};
+constexpr std::uint8_t version_2_magic = 0xA1;
+constexpr std::size_t version_2_connect_bytes = sizeof(Version2Header) + 20;
+static_assert(sizeof(Version2Header) + close_frame_bytes == version_2_close_bytes);
+static_assert(version_2_close_bytes < version_2_connect_bytes);
+
 }  // namespace
+
+std::uint32_t source_of_version_2_connect(std::span<const std::byte> packet) {
+  if (packet.size() != version_2_connect_bytes) return 0;
+  auto raw = load<Version2Header>(packet.data());
+  if (raw.magic != version_2_magic || raw.covered != packet.size() || raw.connection != 0) return 0;
+  std::array<std::byte, version_2_connect_bytes> copy;
+  const std::uint32_t checksum = std::exchange(raw.checksum, 0);
+  std::memcpy(copy.data(), packet.data(), copy.size());
+  store(copy.data(), raw);
+  const std::byte* const frame = copy.data() + sizeof raw;
+  if (crc32c(0, copy) != checksum || *frame != std::byte{static_cast<std::uint8_t>(FrameType::connect)}) return 0;
+  return load<std::uint32_t>(frame + 4);
+}
+
+std::array<std::byte, version_2_close_bytes> version_2_close(std::uint32_t connection) {
+  std::array<std::byte, version_2_close_bytes> packet{};
+  store(packet.data(),
+        Version2Header{version_2_magic, 0, static_cast<std::uint16_t>(packet.size()), 0, connection, 0, 0, 0});
+  store(packet.data() + sizeof(Version2Header), static_cast<std::uint16_t>(FrameType::close));
+  store(packet.data() + sizeof(Version2Header) + 2, static_cast<std::uint16_t>(CloseReason::version));
+  store(packet.data() + 4, crc32c(0, packet));
+  return packet;
+}
 
 ParseError Reader::begin(std::span<const std::byte> packet, std::span<const std::byte> tail,
                          std::uint32_t virtual_bytes, Header& header) {
@@ -58,12 +114,17 @@ ParseError Reader::begin(std::span<const std::byte> packet, std::span<const std:
   if (packet.size() < header_bytes) return error_ = ParseError::truncated;
   const auto raw = load<RawHeader>(packet.data());
   if (raw.magic != magic) return error_ = ParseError::foreign;
-  if (raw.covered < header_bytes) return error_ = ParseError::malformed;
+  if (raw.covered < header_bytes || (raw.flags & kept_flags) != 0) return error_ = ParseError::malformed;
   if (raw.covered > packet.size()) return error_ = ParseError::truncated;
   std::uint32_t crc = checksum(packet.first(raw.covered));
   if ((raw.flags & full_integrity) != 0) crc = crc32c(crc32c(crc, packet.subspan(raw.covered)), tail);
   if (crc != raw.checksum) return error_ = ParseError::checksum;
-  header = {raw.flags, raw.connection, raw.span, raw.packet_number, {raw.job, raw.iteration, raw.progress}};
+  header = {.flags = raw.flags,
+            .connection = raw.connection,
+            .span = raw.span,
+            .packet_number = raw.packet_number,
+            .job = {raw.job, raw.iteration, raw.progress},
+            .tag = std::bit_cast<std::uint64_t>(raw.tag)};
   at_ = packet.data() + header_bytes;
   left_ = packet.size() - header_bytes;
   virtual_left_ = virtual_bytes;
@@ -104,12 +165,27 @@ bool Reader::next_other(Frame& frame) {
       frame.connect.max_packet = load<std::uint16_t>(at + 2);
       frame.connect.source_connection = load<std::uint32_t>(at + 4);
       frame.connect.credit = load<std::uint32_t>(at + 8);
-      frame.connect.nonce = connect ? load<std::uint64_t>(at + 12) : 0;
+      frame.connect.tag = load<std::uint64_t>(at + 12);
+      frame.connect.least = connect ? load<std::uint8_t>(at + 20) : frame.connect.version;
+      frame.connect.highest = load<std::uint8_t>(at + (connect ? 21 : 20));
       return true;
     }
     case FrameType::close:
       if (const std::byte* at = take(close_frame_bytes)) {
         frame.close = static_cast<CloseReason>(load<std::uint16_t>(at + 2));
+        return true;
+      }
+      return fail();
+    case FrameType::retry:
+    case FrameType::token:
+      if (const std::byte* at = take(cookie_frame_bytes)) {
+        frame.cookie = load<std::uint64_t>(at + 4);
+        return true;
+      }
+      return fail();
+    case FrameType::reset:
+      if (const std::byte* at = take(reset_frame_bytes)) {
+        frame.reset = load<std::uint32_t>(at + 4);
         return true;
       }
       return fail();
@@ -200,25 +276,20 @@ void Writer::credit(const CreditFrame& frame) {
   store(at + 4, frame.messages);
 }
 
-void Writer::ping() { store(take(ping_frame_bytes), static_cast<std::uint32_t>(FrameType::ping)); }
+void Writer::ping() { store(take(ping_frame_bytes), static_cast<std::uint64_t>(FrameType::ping)); }
 
 void Writer::connect(const ConnectFrame& frame) {
   std::byte* at = take(connect_frame_bytes);
-  store(at, static_cast<std::uint8_t>(FrameType::connect));
-  store(at + 1, frame.version);
-  store(at + 2, frame.max_packet);
-  store(at + 4, frame.source_connection);
-  store(at + 8, frame.credit);
-  store(at + 12, frame.nonce);
+  greet(at, FrameType::connect, frame);
+  store(at + 20, frame.least);
+  store(at + 21, frame.highest);
+  store(at + 22, std::uint16_t{0});
 }
 
 void Writer::accept(const ConnectFrame& frame) {
   std::byte* at = take(accept_frame_bytes);
-  store(at, static_cast<std::uint8_t>(FrameType::accept));
-  store(at + 1, frame.version);
-  store(at + 2, frame.max_packet);
-  store(at + 4, frame.source_connection);
-  store(at + 8, frame.credit);
+  greet(at, FrameType::accept, frame);
+  store(at + 20, std::uint32_t{frame.highest});
 }
 
 void Writer::close(CloseReason reason) {
@@ -227,11 +298,21 @@ void Writer::close(CloseReason reason) {
   store(at + 2, static_cast<std::uint16_t>(reason));
 }
 
+void Writer::retry(std::uint64_t cookie) { write_cookie(take(cookie_frame_bytes), FrameType::retry, cookie); }
+void Writer::token(std::uint64_t cookie) { write_cookie(take(cookie_frame_bytes), FrameType::token, cookie); }
+
+void Writer::reset(std::uint32_t connection) {
+  std::byte* at = take(reset_frame_bytes);
+  store(at, static_cast<std::uint32_t>(FrameType::reset));
+  store(at + 4, connection);
+}
+
 std::span<const std::byte> Writer::finish(const Header& header, std::span<const std::byte> payload) {
   const auto covered = std::span<const std::byte>(buffer_.data(), used_);
-  store(buffer_.data(),
-        RawHeader{magic, header.flags, static_cast<std::uint16_t>(used_), 0, header.connection, header.span,
-                  header.packet_number, header.tag.job, header.tag.iteration, header.tag.progress});
+  store(buffer_.data(), RawHeader{magic, header.flags, static_cast<std::uint16_t>(used_), 0,
+                                  std::bit_cast<std::array<std::uint32_t, 2>>(header.tag), header.connection,
+                                  static_cast<std::uint32_t>(header.packet_number), header.span, header.job.job,
+                                  header.job.iteration, header.job.progress});
   std::uint32_t crc = crc32c(0, covered);
   if ((header.flags & full_integrity) != 0 && payload.data() != nullptr) crc = crc32c(crc, payload);
   store(buffer_.data() + 4, crc);

@@ -2,25 +2,28 @@
 //
 // A packet is one UDP payload: a fixed header, then frames. All integers are little-endian.
 //
-//   packet header, 32 bytes
+//   packet header, 36 bytes
 //   offset size
-//        0    1  magic, and version of this header: 0xA1
+//        0    1  magic, and version of this header: 0xA3
 //        1    1  flags: 1 full integrity (the checksum covers the payload too), 2 acknowledge at once,
 //                8 the packet carries data of a job (job, iteration and progress are set);
 //                bits 4 to 6: n above 0: the sender asks for one acknowledgement for 2^n packets, until its next
-//                packet; 0: the receiver chooses
+//                packet; 0: the receiver chooses;
+//                4 and 128 are kept for sealed packets: one that has them set is refused
 //        2    2  length of what the checksum always covers: this header and all frames, except the bytes of a last
 //                DATA frame that are gathered from the user's buffer
 //        4    4  CRC-32C of the covered bytes, computed with this field as zero
-//        8    4  destination connection id (0: not known yet, in CONNECT)
-//       12    4  span: packet number minus the oldest packet number that the sender still tracks (saturated)
-//       16    8  packet number
-//       24    4  job
-//       28    2  iteration, low 16 bits
-//       30    2  progress: bytes_ratio of the iteration in 1/65535
+//        8    8  tag: the secret number that the connection's receiver has drawn and told in CONNECT or ACCEPT; 0 in
+//                CONNECT. In RESET, the tag of the packet that is answered
+//       16    4  destination connection id (0: CONNECT or RESET)
+//       20    4  packet number, low 32 bits
+//       24    4  span: packet number minus the oldest packet number that the sender still tracks (saturated)
+//       28    4  job
+//       32    2  iteration, low 16 bits
+//       34    2  progress: bytes_ratio of the iteration in 1/65535
 //
-// The job tag has a fixed offset so that a switch or a receiver can read a packet's job and its progress without any
-// connection state.
+// Bytes 4 to 15 are to hold the 96 bits of an authentication tag in sealed packets. The job tag has a fixed offset so
+// that a switch or a receiver can read a packet's job and its progress without any connection state.
 //
 //   frames: type (1 byte), then (size of each field in bytes in parentheses)
 //   DATA     flags (1; 1 = last of its message), length (2), message (4), offset (4), bytes
@@ -34,16 +37,27 @@
 //            the place of the ECT(1) count since nobody sends ECT(1); a packet that was changed from ECT(0) to ECT(1)
 //            on its way shows in an ECT(0) count that is too low.
 //   CREDIT   flags (1; 1 = final), 0 (2), number of receive buffers posted since the connection began (4)
-//   PING     0 (3)
-//   CONNECT  version (1), max packet (2), source connection id (4), credit (4), nonce (8)
-//   ACCEPT   version (1), max packet (2), source connection id (4), credit (4)
+//   PING     0 (7); as long as RESET, so that it may be answered by one
+//   CONNECT  version wanted (1), max packet (2), source connection id (4), credit (4), the client's tag (8), least and
+//            highest version that the client speaks (1, 1), 0 (2)
+//   TOKEN    0 (3), cookie (8), behind CONNECT: what RETRY has asked for
+//   ACCEPT   version chosen (1), max packet (2), source connection id (4), credit (4), the server's tag (8), highest
+//            version that the server speaks (1), 0 (3)
+//   RETRY    0 (3), cookie (8): the server has kept nothing, and takes the CONNECT that brings the cookie back
 //   CLOSE    0 (1), reason (2); a receiver takes unknown reasons as "done"
+//   RESET    0 (3), connection id (4): there is no such connection here (any more)
 //
-// Message numbers and credits are 64-bit internally and sent modulo 2^32; widen() restores the upper bits.
+// A packet to connection 0 holds CONNECT, which TOKEN may follow, or RESET, and nothing else. RETRY, and CLOSE without
+// a connection, are shorter than the CONNECT that they answer, and RESET is no longer than what it answers: nobody can
+// have more sent to another than it sends itself.
 //
-// Versions: neither the header's layout under its magic nor the place of CONNECT's version ever changes, so that ends
-// of different versions can reject each other cleanly (CLOSE). Frames may change with `protocol_version`. Version 2
-// added credit to ACK.
+// A message number and credit are 64 bits wide internally and sent modulo 2^32, and so is the header's packet number;
+// widen() restores the upper bits.
+//
+// Versions: under one magic, neither the header's layout nor the places of CONNECT's versions and source ever change.
+// Ends that have a version in common use the highest; the server chooses, and says how far it could have gone, so that
+// a client notices who made it choose less. Version 2 (magic 0xA1) had no tags; who connects by it is told so by a
+// CLOSE of its own form. Version 3 added tags, TOKEN, RETRY and RESET.
 #pragma once
 
 #include <algorithm>
@@ -59,9 +73,10 @@ namespace mltcp::wire {
 
 static_assert(std::endian::native == std::endian::little, "the wire format is written and read in place");
 
-constexpr std::uint8_t magic = 0xA1;
-constexpr std::uint8_t protocol_version = 2;
-constexpr std::size_t header_bytes = 32;
+constexpr std::uint8_t magic = 0xA3;
+constexpr std::uint8_t protocol_version = 3;  ///< the highest that is spoken
+constexpr std::uint8_t least_version = 3;
+constexpr std::size_t header_bytes = 36;
 constexpr std::size_t data_frame_bytes = 12;
 constexpr std::size_t ack_frame_bytes = 36;  ///< with one range, without credit
 constexpr std::size_t ack_credit_bytes = 4;
@@ -69,21 +84,25 @@ constexpr std::size_t ack_range_bytes = 8;
 constexpr std::size_t max_ack_ranges = 32;
 constexpr std::size_t max_ack_bytes = ack_frame_bytes + ack_credit_bytes + (max_ack_ranges - 1) * ack_range_bytes;
 constexpr std::size_t credit_frame_bytes = 8;
-constexpr std::size_t ping_frame_bytes = 4;
-constexpr std::size_t connect_frame_bytes = 20;
-constexpr std::size_t accept_frame_bytes = 12;
+constexpr std::size_t ping_frame_bytes = 8;
+constexpr std::size_t connect_frame_bytes = 24;
+constexpr std::size_t accept_frame_bytes = 24;
 constexpr std::size_t close_frame_bytes = 4;
+constexpr std::size_t cookie_frame_bytes = 12;  ///< RETRY and TOKEN
+constexpr std::size_t reset_frame_bytes = 8;
+static_assert(std::max(cookie_frame_bytes, close_frame_bytes) <= connect_frame_bytes, "answers to CONNECT");
+static_assert(reset_frame_bytes <= ping_frame_bytes, "a PING may be answered by RESET");
 
 /// Minimum size that every path must carry: a header, an ACK with all ranges, every control frame and some data.
-constexpr std::size_t smallest_packet = header_bytes + max_ack_bytes + connect_frame_bytes + accept_frame_bytes +
-                                        credit_frame_bytes + close_frame_bytes + ping_frame_bytes + data_frame_bytes +
-                                        64;
+constexpr std::size_t smallest_packet = header_bytes + max_ack_bytes + accept_frame_bytes + credit_frame_bytes +
+                                        close_frame_bytes + ping_frame_bytes + data_frame_bytes + 64;
 static_assert(smallest_packet <= 548, "fits the smallest IP packet that every host accepts (RFC 1122)");
 
 /// A message's length is at most 4 GiB: the offset of its last byte fits 32 bits.
 constexpr std::uint64_t max_message_bytes = std::uint64_t{1} << 32;
 
 enum HeaderFlags : std::uint8_t { full_integrity = 1, ack_now = 2, has_job = 8 };
+constexpr std::uint8_t kept_flags = 4 | 128;  ///< of packets that are sealed, which is not known yet
 
 /// Header flags that ask for one acknowledgement for every `packets` packets (the Ack Ratio of RFC 4340), rounded down
 /// to a power of two from 2 to 128; below 2 the receiver chooses.
@@ -94,7 +113,18 @@ constexpr std::uint8_t ask_ack_ratio(std::uint32_t packets) {
 /// Packets per acknowledgement that the header flags ask for; 1: the receiver chooses.
 constexpr std::uint32_t asked_ack_ratio(std::uint8_t flags) { return 1U << (flags >> 4 & 7); }
 
-enum class FrameType : std::uint8_t { data = 1, ack = 2, credit = 3, ping = 4, connect = 5, accept = 6, close = 7 };
+enum class FrameType : std::uint8_t {
+  data = 1,
+  ack = 2,
+  credit = 3,
+  ping = 4,
+  connect = 5,
+  accept = 6,
+  close = 7,
+  retry = 8,
+  token = 9,
+  reset = 10,
+};
 
 /// The job that a packet belongs to, and how far the job's iteration is.
 struct JobTag {
@@ -107,8 +137,9 @@ struct Header {
   std::uint8_t flags = 0;
   std::uint32_t connection = 0;
   std::uint32_t span = 0;
-  std::uint64_t packet_number = 0;
-  JobTag tag;
+  std::uint64_t packet_number = 0;  ///< of a received packet, the low 32 bits
+  JobTag job;
+  std::uint64_t tag = 0;
 };
 
 struct DataFrame {
@@ -152,15 +183,40 @@ struct ConnectFrame {
   std::uint16_t max_packet = 0;
   std::uint32_t source_connection = 0;
   std::uint32_t credit = 0;
-  std::uint64_t nonce = 0;  ///< CONNECT only
+  std::uint64_t tag = 0;               ///< to be put into packets to whoever sends this
+  std::uint8_t least = least_version;  ///< CONNECT only
+  std::uint8_t highest = protocol_version;
 };
+
+/// Whether a CONNECT makes sense: its sender has an id and room for packets, and wants a version that it speaks.
+constexpr bool is_plausible(const ConnectFrame& connect) {
+  return connect.source_connection != 0 && connect.max_packet >= smallest_packet && connect.least <= connect.version &&
+         connect.version <= connect.highest;
+}
+/// The version that a server of this program chooses for a client; 0: there is none in common.
+constexpr std::uint8_t chosen_version(const ConnectFrame& connect) {
+  const std::uint8_t highest = std::min(connect.highest, protocol_version);
+  return highest >= std::max(connect.least, least_version) ? highest : 0;
+}
+/// Whether ACCEPT names the version that a server had to choose: the highest that both ends speak.
+constexpr bool is_right_choice(const ConnectFrame& accept) {
+  return accept.version == std::min(accept.highest, protocol_version) && accept.version >= least_version;
+}
 
 struct CreditFrame {
   std::uint32_t messages = 0;  ///< buffers posted since the connection began, modulo 2^32
   bool final = false;          ///< no more will be posted
 };
 
-enum class CloseReason : std::uint16_t { done = 0, refused = 1, full = 2, version = 3, aborted = 4, idle = 5 };
+enum class CloseReason : std::uint16_t {
+  done = 0,
+  refused = 1,
+  full = 2,
+  version = 3,
+  aborted = 4,
+  idle = 5,
+  violation = 6,  ///< the receiver of this has acknowledged what was never sent to it
+};
 
 /// A frame as parsed: `type` says which member is set.
 struct Frame {
@@ -170,6 +226,8 @@ struct Frame {
   CreditFrame credit;
   ConnectFrame connect;  ///< of CONNECT and ACCEPT
   CloseReason close = CloseReason::done;
+  std::uint64_t cookie = 0;  ///< of RETRY and TOKEN
+  std::uint32_t reset = 0;   ///< the connection of RESET
 };
 
 /// Why a packet or frame was rejected.
@@ -255,6 +313,9 @@ class Writer {
   void connect(const ConnectFrame& frame);
   void accept(const ConnectFrame& frame);
   void close(CloseReason reason);
+  void retry(std::uint64_t cookie);
+  void token(std::uint64_t cookie);
+  void reset(std::uint32_t connection);
 
   /// Writes the packet header and its checksum, which covers `payload` too if the header's flags ask for full
   /// integrity. Returns all bytes written, header and frames.
@@ -285,6 +346,12 @@ std::optional<JobTag> peek_job_tag(std::span<const std::byte> packet);
 /// The destination connection of a UDP payload, for switches that hash flows onto paths; 0 if it is not a packet of
 /// this protocol, or is a CONNECT. Checks magic and length, but not the checksum.
 std::uint32_t peek_connection(std::span<const std::byte> packet);
+
+/// The source connection of a CONNECT of version 2; 0 if the packet is no such thing, or damaged.
+std::uint32_t source_of_version_2_connect(std::span<const std::byte> packet);
+constexpr std::size_t version_2_close_bytes = 36;
+/// The CLOSE that tells who has sent such a CONNECT that its version is not spoken here.
+std::array<std::byte, version_2_close_bytes> version_2_close(std::uint32_t connection);
 
 /// Whether the first frame is an ACK, for a payload in which peek_connection() found a connection. Checks the length
 /// only.

@@ -47,7 +47,8 @@ void Core::show_ports(live::Snapshot& shown) {
   port.sent_packets = packets.packets_sent;
   port.dropped_packets = report.losses.missed + report.losses.handover_full + report.losses.unsent;
   port.bad_packets = report.losses.errors + report.losses.rejected + packets.truncated_packets +
-                     packets.foreign_packets + packets.corrupted_packets + packets.malformed_packets;
+                     packets.foreign_packets + packets.corrupted_packets + packets.malformed_packets +
+                     packets.forged_packets + packets.forged_resets;
 }
 
 void Core::show_jobs(live::Snapshot& shown) {

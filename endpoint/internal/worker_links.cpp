@@ -62,6 +62,9 @@ Code Worker::code_of(Status status, bool was_open, Cause& cause) {
     case Status::version:
       cause = Cause::other_version;
       return Code::version;
+    case Status::violation:
+      cause = Cause::false_acknowledgement;
+      return Code::protocol;
     case Status::aborted:
       cause = Cause::peer;
       return was_open ? Code::aborted : Code::refused;

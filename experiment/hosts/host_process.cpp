@@ -467,8 +467,8 @@ class HostProcess {
     const ShardStats& stats = own.driver->shard_stats();
     port.received_packets += stats.packets_received;
     port.sent_packets += stats.packets_sent;
-    port.bad_packets +=
-        stats.truncated_packets + stats.foreign_packets + stats.corrupted_packets + stats.malformed_packets;
+    port.bad_packets += stats.truncated_packets + stats.foreign_packets + stats.corrupted_packets +
+                        stats.malformed_packets + stats.forged_packets + stats.forged_resets;
   }
 
   /// Of the run: how the loop went, and what the port has lost since `before`.

@@ -103,7 +103,9 @@ class EndpointReport(_Sized):
         ("connections", c_uint64), ("broken_protocols", c_uint64), ("strangers", c_uint64), ("wakeups", c_uint64),
         ("packets_received", c_uint64), ("packets_sent", c_uint64), ("rejected_packets", c_uint64),
         ("unknown_connection", c_uint64), ("beyond_credit", c_uint64), ("refused_connects", c_uint64),
-        ("missed_packets", c_uint64), ("unsent_packets", c_uint64),
+        ("missed_packets", c_uint64), ("unsent_packets", c_uint64), ("forged_packets", c_uint64),
+        ("beyond_holes", c_uint64), ("retries_sent", c_uint64), ("unproven_ended", c_uint64),
+        ("resets_sent", c_uint64), ("resets_taken", c_uint64), ("violations", c_uint64),
     ]
 
 

@@ -84,9 +84,9 @@ ByteVector packet(const wire::Header& header, Frames frames) {
 }
 
 /// Asks for a connection, as number `source` of who asks.
-inline ByteVector connect_packet(std::uint32_t source, std::uint64_t nonce, std::uint32_t credit = 1) {
+inline ByteVector connect_packet(std::uint32_t source, std::uint64_t tag, std::uint32_t credit = 1) {
   return packet({}, [&](wire::Writer& writer) {
-    writer.connect({.max_packet = 1472, .source_connection = source, .credit = credit, .nonce = nonce});
+    writer.connect({.max_packet = 1472, .source_connection = source, .credit = credit, .tag = tag});
   });
 }
 

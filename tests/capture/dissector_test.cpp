@@ -92,7 +92,8 @@ constexpr wire::Header kHeader{.flags = wire::has_job | wire::ack_now | 3 << 4,
                                .connection = 0x12345678,
                                .span = 99,
                                .packet_number = 0x0123456789ABCDEF,
-                               .tag = {.job = 7, .iteration = 513, .progress = 13107}};
+                               .job = {.job = 7, .iteration = 513, .progress = 13107},
+                               .tag = 0xFEDCBA9876543210};
 
 std::vector<std::vector<std::byte>> every_kind() {
   const std::vector<std::byte> payload(100, std::byte{0xAB});
@@ -137,11 +138,12 @@ std::vector<std::vector<std::byte>> every_kind() {
       packet_of(plain, [](wire::Writer& writer) { writer.ping(); }),
       packet_of(wire::Header{},
                 [](wire::Writer& writer) {
-                  writer.connect({2, 1472, 0xAABBCCDD, 9, 0x1122334455667788});
+                  writer.connect({3, 1472, 0xAABBCCDD, 9, 0x1122334455667788, 2, 5});
+                  writer.token(0x99);
                 }),
       packet_of(plain,
                 [](wire::Writer& writer) {
-                  writer.accept({2, 9000, 0x11, 12, 0});
+                  writer.accept({3, 9000, 0x11, 12, 0x2233, 3, 4});
                 }),
       packet_of(plain, [](wire::Writer& writer) { writer.close(wire::CloseReason::aborted); }),
       packet_of(plain,
@@ -153,6 +155,8 @@ std::vector<std::vector<std::byte>> every_kind() {
                   writer.data({true, 2, 0, 3, nullptr});
                   writer.copy(payload.data(), 3);
                 }),
+      packet_of(plain, [](wire::Writer& writer) { writer.retry(0x8877665544332211); }),
+      packet_of(wire::Header{}, [](wire::Writer& writer) { writer.reset(0xAABBCCDD); }),
   };
 }
 
@@ -162,26 +166,27 @@ TEST(Dissector, every_kind_of_frame__every_field_as_written) {
   const std::string file = folder.file("all.pcapng");
   capture_to(file, every_kind());
   const auto packets = dissect(file);
-  ASSERT_EQ(packets.size(), 10U);
+  ASSERT_EQ(packets.size(), 12U);
   struct Expected {
     std::size_t packet;
     std::string field;
     std::string value;
   };
   const std::vector<Expected> expected{
-      {0, "mltcp.magic", "0xa1"},
+      {0, "mltcp.magic", "0xa3"},
       {0, "mltcp.flags", "0x3a"},
       {0, "mltcp.flags.full_integrity", "0"},
       {0, "mltcp.flags.ack_now", "1"},
       {0, "mltcp.flags.has_job", "1"},
       {0, "mltcp.flags.ack_ratio_log2", "3"},
       {0, "mltcp.ack_ratio", "8"},
-      {0, "mltcp.covered", "44"},
+      {0, "mltcp.covered", "48"},
       {0, "mltcp.checksum.status", "1"},
+      {0, "mltcp.tag", "0xfedcba9876543210"},
       {0, "mltcp.connection", "0x12345678"},
       {0, "mltcp.span", "99"},
-      {0, "mltcp.packet_number", "81985529216486895"},
-      {0, "mltcp.oldest_tracked", "81985529216486796"},
+      {0, "mltcp.packet_number", "2309737967"},
+      {0, "mltcp.oldest_tracked", "2309737868"},
       {0, "mltcp.job", "7"},
       {0, "mltcp.iteration", "513"},
       {0, "mltcp.progress", "13107"},
@@ -220,22 +225,31 @@ TEST(Dissector, every_kind_of_frame__every_field_as_written) {
       {4, "mltcp.credit.reserved", "0x0000"},
       {4, "mltcp.credit.messages", "77"},
       {5, "mltcp.frame.type", "4"},
-      {5, "mltcp.ping.reserved", "0x000000"},
+      {5, "mltcp.ping.reserved", "0x0000000000000000"},
       {6, "mltcp.frame.type", "5"},
-      {6, "mltcp.version", "2"},
+      {6, "mltcp.version", "3"},
       {6, "mltcp.max_packet", "1472"},
       {6, "mltcp.source_connection", "0xaabbccdd"},
       {6, "mltcp.credit", "9"},
-      {6, "mltcp.nonce", "0x1122334455667788"},
+      {6, "mltcp.own_tag", "0x1122334455667788"},
+      {6, "mltcp.version.least", "2"},
+      {6, "mltcp.version.highest", "5"},
+      {6, "mltcp.cookie", "0x0000000000000099"},
       {7, "mltcp.frame.type", "6"},
-      {7, "mltcp.version", "2"},
+      {7, "mltcp.version", "3"},
       {7, "mltcp.max_packet", "9000"},
       {7, "mltcp.source_connection", "0x00000011"},
       {7, "mltcp.credit", "12"},
-      {7, "mltcp.nonce", "none"},
+      {7, "mltcp.own_tag", "0x0000000000002233"},
+      {7, "mltcp.version.least", "none"},
+      {7, "mltcp.version.highest", "4"},
       {8, "mltcp.frame.type", "7"},
       {8, "mltcp.close.reserved", "0x00"},
       {8, "mltcp.close.reason", "4"},
+      {10, "mltcp.frame.type", "8"},
+      {10, "mltcp.cookie", "0x8877665544332211"},
+      {11, "mltcp.frame.type", "10"},
+      {11, "mltcp.reset.connection", "0xaabbccdd"},
   };
   for (const auto& [packet, field, value] : expected)
     EXPECT_EQ(value_of(packets[packet], field), value) << field << " of packet " << packet;
@@ -261,7 +275,8 @@ TEST(Dissector, info_column__says_what_the_packet_does) {
   const std::string text = tshark(file, "");
   for (const char* const part :
        {"DATA 3+4096 last  (100 bytes)  job 7 iteration 513 20%", "ACK 4294967296-4294967305, ...", "CREDIT 77", "PING",
-        "CONNECT version 2", "ACCEPT version 2", "CLOSE aborted", "MLTCP"})
+        "CONNECT version 3; TOKEN", "ACCEPT version 3", "RETRY", "RESET of connection 0xaabbccdd", "CLOSE aborted",
+        "MLTCP"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
@@ -321,9 +336,9 @@ TEST(Dissector, random_bytes__no_error_of_lua) {
     all.push_back(std::move(packet));
     std::vector<std::byte> noise(random.below(200));
     for (auto& byte : noise) byte = static_cast<std::byte>(random.next());
-    if (noise.size() > 33) {
+    if (noise.size() > wire::header_bytes) {
       noise[0] = std::byte{wire::magic};
-      noise[32] = static_cast<std::byte>(1 + random.below(7));
+      noise[wire::header_bytes] = static_cast<std::byte>(1 + random.below(10));
     }
     all.push_back(std::move(noise));
   }

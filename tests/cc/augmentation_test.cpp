@@ -42,6 +42,42 @@ TEST(IterationTracker, bytes_ratio__stops_at_one) {
   EXPECT_EQ(tracker.bytes_sent(), 6000u);
 }
 
+TEST(IterationTracker, overrun__by_twice_what_was_stated) {
+  IterationTracker tracker;
+  tracker.on_delivered(500);
+  EXPECT_FALSE(tracker.overrun());
+  EXPECT_EQ(tracker.undeclared_bytes(), 0U) << "nothing was stated";
+  tracker.begin_iteration(100);
+  tracker.on_delivered(201);
+  EXPECT_FALSE(tracker.overrun());
+  EXPECT_EQ(tracker.undeclared_bytes(), 101U);
+  tracker.on_delivered(1);
+  EXPECT_TRUE(tracker.overrun());
+  tracker.begin_iteration(100);
+  EXPECT_FALSE(tracker.overrun());
+  tracker.on_delivered(150);
+  EXPECT_EQ(tracker.undeclared_bytes(), 152U) << "of all iterations";
+  tracker.learn_again();
+  tracker.on_delivered(1000);
+  EXPECT_FALSE(tracker.overrun());
+  EXPECT_EQ(tracker.undeclared_bytes(), 152U);
+}
+
+TEST(Augmentation, gain__of_an_iteration_that_overruns_is_the_least) {
+  for (const char* const name : {"F1", "F3", "F5"}) {
+    Augmentation augmentation = Augmentation::mltcp(Aggressiveness::read(name));
+    const double least = std::min(augmentation.gain_at(0), augmentation.gain_at(1));
+    augmentation.tracker.begin_iteration(1000);
+    augmentation.tracker.on_delivered(1000);
+    EXPECT_DOUBLE_EQ(augmentation.gain(), augmentation.gain_at(1)) << name;
+    augmentation.tracker.on_delivered(1002);
+    EXPECT_DOUBLE_EQ(augmentation.gain(), least) << name;
+    EXPECT_DOUBLE_EQ(augmentation.gain_over_least(), 1) << name;
+    augmentation.tracker.begin_iteration(1000);
+    EXPECT_DOUBLE_EQ(augmentation.gain(), augmentation.gain_at(0)) << name;
+  }
+}
+
 TEST(IterationTracker, bytes_ratio__does_not_wrap_at_4_GiB) {
   constexpr Bytes gib = Bytes{1} << 30;
   IterationTracker tracker;

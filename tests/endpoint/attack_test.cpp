@@ -76,7 +76,7 @@ class Spoofer {
     ByteVector buffer(wire::header_bytes + wire::connect_frame_bytes);
     wire::Writer writer(buffer);
     ++asked_;
-    writer.connect({.max_packet = 1472, .source_connection = asked_, .credit = 1, .nonce = asked_});
+    writer.connect({.max_packet = 1472, .source_connection = asked_, .credit = 1, .tag = asked_});
     TxPacket packet;
     packet.destination = &victim;
     packet.header = writer.finish({}, {});

@@ -427,6 +427,7 @@ TEST_F(CInterface, reports__count) {
   ASSERT_EQ(mltcp_report_endpoint(left, &endpoint), MLTCP_OK);
   EXPECT_EQ(endpoint.connections, 1U);
   EXPECT_GT(endpoint.packets_received, 0U);
+  EXPECT_EQ(endpoint.forged_packets + endpoint.resets_sent + endpoint.violations, 0U);
   EXPECT_EQ(mltcp_report_connection(left, there ^ 0xFFFF, &connection), MLTCP_UNKNOWN);
   Blob peer;
   ASSERT_EQ(mltcp_peer(left, here, peer.bytes, &peer.size), MLTCP_OK);

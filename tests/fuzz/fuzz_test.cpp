@@ -24,6 +24,7 @@ void seal(ByteVector& packet) {
     covered = static_cast<std::uint16_t>(packet.size());
     std::memcpy(packet.data() + 2, &covered, 2);
   }
+  packet[1] &= ~std::byte{wire::kept_flags};
   std::memset(packet.data() + 4, 0, 4);
   const bool full = (std::to_integer<unsigned>(packet[1]) & wire::full_integrity) != 0;
   const std::uint32_t checksum =
@@ -85,11 +86,12 @@ class Fuzzer {
           return random.next();
       }
     };
-    switch (random.below(may_end ? 8 : 7)) {
+    switch (random.below(may_end ? 10 : 9)) {
       case 0: {
         wire::AckFrame ack{};
         ack.range_count = static_cast<std::uint32_t>(1 + random.below(5));
-        std::uint64_t last = number();
+        // What was never sent ends the connection.
+        std::uint64_t last = random.chance(0.02) ? number() : random.below(60);
         for (std::uint32_t i = 0; i < ack.range_count; ++i) {
           const std::uint64_t length = std::min(last, random.below(20));
           ack.ranges[i] = {last - length, last};
@@ -119,19 +121,27 @@ class Fuzzer {
         w.ping();
         break;
       case 5:
-        w.accept({.version = static_cast<std::uint8_t>(random.next()),
+        w.accept({.version = static_cast<std::uint8_t>(random.chance(0.7) ? wire::protocol_version : random.next()),
                   .max_packet = static_cast<std::uint16_t>(random.chance(0.5) ? random.below(2000) : random.next()),
                   .source_connection = static_cast<std::uint32_t>(number()),
                   .credit = static_cast<std::uint32_t>(number())});
         break;
       case 6:
-        w.connect({.version = static_cast<std::uint8_t>(random.below(3)),
+        w.connect({.version = static_cast<std::uint8_t>(random.below(5)),
                    .max_packet = static_cast<std::uint16_t>(random.chance(0.5) ? random.below(2000) : random.next()),
                    .source_connection = static_cast<std::uint32_t>(number()),
                    .credit = static_cast<std::uint32_t>(number()),
-                   .nonce = number()});
+                   .tag = number(),
+                   .least = static_cast<std::uint8_t>(random.below(5)),
+                   .highest = static_cast<std::uint8_t>(random.below(5))});
         break;
       case 7:
+        random.chance(0.5) ? w.retry(number()) : w.token(number());
+        break;
+      case 8:
+        w.reset(static_cast<std::uint32_t>(number()));
+        break;
+      case 9:
         w.close(static_cast<wire::CloseReason>(random.below(7)));
         break;
     }
@@ -141,8 +151,9 @@ class Fuzzer {
     wire::Header header = header_for(random.chance(0.95) ? connection : static_cast<ConnectionId>(random.below(4)),
                                      random.chance(0.9) ? 1'000'000 + random.below(1'000'000) : random.next(),
                                      static_cast<std::uint32_t>(random.chance(0.9) ? ~0U : random.next()));
-    header.flags = static_cast<std::uint8_t>(random.next());
-    header.tag.job = static_cast<std::uint32_t>(random.next());
+    header.flags =
+        static_cast<std::uint8_t>(random.next() & ~std::uint64_t{random.chance(0.9) ? wire::kept_flags : 0U});
+    header.job.job = static_cast<std::uint32_t>(random.next());
     const std::uint64_t frames = 1 + random.below(4);
     return forge(header, [&](wire::Writer& w) {
       for (std::uint64_t i = 0; i < frames; ++i) hostile_frame(w, may_end);
@@ -154,7 +165,8 @@ class Fuzzer {
 
 std::uint64_t counted(const ShardStats& stats) {
   return stats.truncated_packets + stats.foreign_packets + stats.corrupted_packets + stats.malformed_packets +
-         stats.unknown_connection + stats.beyond_credit;
+         stats.unknown_connection + stats.beyond_credit + stats.beyond_holes + stats.forged_packets +
+         stats.forged_resets;
 }
 
 /// A pair whose connections are kept busy, and what crossed the wire lately.
@@ -276,7 +288,7 @@ TEST(Fuzz, damaged_packets__with_right_checksums_do_no_harm) {
       }));
       corpus.push_back(forge(header_for(id, 51, 51), [](wire::Writer& w) { w.ping(); }));
       corpus.push_back(forge(header_for(0), [&](wire::Writer& w) {
-        w.connect({.max_packet = 1472, .source_connection = 99, .credit = 6, .nonce = seed});
+        w.connect({.max_packet = 1472, .source_connection = 99, .credit = 6, .tag = seed});
       }));
       corpus.push_back(forge(header_for(id, 3), [](wire::Writer& w) {
         w.accept({.max_packet = 1472, .source_connection = 5, .credit = 6});
@@ -355,7 +367,7 @@ TEST(Fuzz, connect_flood__fills_the_table_and_no_more) {
                   w.connect({.max_packet = 1472,
                              .source_connection = static_cast<std::uint32_t>(fuzzer.random.below(10)),
                              .credit = 5,
-                             .nonce = fuzzer.random.below(2)});
+                             .tag = fuzzer.random.below(2)});
                 }));
     if (i % 64 == 0) pair.run_for(1_ms);
   }

@@ -243,7 +243,7 @@ TEST(Abort, while_closing__closes_once) {
 TEST(Abort, of_who_has_acknowledged_nothing__is_told_once_and_frees_the_slot_soon) {
   Pair pair({}, {}, 50_us, {}, {.max_connections = 1});
   pair.inject(pair.server(), Address::v4(0x0A0000FF, 9), forge(header_for(0), [](wire::Writer& w) {
-                w.connect({.max_packet = 1472, .source_connection = 5, .credit = 1, .nonce = 1});
+                w.connect({.max_packet = 1472, .source_connection = 5, .credit = 1, .tag = 1});
               }));
   ASSERT_TRUE(pair.run([&] { return pair.server().count(Completion::Kind::accepted) == 1; }, pair.now() + 1_ms));
   pair.s().abort(pair.server().of(Completion::Kind::accepted)[0].connection, pair.now());

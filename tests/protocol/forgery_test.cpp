@@ -1,7 +1,8 @@
-// Packets that are not the peer's, but could be by what they say: forged, or of an earlier connection. Numbers ahead,
-// with spans that lie, in front of what the peer is about to send. The rule under test: what a sender is told is `ok`
-// has arrived, whatever numbers came before, and the connection goes on. What only keyed packets could tell from the
-// peer's (the bytes of a DATA, a CLOSE, an ACK) is in docs/transport.md.
+// Packets that are not the peer's, but could be by what they say: forged by somebody on the path, who knows the tags.
+// Numbers ahead, with spans that lie, in front of what the peer is about to send. The rule under test: what a sender is
+// told is `ok` has arrived, whatever numbers came before, and the connection goes on. What only sealed packets could
+// tell from the peer's (the bytes of a DATA, a CLOSE, an ACK) is in docs/transport.md. Who does not know the tags is in
+// tag_test.cpp.
 #include <gtest/gtest.h>
 
 #include "../transport/test_network.h"
@@ -12,9 +13,8 @@ namespace {
 using namespace testing_network;
 using Kind = Completion::Kind;
 
-constexpr std::array jumps{std::uint64_t{1},       std::uint64_t{3},       std::uint64_t{20},
-                           std::uint64_t{100},     std::uint64_t{1} << 16, std::uint64_t{1} << 22,
-                           std::uint64_t{1} << 31, std::uint64_t{1} << 62, (std::uint64_t{1} << 63) + 5};
+constexpr std::array jumps{std::uint64_t{1},       std::uint64_t{3},       std::uint64_t{20},     std::uint64_t{100},
+                           std::uint64_t{1} << 16, std::uint64_t{1} << 22, std::uint64_t{1} << 31};
 constexpr std::array spans{std::uint32_t{0}, std::uint32_t{1}, std::uint32_t{50}, ~std::uint32_t{0}};
 
 /// A connection over which one message goes after the other, and that sees to it that none is `ok` which has not
@@ -253,41 +253,6 @@ TEST(Forgery, real_packets_that_come_twice__are_no_conflict) {
   EXPECT_EQ(victim.pair.c().stats(victim.c)->repaired_messages, 0u);
 }
 
-TEST(Forgery, numbers_acknowledged_before_they_were_sent__are_passed_over) {
-  Victim victim;
-  victim.pair.run_for(1_ms);
-  const std::uint64_t next = victim.next_number(0);
-  const auto acknowledge = [&](std::uint64_t first, std::uint64_t last) {
-    victim.forge_to_client(1, 0, [&](wire::Writer& w) {
-      wire::AckFrame ack{};
-      ack.range_count = 1;
-      ack.ranges[0] = {first, last};
-      w.ack(ack);
-    });
-    victim.pair.run_for(10_us);
-  };
-  const std::uint64_t malformed = victim.pair.c().stats().malformed_packets;
-  acknowledge(next + 2, next + 9);
-  EXPECT_EQ(victim.pair.c().stats().malformed_packets, malformed + 1);
-  victim.pair.log.clear();
-  victim.post(100);
-  victim.expect_to_go_on("acknowledged ahead");
-  for (const Parsed& packet : victim.pair.log) {
-    if (packet.from == 0) {
-      EXPECT_GE(packet.header.packet_number, next + 10);
-    }
-  }
-  // Not without end, and not as far as they say.
-  const std::uint64_t later = victim.next_number(0);
-  for (std::uint64_t i = 0; i < 5000; ++i) acknowledge(later, later + i * 2);
-  acknowledge(later, ~std::uint64_t{0});
-  acknowledge(~std::uint64_t{0} - 1, ~std::uint64_t{0});
-  victim.pair.log.clear();
-  victim.post(100);
-  victim.expect_to_go_on("acknowledged far ahead");
-  EXPECT_LE(victim.next_number(0), later + 1100);
-}
-
 TEST(Forgery, numbers_far_ahead__are_forgotten_again) {
   Victim victim;
   victim.forge_to_server(50'000, 0, [](wire::Writer& w) { w.ping(); });
@@ -301,12 +266,12 @@ TEST(Forgery, numbers_far_ahead__are_forgotten_again) {
     const ParsedFrame* ack = packet.from == 1 ? packet.find(FrameType::ack) : nullptr;
     if (ack == nullptr) continue;
     EXPECT_LT(ack->largest, 50'000u);
-    EXPECT_EQ(ack->ranges, 1u);
+    EXPECT_LE(ack->ranges, 2u) << "where a number has been skipped";
   }
 }
 
 TEST(Forgery, close_far_ahead__ends_without_ok_for_what_is_missing) {
-  // Nothing tells it from the peer's before packets carry keyed tags. But nothing is told ok that has not arrived.
+  // Nothing tells it from the peer's before packets are sealed. But nothing is told ok that has not arrived.
   for (const auto reason : {wire::CloseReason::done, wire::CloseReason::aborted, wire::CloseReason::idle})
     for (const std::uint64_t jump : jumps)
       for (const bool to_server : {false, true}) {
@@ -557,61 +522,6 @@ TEST(Forgery, acknowledgement_that_does_not_tell__is_not_of_a_peer_that_did) {
   for (int i = 0; i < 3; ++i) server.acknowledge(false);
   EXPECT_TRUE(server.pair.c().exists(server.c));
   EXPECT_EQ(server.pair.client().count(Kind::sent), 0u);
-}
-
-TEST(Forgery, earlier_life_of_the_server__its_clients_reach_nobody) {
-  // Without a seed, as in a program: the new life's connections have other ids.
-  Pair pair;
-  pair.server().shard = std::make_unique<Shard>(pair.server(), ShardConfig{});
-  pair.s().listen({});
-  const auto [old_c, old_s] = pair.connect();
-  ByteVector old_buffer(1000);
-  ASSERT_EQ(pair.s().receive(old_s, old_buffer, 0), PostResult::ok);
-  pair.run_for(1_ms);
-  pair.server().shard = std::make_unique<Shard>(pair.server(), ShardConfig{});
-  pair.s().listen({});
-  const auto [c, s] = pair.connect();
-  ASSERT_NE(s, 0u);
-  ByteVector buffer(1000);
-  const auto message = random_bytes(1000, 5);
-  const ByteVector of_old(1000, std::byte{0xEE});
-  ASSERT_EQ(pair.s().receive(s, buffer, 1), PostResult::ok);
-  ASSERT_EQ(pair.c().send(old_c, of_old, 2), PostResult::ok);
-  pair.run_for(10_s);
-  EXPECT_GT(pair.s().stats().unknown_connection, 0u);
-  EXPECT_EQ(pair.client().count(Kind::sent), 0u);
-  ASSERT_EQ(pair.c().send(c, message, 3), PostResult::ok);
-  ASSERT_TRUE(pair.transfer(1, 1));
-  EXPECT_EQ(buffer, message);
-}
-
-TEST(Forgery, earlier_life_with_the_same_id__its_numbers_stop_nothing) {
-  // Both lives have the same seed, so the new connection has the old one's id, and packets of the old are still about.
-  for (const std::uint64_t old_number : {2U, 3U, 10U, 500U, 5000U}) {
-    Pair pair;
-    const auto [old_c, old_s] = pair.connect();
-    pair.client().shard = std::make_unique<Shard>(pair.client(), ShardConfig{.seed = 1});
-    pair.server().shard = std::make_unique<Shard>(pair.server(), ShardConfig{.seed = 1});
-    pair.s().listen({});
-    const auto [c, s] = pair.connect();
-    ASSERT_EQ(s, old_s);
-    const auto old_packet = forge(header_for(s, old_number, 1), [](wire::Writer& w) {
-      wire::AckFrame ack{};
-      ack.range_count = 1;
-      ack.ranges[0] = {0, 400};
-      w.ack(ack);
-      w.ping();
-    });
-    const auto message = random_bytes(200'000, 5);
-    ByteVector buffer(message.size());
-    ASSERT_EQ(pair.s().receive(s, buffer, 1), PostResult::ok);
-    pair.inject(pair.server(), pair.client().address, old_packet);
-    ASSERT_EQ(pair.c().send(c, message, 3), PostResult::ok);
-    pair.run_for(100_us);
-    pair.inject(pair.server(), pair.client().address, old_packet);
-    ASSERT_TRUE(pair.transfer(1, 1)) << old_number;
-    EXPECT_EQ(buffer, message);
-  }
 }
 
 }  // namespace

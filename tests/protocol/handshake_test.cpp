@@ -151,22 +151,100 @@ TEST(Handshake, full__when_the_server_has_no_slot) {
   EXPECT_EQ(pair.s().stats().refused_connects, 1u);
 }
 
-TEST(Handshake, version__another_one_is_told_apart) {
+TEST(Handshake, version__without_one_in_common_both_are_told) {
+  for (const bool is_newer : {true, false}) {
+    Pair pair;
+    TestHost& other = pair.add();
+    pair.fate = [](const Parsed& packet, Fate& fate) { fate.drop = packet.from == 2; };
+    // What a shard of another version would send, answered in a way that today's shard understands.
+    const ConnectionId id = other.shard->connect(pair.server().address, {}, pair.now());
+    pair.run_for(1_us);
+    const std::uint8_t version = is_newer ? wire::protocol_version + 1 : wire::least_version - 1;
+    pair.inject(pair.server(), other.address, forge(header_for(0), [&](wire::Writer& w) {
+                  w.connect({.version = version,
+                             .max_packet = 1472,
+                             .source_connection = id,
+                             .credit = 0,
+                             .tag = pair.tag_of(other, id),
+                             .least = version,
+                             .highest = version});
+                }));
+    ASSERT_TRUE(pair.run([&] { return other.count(Completion::Kind::closed) == 1; }, pair.now() + 1_s));
+    EXPECT_EQ(other.completions.back().status, Status::version);
+    EXPECT_EQ(pair.server().count(Completion::Kind::accepted), 0u);
+    EXPECT_EQ(pair.s().stats().refused_connects, 1u);
+  }
+}
+
+TEST(Handshake, version__of_several_the_highest_in_common_is_chosen) {
   Pair pair;
-  TestHost& other = pair.add();
-  // What a shard of the next version would send, answered in a way that today's shard understands.
-  const ConnectionId id = other.shard->connect(pair.server().address, {}, pair.now());
-  other.room = 0;
-  pair.inject(pair.server(), other.address, forge(header_for(0), [&](wire::Writer& w) {
-                w.connect({.version = wire::protocol_version + 1,
+  pair.inject(pair.server(), pair.client().address, forge(header_for(0), [&](wire::Writer& w) {
+                w.connect({.version = wire::protocol_version + 5,
                            .max_packet = 1472,
-                           .source_connection = id,
-                           .credit = 0,
-                           .nonce = 1});
+                           .source_connection = 5,
+                           .tag = 6,
+                           .least = wire::least_version,
+                           .highest = wire::protocol_version + 5});
               }));
-  ASSERT_TRUE(pair.run([&] { return other.count(Completion::Kind::closed) == 1; }, pair.now() + 1_s));
-  EXPECT_EQ(other.completions.back().status, Status::version);
-  EXPECT_EQ(pair.server().count(Completion::Kind::accepted), 0u);
+  pair.run_for(40_us);
+  ASSERT_EQ(pair.log.size(), 1u);
+  ASSERT_TRUE(pair.log[0].has(FrameType::accept));
+  EXPECT_EQ(pair.log[0].find(FrameType::accept)->version, wire::protocol_version);
+  EXPECT_EQ(pair.log[0].header.tag, 6u);
+}
+
+TEST(Handshake, downgrade__is_noticed_by_the_client) {
+  struct Answer {
+    std::uint8_t version;
+    std::uint8_t highest;
+  };
+  for (const Answer answer :
+       {Answer{wire::protocol_version - 1, wire::protocol_version}, Answer{wire::protocol_version - 1, 200},
+        Answer{wire::protocol_version + 1, 200}, Answer{wire::protocol_version, wire::protocol_version - 1}}) {
+    Pair pair;
+    pair.server().dead = true;
+    const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
+    pair.run_for(1_us);
+    pair.inject(pair.client(), pair.server().address, forge(header_for(c), [&](wire::Writer& w) {
+                  w.accept({.version = answer.version,
+                            .max_packet = 1472,
+                            .source_connection = 7,
+                            .tag = 8,
+                            .highest = answer.highest});
+                }));
+    EXPECT_EQ(refused_status(pair), Status::version);
+    EXPECT_EQ(pair.c().stats().downgrades, 1u);
+  }
+}
+
+TEST(Handshake, version_2__is_told_in_its_own_form) {
+  Pair pair;
+  ByteVector connect(52);
+  connect[0] = std::byte{0xA1};
+  connect[2] = std::byte{52};
+  connect[32] = std::byte{5};
+  connect[33] = std::byte{2};
+  connect[36] = std::byte{9};  // source
+  const std::uint32_t checksum = crc32c(0, connect);
+  std::memcpy(connect.data() + 4, &checksum, 4);
+  std::vector<ByteVector> told;
+  pair.raw = [&](std::size_t from, const ByteVector& bytes) {
+    if (from == 1) told.push_back(bytes);
+  };
+  pair.logging = false;
+  pair.inject_as_it_is(pair.server(), pair.client().address, connect);
+  pair.run_for(1_ms);
+  const auto expected = wire::version_2_close(9);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0], ByteVector(expected.begin(), expected.end()));
+  EXPECT_EQ(pair.s().stats().refused_connects, 1u);
+  // Any other packet of version 2, and the answer itself, are foreign.
+  connect[40] ^= std::byte{1};
+  pair.inject_as_it_is(pair.server(), pair.client().address, connect);
+  pair.inject_as_it_is(pair.server(), pair.client().address, told[0]);
+  pair.run_for(1_ms);
+  EXPECT_EQ(told.size(), 1u);
+  EXPECT_EQ(pair.s().stats().foreign_packets, 2u);
 }
 
 TEST(Handshake, connect_that_makes_no_sense__is_not_answered) {
@@ -239,22 +317,6 @@ TEST(Handshake, nobody_there__is_unreachable_after_give_up) {
   EXPECT_GE(pair.now() - begin, 5_s);
   EXPECT_LE(pair.now() - begin, 8_s);
   EXPECT_TRUE(pair.c().poll(pair.now()).is_never());
-}
-
-TEST(Handshake, peer_that_started_anew__replaces_its_old_connection) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
-  // The same address and connection id with another nonce.
-  pair.client().dead = true;
-  pair.inject(pair.server(), pair.client().address, forge(header_for(0), [id = c](wire::Writer& w) {
-                w.connect({.max_packet = 1472, .source_connection = id, .credit = 0, .nonce = 4711});
-              }));
-  pair.run_for(10_ms);
-  EXPECT_EQ(pair.server().count(Completion::Kind::accepted), 2u);
-  ASSERT_EQ(pair.server().count(Completion::Kind::closed), 1u);
-  const Completion closed = pair.server().of(Completion::Kind::closed)[0];
-  EXPECT_EQ(closed.connection, s);
-  EXPECT_EQ(closed.status, Status::unreachable);
 }
 
 TEST(Handshake, packet_size__is_the_smaller_of_the_two) {

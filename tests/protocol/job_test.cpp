@@ -33,10 +33,10 @@ TEST(Job, tag__names_job_and_iteration_and_its_progress_only_rises_within_one) {
     for (const Parsed& packet : pair.log) {
       if (packet.from != 0 || !is_data(packet)) continue;
       ASSERT_NE(packet.header.flags & wire::has_job, 0);
-      ASSERT_EQ(packet.header.tag.job, 77u);
-      ASSERT_EQ(packet.header.tag.iteration, iteration);
-      ASSERT_GE(packet.header.tag.progress, progress);
-      progress = packet.header.tag.progress;
+      ASSERT_EQ(packet.header.job.job, 77u);
+      ASSERT_EQ(packet.header.job.iteration, iteration);
+      ASSERT_GE(packet.header.job.progress, progress);
+      progress = packet.header.job.progress;
     }
     EXPECT_GT(progress, 50'000);
     EXPECT_EQ(pair.c().job_progress(job)->tracker.bytes_sent(), message.size()) << "each byte once, losses or not";

@@ -70,7 +70,7 @@ class LoneConnection {
  public:
   static constexpr Nanos round_trip{100'000};
   static constexpr std::uint32_t packet = 1472;   ///< bytes of a full packet
-  static constexpr std::uint32_t payload = 1428;  ///< of those, data
+  static constexpr std::uint32_t payload = 1424;  ///< of those, data
   static constexpr double huge = 1e9;             ///< a window that holds nothing back
   static constexpr Rate unpaced{1'000'000'000'000'000'000};
   static constexpr std::uint64_t first_of_peer = 10;  ///< packet number of what arrives first
@@ -101,7 +101,8 @@ class LoneConnection {
       return;
     }
     connection.start_accept(
-        {.max_packet = options.peers_max_packet, .source_connection = 99, .credit = options.credit, .nonce = 1});
+        {.max_packet = options.peers_max_packet, .source_connection = 99, .credit = options.credit, .tag = 1}, 2, true,
+        now);
     build();
     if (options.start == Start::accepted) return;
     now += round_trip;

@@ -229,7 +229,7 @@ TEST(CreditProbe, in_an_acknowledgement_and_in_a_repeated_connect__counts) {
   alone.end_burst();
   EXPECT_EQ(std::count_if(alone.sent.begin(), alone.sent.end(), is_data), 1);
   alone.arrive([](wire::Writer& w) {
-    w.connect({.max_packet = LoneConnection::packet, .source_connection = 99, .credit = 2, .nonce = 1});
+    w.connect({.max_packet = LoneConnection::packet, .source_connection = 99, .credit = 2, .tag = 1});
   });
   alone.end_burst();
   EXPECT_EQ(std::count_if(alone.sent.begin(), alone.sent.end(), is_data), 2);

@@ -23,8 +23,12 @@ wire::DataFrame piece(std::uint32_t message, std::uint32_t offset, std::uint32_t
 
 struct Receiver : MessageReceiver {
   std::vector<std::uint64_t> completed;  ///< tags
+  std::uint64_t hole_bytes = 0;
+  Bytes most_hole_bytes = Bytes{1} << 20;
+  HoleLedger holes() { return {hole_bytes, most_hole_bytes}; }
   Taken take(const wire::DataFrame& frame) {
-    return on_data(frame, [this](const Message& message) { completed.push_back(message.tag); });
+    HoleLedger ledger = holes();
+    return on_data(frame, ledger, [this](const Message& message) { completed.push_back(message.tag); });
   }
   void post_all(std::uint64_t count) {
     for (std::uint64_t i = 0; i < count; ++i) post(nullptr, 1'000'000, i);
@@ -188,12 +192,53 @@ TEST(MessageReceiver, close_up__what_ended_untouched_was_never_posted) {
   EXPECT_EQ(receiver.completed, (std::vector<std::uint64_t>{0, 1, 3}));
 }
 
+/// Every second byte from 1 on, so that each leaves a hole.
+Taken take_with_holes(Receiver& receiver, std::uint32_t message, std::uint32_t from, std::uint32_t count) {
+  Taken taken = Taken::news;
+  for (std::uint32_t i = 0; i < count && taken == Taken::news; ++i)
+    taken = receiver.take(piece(message, 2 * (from + i) + 1, 1, false));
+  return taken;
+}
+
+TEST(MessageReceiver, holes__of_all_messages_together_are_bounded) {
+  Receiver receiver;
+  receiver.most_hole_bytes = 1000;
+  receiver.post_all(100);
+  // Each message has room of its own, which is not counted.
+  for (std::uint32_t message = 0; message < 100; ++message)
+    ASSERT_EQ(take_with_holes(receiver, message, 0, MessageReceiver::own_holes), Taken::news) << message;
+  EXPECT_EQ(receiver.hole_bytes, 0U);
+  std::uint32_t refused = 0;
+  for (std::uint32_t message = 0; message < 100; ++message)
+    if (take_with_holes(receiver, message, MessageReceiver::own_holes, 8) == Taken::no_room) ++refused;
+  EXPECT_LE(receiver.hole_bytes, 1000U);
+  EXPECT_EQ(receiver.hole_bytes, 7U * 128) << "for eight more, seven have found room";
+  EXPECT_EQ(refused, 93U);
+  // What fills holes is taken, whatever there is.
+  EXPECT_EQ(receiver.take(piece(99, 0, 1, false)), Taken::news);
+  EXPECT_EQ(receiver.take(piece(99, 2, 1, false)), Taken::news);
+  EXPECT_EQ(take_with_holes(receiver, 99, 100, 1), Taken::news) << "where two are filled, there is room again";
+}
+
+TEST(MessageReceiver, holes__are_given_back_when_their_message_ends) {
+  Receiver receiver;
+  receiver.post_all(3);
+  for (std::uint32_t message = 0; message < 3; ++message) take_with_holes(receiver, message, 0, 500);
+  EXPECT_EQ(receiver.hole_bytes, 3U * (512 - MessageReceiver::own_holes) * 16);
+  EXPECT_EQ(receiver.take(piece(1, 0, 1000, true)), Taken::news);
+  EXPECT_EQ(receiver.hole_bytes, 2U * (512 - MessageReceiver::own_holes) * 16) << "complete";
+  EXPECT_EQ(receiver.take(piece(2, 0, 10, true)), Taken::malformed);
+  EXPECT_EQ(receiver.hole_bytes, 1U * (512 - MessageReceiver::own_holes) * 16) << "forgotten";
+  receiver.end_all(receiver.holes(), [](const MessageReceiver::Message&) {});
+  EXPECT_EQ(receiver.hole_bytes, 0U);
+}
+
 TEST(MessageReceiver, end_all__those_that_are_outstanding) {
   Receiver receiver;
   receiver.post_all(3);
   receiver.take(piece(1, 0, 1, true));
   std::vector<std::uint64_t> ended;
-  receiver.end_all([&](const MessageReceiver::Message& message) { ended.push_back(message.tag); });
+  receiver.end_all(receiver.holes(), [&](const MessageReceiver::Message& message) { ended.push_back(message.tag); });
   EXPECT_EQ(ended, (std::vector<std::uint64_t>{0, 2}));
   EXPECT_TRUE(receiver.empty());
   EXPECT_EQ(receiver.take(piece(0, 0, 1, true)), Taken::beyond_credit);

@@ -1,5 +1,5 @@
 // Sent packets: acknowledgements, round trips, the delivery rate, losses and those that were none, probes, and packet
-// numbers that are passed over.
+// numbers that are skipped.
 #include "mltcp/transport/internal/sent_packets.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ ConnectionConfig round_timers() {
 
 /// Packet n carries a chunk of message n.
 struct Sent : SentPackets {
-  Sent() : SentPackets(round_trip, Nanos(0)) {}
+  explicit Sent(bool skips = false) : SentPackets(round_trip, Nanos(0), skips) {}
 
   void send(std::uint64_t count = 1) {
     for (; count > 0; --count) {
@@ -38,16 +38,17 @@ struct Sent : SentPackets {
     }
   }
   /// Acknowledges `ranges`, in falling order.
-  void ack(std::initializer_list<wire::PacketRange> ranges, Nanos delay = {}) {
+  bool ack(std::initializer_list<wire::PacketRange> ranges, Nanos delay = {}) {
     batch = {};
     acked.clear();
     wire::AckFrame frame;
     frame.delay_ns = static_cast<std::uint32_t>(delay.count);
     for (const wire::PacketRange& range : ranges) frame.ranges[frame.range_count++] = range;
-    on_ack(
+    const bool honest = on_ack(
         frame, batch, news, now, [&](const Chunk& chunk) { acked.push_back(chunk.message); }, [] { return false; });
     batch.has_acks = batch.sample.acked_packets > 0;
     if (batch.has_acks) on_progress(now);
+    return honest;
   }
   Losses detect() {
     lost.clear();
@@ -350,29 +351,104 @@ TEST(SentPackets, make_room__gives_the_oldest_up) {
   EXPECT_EQ(sent.in_flight_packets(), most - 1);
 }
 
-TEST(SentPackets, skip_numbers__that_somebody_else_has_used) {
-  Sent sent;
-  sent.send();
-  sent.skip_numbers(10, sent.config);
-  EXPECT_EQ(sent.next_number(), 11U);
-  EXPECT_EQ(sent.packets_sent(), 1U);
-  sent.ack({{0, 10}});
-  EXPECT_EQ(sent.acked, (Messages{0}));
-  const std::uint64_t next = sent.next_number();
-  sent.skip_numbers(next + SentPackets::max_skipped, sent.config);
-  EXPECT_EQ(sent.next_number(), next) << "too many";
+/// Whose numbers are skipped now and then.
+struct Skipping : Sent {
+  Skipping() : Sent(true) {}
+  /// Sends until a number has been skipped, and returns that.
+  std::uint64_t send_until_skip() {
+    for (;;) {
+      const std::uint64_t number = next_number();
+      const bool is_first = number == 0;
+      if (skip_is_due()) skip_number(random);
+      const bool skipped = !is_first && next_number() > number;
+      send();
+      if (skipped) return number;
+    }
+  }
+  ShardRandom random{1};
+};
+
+TEST(SentPackets, skip_number__one_in_some_hundreds_at_random) {
+  Skipping sent;
+  sent.config.max_packets_in_flight = 1U << 20;
+  std::uint64_t before = 0;
+  std::uint64_t least = 1000;
+  std::uint64_t most = 0;
+  for (std::uint64_t i = 1; i <= 500; ++i) {
+    const std::uint64_t skipped = sent.send_until_skip();
+    least = std::min(least, skipped - before);
+    most = std::max(most, skipped - before);
+    before = skipped;
+    EXPECT_EQ(sent.packets_sent(), sent.next_number() - i);
+  }
+  EXPECT_GE(least, SentPackets::least_between_skips);
+  EXPECT_LT(least, SentPackets::least_between_skips + 10);
+  EXPECT_LE(most, SentPackets::least_between_skips + SentPackets::between_skips);
+  EXPECT_GT(most, SentPackets::least_between_skips + SentPackets::between_skips - 10);
 }
 
-TEST(SentPackets, skip_numbers__counts_anew_with_each_packet) {
-  Sent sent;
-  sent.config.max_packets_in_flight = 1U << 20;
-  std::uint64_t most = 0;
-  for (int i = 0; i < 100; ++i) sent.skip_numbers(most = sent.next_number() + 99, sent.config);
-  EXPECT_EQ(sent.next_number(), 1000U) << "ten times a hundred, and no more than 1024";
-  EXPECT_EQ(most, 1099U);
+wire::AckFrame ack_of(std::initializer_list<wire::PacketRange> ranges) {
+  wire::AckFrame frame;
+  for (const wire::PacketRange& range : ranges) frame.ranges[frame.range_count++] = range;
+  return frame;
+}
+
+TEST(SentPackets, is_lie__what_was_never_sent) {
+  Skipping sent;
+  const std::uint64_t skipped = sent.send_until_skip();
+  const std::uint64_t last = sent.next_number() - 1;
+  ASSERT_EQ(last, skipped + 1);
+  EXPECT_FALSE(sent.is_lie(ack_of({{0, skipped - 1}})));
+  EXPECT_FALSE(sent.is_lie(ack_of({{last, last}, {0, skipped - 1}})));
+  EXPECT_FALSE(sent.is_lie(ack_of({{last, last}, {3, 10}})));
+  EXPECT_TRUE(sent.is_lie(ack_of({{0, skipped}})));
+  EXPECT_TRUE(sent.is_lie(ack_of({{skipped, last}})));
+  EXPECT_TRUE(sent.is_lie(ack_of({{last, last}, {skipped, skipped}}))) << "whatever it stands beside";
+  EXPECT_TRUE(sent.is_lie(ack_of({{0, last + 1}}))) << "still to come";
+  EXPECT_TRUE(sent.is_lie(ack_of({{last + 1, last + 1}})));
+}
+
+TEST(SentPackets, on_ack__finds_numbers_skipped_earlier_as_long_as_they_have_records) {
+  Skipping sent;
+  const std::uint64_t first = sent.send_until_skip();
+  const std::uint64_t second = sent.send_until_skip();
+  ASSERT_LT(first + 1, second);
+  EXPECT_FALSE(sent.is_lie(ack_of({{0, first + 1}})));
+  EXPECT_TRUE(sent.ack({{first + 1, second - 1}}));
+  EXPECT_TRUE(sent.ack({{0, first - 1}}));
+  Skipping liars;
+  liars.send_until_skip();
+  liars.send_until_skip();
+  EXPECT_FALSE(liars.ack({{0, first + 1}}));
+}
+
+TEST(SentPackets, skipped_number__is_neither_lost_nor_in_flight) {
+  Skipping sent;
+  const std::uint64_t skipped = sent.send_until_skip();
+  sent.send(5);
+  sent.now += round_trip;
+  EXPECT_TRUE(sent.ack({{skipped + 1, skipped + 6}, {0, skipped - 1}}));
+  EXPECT_FALSE(sent.detect().congestion);
+  EXPECT_EQ(sent.lost_packets(), 0U);
+  EXPECT_EQ(sent.in_flight(), 0U);
+  sent.forget_finished(sent.config, sent.now);
   sent.send();
-  sent.skip_numbers(1100, sent.config);
-  EXPECT_EQ(sent.next_number(), 1101U);
+  EXPECT_EQ(sent.span(), 0U) << "the receiver forgets the gap";
+}
+
+TEST(SentPackets, skip_number__with_nothing_in_flight_leaves_no_record) {
+  Skipping sent;
+  std::uint64_t skipped = 0;
+  while (skipped == 0) {
+    const std::uint64_t number = sent.next_number();
+    if (sent.skip_is_due()) sent.skip_number(sent.random);
+    if (number > 0 && sent.next_number() > number) skipped = number;
+    sent.send();
+    EXPECT_EQ(sent.span(), 0U);
+    sent.ack({{sent.next_number() - 1, sent.next_number() - 1}});
+    sent.forget_finished(sent.config, sent.now);
+  }
+  EXPECT_TRUE(sent.is_lie(ack_of({{0, skipped}})));
 }
 
 TEST(SentPackets, give_up__leaves_nothing_in_flight) {

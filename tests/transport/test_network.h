@@ -51,6 +51,11 @@ struct ParsedFrame {
   bool final = false;       ///< CREDIT
   std::uint32_t credit = 0;
   wire::CloseReason close = wire::CloseReason::done;
+  std::uint8_t version = 0;  ///< CONNECT and ACCEPT, and the next two
+  std::uint64_t tag = 0;
+  std::uint32_t source = 0;
+  std::uint64_t cookie = 0;  ///< RETRY and TOKEN
+  std::uint32_t reset = 0;   ///< RESET
 };
 struct Parsed {
   std::size_t from = 0;
@@ -105,6 +110,8 @@ class KeptPayload {
 
 /// One host: the datapath of its shard.
 class TestHost final : public PacketIo {
+  friend class TestNetwork;
+
  public:
   TestHost(TestNetwork& network, std::size_t number, const Limits& limits)
       : address(Address::v4(0x0A000001 + static_cast<std::uint32_t>(number), 4793)),
@@ -197,6 +204,8 @@ class TestNetwork {
   [[nodiscard]] Nanos now() const { return now_; }
   /// Decides about each packet that is sent.
   std::function<void(const Parsed&, Fate&)> fate;
+  /// Sees each packet that is sent, as it is, by which host.
+  std::function<void(std::size_t, const ByteVector&)> raw;
   /// Whether sent packets are kept in `log`.
   bool logging = true;
   std::vector<Parsed> log;
@@ -267,9 +276,17 @@ class TestNetwork {
     if (!host.arrived.empty()) host.deadline = now_;
   }
 
-  /// Lets a packet that no shard sent arrive at `to` now.
+  /// The tag that a connection of `host` has told its peer; 0: none yet.
+  [[nodiscard]] std::uint64_t tag_of(const TestHost& host, ConnectionId id) const;
+  /// Lets a packet that no shard sent arrive at `to` now. One to a connection, without a tag, gets the right one: as if
+  /// it were the peer's, or that of somebody on the path.
   void inject(TestHost& to, const Address& source, ByteVector bytes, std::uint32_t virtual_bytes = 0,
               Ecn ecn = Ecn::not_ect) {
+    put_tag(to, bytes, virtual_bytes);
+    inject_as_it_is(to, source, std::move(bytes), virtual_bytes, ecn);
+  }
+  void inject_as_it_is(TestHost& to, const Address& source, ByteVector bytes, std::uint32_t virtual_bytes = 0,
+                       Ecn ecn = Ecn::not_ect) {
     to.arrived.push_back({source, std::move(bytes), virtual_bytes, ecn});
     wake(to);
   }
@@ -310,6 +327,16 @@ class TestNetwork {
         case FrameType::connect:
         case FrameType::accept:
           kept.credit = frame.connect.credit;
+          kept.version = frame.connect.version;
+          kept.tag = frame.connect.tag;
+          kept.source = frame.connect.source_connection;
+          break;
+        case FrameType::retry:
+        case FrameType::token:
+          kept.cookie = frame.cookie;
+          break;
+        case FrameType::reset:
+          kept.reset = frame.reset;
           break;
         case FrameType::close:
           kept.close = frame.close;
@@ -343,6 +370,8 @@ class TestNetwork {
     const std::span<const std::byte> tail = copy.kept == nullptr ? std::span<const std::byte>{} : copy.kept->bytes();
     const std::size_t size = copy.bytes.size() + tail.size() + copy.virtual_bytes;
     EXPECT_LE(size, limits.max_packet_bytes);
+    learn_tag(from, copy.bytes);
+    if (raw) raw(from, copy.bytes);
     std::size_t to = 0;
     while (to < hosts_.size() && hosts_[to]->address != *packet.destination) ++to;
 
@@ -368,13 +397,42 @@ class TestNetwork {
       flying_.emplace(std::pair(departure + delay_ + decided.extra_delay, launched_++), std::pair(to, copy));
   }
 
+  void learn_tag(std::size_t from, std::span<const std::byte> bytes) {
+    wire::Reader reader;
+    wire::Header header;
+    wire::Frame frame;
+    const auto is = [&](FrameType type) { return bytes[wire::header_bytes] == static_cast<std::byte>(type); };
+    if (bytes.size() <= wire::header_bytes || (!is(FrameType::connect) && !is(FrameType::accept))) return;
+    if (reader.begin(bytes, 0, header) == wire::ParseError::none && reader.next(frame))
+      tags_[{from, frame.connect.source_connection}] = frame.connect.tag;
+  }
+  void put_tag(const TestHost& to, ByteVector& bytes, std::uint32_t virtual_bytes) const {
+    wire::Reader reader;
+    wire::Header header;
+    if (reader.begin(bytes, virtual_bytes, header) != wire::ParseError::none || header.tag != 0) return;
+    const std::uint64_t tag = tag_of(to, header.connection);
+    std::uint16_t covered = 0;
+    std::memcpy(&covered, bytes.data() + 2, 2);
+    std::memcpy(bytes.data() + 8, &tag, 8);
+    std::memset(bytes.data() + 4, 0, 4);
+    const bool full = (header.flags & wire::full_integrity) != 0;
+    const std::uint32_t checksum = crc32c(0, std::span(bytes).first(full ? bytes.size() : covered));
+    std::memcpy(bytes.data() + 4, &checksum, 4);
+  }
+
   Nanos now_{1'000'000};
   Nanos delay_;
   std::vector<std::unique_ptr<TestHost>> hosts_;
   std::map<std::pair<Nanos, std::uint64_t>, std::pair<std::size_t, TestHost::Arrived>> flying_;
   std::map<std::pair<std::size_t, std::size_t>, Nanos> free_at_;
+  std::map<std::pair<std::size_t, ConnectionId>, std::uint64_t> tags_;  ///< by host and its connection
   std::uint64_t launched_ = 0;
 };
+
+inline std::uint64_t TestNetwork::tag_of(const TestHost& host, ConnectionId id) const {
+  const auto known = tags_.find({host.number_, id});
+  return known == tags_.end() ? 0 : known->second;
+}
 
 inline std::size_t TestHost::send(std::span<const TxPacket> packets) {
   EXPECT_LE(packets.size(), limits_.burst);

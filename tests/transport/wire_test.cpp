@@ -35,7 +35,8 @@ constexpr Header sample_header{.flags = has_job | ack_now,
                                .connection = 0x12345678,
                                .span = 99,
                                .packet_number = 0x0123456789ABCDEF,
-                               .tag = {.job = 0xA0B0C0D0, .iteration = 0x1122, .progress = 0x3344}};
+                               .job = {.job = 0xA0B0C0D0, .iteration = 0x1122, .progress = 0x3344},
+                               .tag = 0xFEDCBA9876543210};
 
 /// A packet of its exact size, so that a sanitizer sees reads beyond its end.
 ByteVector packet_of(const std::function<void(Writer&)>& write, const ByteVector& payload = {},
@@ -114,15 +115,21 @@ std::vector<std::pair<std::string, ByteVector>> sample_packets() {
   add("credit", [](Writer& w) { w.credit({.messages = 0xDEADBEEF}); });
   add("ping", [](Writer& w) { w.ping(); });
   add("connect", [](Writer& w) {
-    w.connect({.max_packet = 1472, .source_connection = 5, .credit = 6, .nonce = 0x8877665544332211});
+    w.connect({.max_packet = 1472, .source_connection = 5, .credit = 6, .tag = 0x8877665544332211});
   });
-  add("accept", [](Writer& w) { w.accept({.max_packet = 1472, .source_connection = 5, .credit = 6}); });
+  add("connect with a cookie", [](Writer& w) {
+    w.connect({.max_packet = 1472, .source_connection = 5, .credit = 6, .tag = 0x8877665544332211});
+    w.token(0x1122334455667788);
+  });
+  add("accept", [](Writer& w) { w.accept({.max_packet = 1472, .source_connection = 5, .credit = 6, .tag = 7}); });
+  add("retry", [](Writer& w) { w.retry(0x1122334455667788); });
+  add("reset", [](Writer& w) { w.reset(0x12345678); });
   add("close", [](Writer& w) { w.close(CloseReason::full); });
   add(
       "everything",
       [&](Writer& w) {
         w.ack(sample_ack(3));
-        w.connect({.max_packet = 1472, .source_connection = 5, .credit = 6, .nonce = 9});
+        w.connect({.max_packet = 1472, .source_connection = 5, .credit = 6, .tag = 9});
         w.accept({.max_packet = 1472, .source_connection = 5, .credit = 6});
         w.credit({.messages = 1});
         w.close(CloseReason::done);
@@ -143,18 +150,19 @@ TEST(Wire, header__there_and_back) {
   EXPECT_EQ(header.flags, sample_header.flags);
   EXPECT_EQ(header.connection, sample_header.connection);
   EXPECT_EQ(header.span, sample_header.span);
-  EXPECT_EQ(header.packet_number, sample_header.packet_number);
-  EXPECT_EQ(header.tag.job, sample_header.tag.job);
-  EXPECT_EQ(header.tag.iteration, sample_header.tag.iteration);
-  EXPECT_EQ(header.tag.progress, sample_header.tag.progress);
+  EXPECT_EQ(header.packet_number, sample_header.packet_number & 0xFFFFFFFF);
+  EXPECT_EQ(header.tag, sample_header.tag);
+  EXPECT_EQ(header.job.job, sample_header.job.job);
+  EXPECT_EQ(header.job.iteration, sample_header.job.iteration);
+  EXPECT_EQ(header.job.progress, sample_header.job.progress);
 }
 
 TEST(Wire, header__lies_in_memory_as_documented) {
   const auto packet = packet_of([](Writer& w) { w.ping(); });
-  ASSERT_EQ(packet.size(), 36u);
-  auto expected =
-      bytes_of({0xA1, 0x0A, 36,   0,    0,    0,    0,    0,    0x78, 0x56, 0x34, 0x12, 99,   0,    0, 0, 0xEF, 0xCD,
-                0xAB, 0x89, 0x67, 0x45, 0x23, 0x01, 0xD0, 0xC0, 0xB0, 0xA0, 0x22, 0x11, 0x44, 0x33, 4, 0, 0,    0});
+  ASSERT_EQ(packet.size(), 44u);
+  auto expected = bytes_of({0xA3, 0x0A, 44,   0,    0,    0,    0,    0,    0x10, 0x32, 0x54, 0x76, 0x98, 0xBA, 0xDC,
+                            0xFE, 0x78, 0x56, 0x34, 0x12, 0xEF, 0xCD, 0xAB, 0x89, 99,   0,    0,    0,    0xD0, 0xC0,
+                            0xB0, 0xA0, 0x22, 0x11, 0x44, 0x33, 4,    0,    0,    0,    0,    0,    0,    0});
   const std::uint32_t checksum = crc32c_portable(0, expected);
   std::memcpy(expected.data() + 4, &checksum, 4);
   EXPECT_EQ(packet, expected);
@@ -270,8 +278,13 @@ TEST(Wire, control__there_and_back) {
     EXPECT_EQ(frame.type, FrameType::close);
     EXPECT_EQ(frame.close, reason);
   }
-  const ConnectFrame sent{
-      .version = 200, .max_packet = 65535, .source_connection = 0xFFFFFFF0, .credit = 0xFFFFFFF1, .nonce = ~0ULL - 1};
+  const ConnectFrame sent{.version = 200,
+                          .max_packet = 65535,
+                          .source_connection = 0xFFFFFFF0,
+                          .credit = 0xFFFFFFF1,
+                          .tag = ~0ULL - 1,
+                          .least = 100,
+                          .highest = 250};
   for (const bool connect : {true, false}) {
     const Frame frame = frame_of(packet_of([&](Writer& w) { connect ? w.connect(sent) : w.accept(sent); }));
     EXPECT_EQ(frame.type, connect ? FrameType::connect : FrameType::accept);
@@ -279,8 +292,18 @@ TEST(Wire, control__there_and_back) {
     EXPECT_EQ(frame.connect.max_packet, sent.max_packet);
     EXPECT_EQ(frame.connect.source_connection, sent.source_connection);
     EXPECT_EQ(frame.connect.credit, sent.credit);
-    EXPECT_EQ(frame.connect.nonce, connect ? sent.nonce : 0);
+    EXPECT_EQ(frame.connect.tag, sent.tag);
+    EXPECT_EQ(frame.connect.least, connect ? sent.least : sent.version);
+    EXPECT_EQ(frame.connect.highest, sent.highest);
   }
+  for (const bool asks : {true, false}) {
+    const Frame frame = frame_of(packet_of([&](Writer& w) { asks ? w.retry(~0ULL - 5) : w.token(~0ULL - 5); }));
+    EXPECT_EQ(frame.type, asks ? FrameType::retry : FrameType::token);
+    EXPECT_EQ(frame.cookie, ~0ULL - 5);
+  }
+  const Frame reset = frame_of(packet_of([](Writer& w) { w.reset(0xFEDCBA98); }));
+  EXPECT_EQ(reset.type, FrameType::reset);
+  EXPECT_EQ(reset.reset, 0xFEDCBA98u);
 }
 
 TEST(Wire, truncation__every_length_of_every_packet_is_refused) {
@@ -329,18 +352,70 @@ TEST(Wire, refusal__says_why) {
   packet[0] = std::byte{0xA2};
   EXPECT_EQ(parse(packet).first, ParseError::foreign);
   packet[0] = std::byte{0xA1};
-  packet[2] = std::byte{31};
+  EXPECT_EQ(parse(packet).first, ParseError::foreign) << "version 2";
+  packet[0] = std::byte{0xA3};
+  packet[2] = std::byte{35};
   EXPECT_EQ(parse(packet).first, ParseError::malformed);
-  packet[2] = std::byte{37};
+  packet[2] = std::byte{45};
   EXPECT_EQ(parse(packet).first, ParseError::truncated);
-  packet[2] = std::byte{36};
+  packet[2] = std::byte{44};
   packet[9] ^= std::byte{4};
   EXPECT_EQ(parse(packet).first, ParseError::checksum);
 }
 
+TEST(Wire, flags_kept_for_later__are_refused) {
+  for (const unsigned flag : {4U, 128U}) {
+    Header header = sample_header;
+    header.flags |= static_cast<std::uint8_t>(flag);
+    EXPECT_EQ(parse(packet_of([](Writer& w) { w.ping(); }, {}, header)).first, ParseError::malformed) << flag;
+  }
+}
+
+TEST(Wire, version__the_highest_in_common_and_no_other) {
+  const auto chosen = [](std::uint8_t least, std::uint8_t highest) {
+    return chosen_version({.least = least, .highest = highest});
+  };
+  EXPECT_EQ(chosen(protocol_version, protocol_version), protocol_version);
+  EXPECT_EQ(chosen(1, 200), protocol_version);
+  EXPECT_EQ(chosen(protocol_version + 1, 200), 0);
+  EXPECT_EQ(chosen(1, least_version - 1), 0);
+  EXPECT_TRUE(is_right_choice({.version = protocol_version, .highest = 200}));
+  EXPECT_FALSE(is_right_choice({.version = protocol_version + 1, .highest = 200})) << "not ours";
+  EXPECT_FALSE(is_right_choice({.version = least_version - 1, .highest = 200})) << "less than the server could";
+  EXPECT_FALSE(is_right_choice({.version = least_version - 1, .highest = least_version - 1}));
+}
+
+/// As an end of version 2 would write it.
+ByteVector version_2_connect() {
+  auto packet = bytes_of({0xA1, 0, 52, 0, 0, 0, 0, 0, 0,    0,    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+                          0,    0, 0,  0, 0, 0, 5, 2, 0xC0, 0x05, 9, 8, 7, 6, 1, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8});
+  const std::uint32_t checksum = crc32c_portable(0, packet);
+  std::memcpy(packet.data() + 4, &checksum, 4);
+  return packet;
+}
+
+TEST(Wire, version_2__its_connect_is_known_and_answered_with_less) {
+  const auto packet = version_2_connect();
+  EXPECT_EQ(parse(packet).first, ParseError::foreign);
+  EXPECT_EQ(source_of_version_2_connect(packet), 0x06070809u);
+  for (std::size_t i = 0; i < packet.size(); ++i) {
+    auto damaged = packet;
+    damaged[i] ^= std::byte{1};
+    EXPECT_EQ(source_of_version_2_connect(damaged), 0u) << i;
+    EXPECT_EQ(source_of_version_2_connect(std::span(packet).first(i)), 0u) << i;
+  }
+  const auto answer = version_2_close(0x06070809);
+  EXPECT_LT(answer.size(), packet.size());
+  auto expected = bytes_of(
+      {0xA1, 0, 36, 0, 0, 0, 0, 0, 9, 8, 7, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 3, 0});
+  const std::uint32_t checksum = crc32c_portable(0, expected);
+  std::memcpy(expected.data() + 4, &checksum, 4);
+  EXPECT_EQ(ByteVector(answer.begin(), answer.end()), expected);
+}
+
 TEST(Wire, unknown_frame__is_malformed) {
   for (unsigned type = 0; type < 256; ++type) {
-    if (type >= 1 && type <= 7) continue;
+    if (type >= 1 && type <= 10) continue;
     EXPECT_EQ(parse(packet_of_raw(bytes_of({type, 0, 0, 0, 0, 0, 0, 0}))).first, ParseError::malformed) << type;
   }
 }
@@ -447,7 +522,8 @@ TEST(Wire, random_bytes__never_read_beyond_the_end) {
   for (int i = 0; i < 50'000; ++i) {
     const auto frames = random_bytes(random.below(120), random.next());
     auto packet = packet_of_raw(frames);
-    if (random.chance(0.5) && !frames.empty()) packet[header_bytes] = static_cast<std::byte>(1 + random.below(7));
+    if (random.chance(0.5) && !frames.empty()) packet[header_bytes] = static_cast<std::byte>(1 + random.below(10));
+    packet[1] &= ~std::byte{kept_flags};
     // The checksum of what is there now, so that the frames are parsed.
     std::memset(packet.data() + 4, 0, 4);
     const std::uint32_t checksum = crc32c(0, packet);
@@ -503,9 +579,9 @@ TEST(PeekJobTag, tag__of_packets_that_carry_one) {
   const auto packet = packet_of([](Writer& w) { w.ping(); });
   const auto tag = peek_job_tag(packet);
   ASSERT_TRUE(tag.has_value());
-  EXPECT_EQ(tag->job, sample_header.tag.job);
-  EXPECT_EQ(tag->iteration, sample_header.tag.iteration);
-  EXPECT_EQ(tag->progress, sample_header.tag.progress);
+  EXPECT_EQ(tag->job, sample_header.job.job);
+  EXPECT_EQ(tag->iteration, sample_header.job.iteration);
+  EXPECT_EQ(tag->progress, sample_header.job.progress);
 }
 
 TEST(PeekJobTag, none__without_flag_magic_or_length) {

@@ -1,4 +1,4 @@
--- Dissector of MLTCP packets for Wireshark and tshark: every field of the header and of all frames of version 2, as
+-- Dissector of MLTCP packets for Wireshark and tshark: every field of the header and of all frames of version 3, as
 -- transport/wire.h describes them. Load it with "-X lua_script:mltcp.lua", or from Wireshark's folder of Lua plug-ins.
 --
 -- Packets are recognised by what they look like, on any UDP port; ports of the preferences are taken without a look.
@@ -6,18 +6,20 @@
 
 local bits = bit or bit32 or require("bit")
 
-local HEADER_BYTES = 32
-local MAGIC = 0xA1
+local HEADER_BYTES = 36
+local MAGIC = 0xA3
 local MOST_RANGES = 32
-local NEWEST_VERSION = 2
+local OLDEST_VERSION = 3 -- with this header
+local NEWEST_VERSION = 3
 
 local mltcp = Proto("mltcp", "MLTCP transport")
 
 local frame_types = {
-  [1] = "DATA", [2] = "ACK", [3] = "CREDIT", [4] = "PING", [5] = "CONNECT", [6] = "ACCEPT", [7] = "CLOSE"
+  [1] = "DATA", [2] = "ACK", [3] = "CREDIT", [4] = "PING", [5] = "CONNECT", [6] = "ACCEPT", [7] = "CLOSE",
+  [8] = "RETRY", [9] = "TOKEN", [10] = "RESET"
 }
 local close_reasons = {
-  [0] = "done", [1] = "refused", [2] = "full", [3] = "version", [4] = "aborted", [5] = "idle"
+  [0] = "done", [1] = "refused", [2] = "full", [3] = "version", [4] = "aborted", [5] = "idle", [6] = "violation"
 }
 local checksum_states = { [0] = "bad", [1] = "good", [2] = "not checked" }
 local set_or_not = { "set", "not set" }
@@ -34,10 +36,11 @@ local f = {
   covered = ProtoField.uint16("mltcp.covered", "Covered length"),
   checksum = ProtoField.uint32("mltcp.checksum", "Checksum (CRC-32C)", base.HEX),
   checksum_status = ProtoField.uint8("mltcp.checksum.status", "Checksum status", base.DEC, checksum_states),
+  tag = ProtoField.uint64("mltcp.tag", "Tag of the destination connection", base.HEX),
   connection = ProtoField.uint32("mltcp.connection", "Destination connection", base.HEX),
   span = ProtoField.uint32("mltcp.span", "Span"),
-  packet_number = ProtoField.uint64("mltcp.packet_number", "Packet number"),
-  oldest = ProtoField.uint64("mltcp.oldest_tracked", "Oldest packet number that is tracked"),
+  packet_number = ProtoField.uint32("mltcp.packet_number", "Packet number (low 32 bits)"),
+  oldest = ProtoField.uint32("mltcp.oldest_tracked", "Oldest packet number that is tracked"),
   job = ProtoField.uint32("mltcp.job", "Job"),
   iteration = ProtoField.uint16("mltcp.iteration", "Iteration (low 16 bits)"),
   progress = ProtoField.uint16("mltcp.progress", "Progress in 1/65535"),
@@ -78,13 +81,18 @@ local f = {
   credit_reserved = ProtoField.uint16("mltcp.credit.reserved", "Reserved", base.HEX),
   credit_messages = ProtoField.uint32("mltcp.credit.messages", "Buffers posted"),
 
-  ping_reserved = ProtoField.uint24("mltcp.ping.reserved", "Reserved", base.HEX),
+  ping_reserved = ProtoField.uint64("mltcp.ping.reserved", "Reserved", base.HEX),
 
   version = ProtoField.uint8("mltcp.version", "Protocol version"),
   max_packet = ProtoField.uint16("mltcp.max_packet", "Longest packet"),
   source_connection = ProtoField.uint32("mltcp.source_connection", "Source connection", base.HEX),
   first_credit = ProtoField.uint32("mltcp.credit", "Credit"),
-  nonce = ProtoField.uint64("mltcp.nonce", "Nonce", base.HEX),
+  own_tag = ProtoField.uint64("mltcp.own_tag", "Tag that the sender wants to see", base.HEX),
+  least_version = ProtoField.uint8("mltcp.version.least", "Least version spoken"),
+  highest_version = ProtoField.uint8("mltcp.version.highest", "Highest version spoken"),
+
+  cookie = ProtoField.uint64("mltcp.cookie", "Cookie", base.HEX),
+  reset_connection = ProtoField.uint32("mltcp.reset.connection", "Unknown connection", base.HEX),
 
   close_reserved = ProtoField.uint8("mltcp.close.reserved", "Reserved", base.HEX),
   close_reason = ProtoField.uint16("mltcp.close.reason", "Reason", base.DEC, close_reasons),
@@ -267,25 +275,28 @@ local function credit_frame(walk)
 end
 
 local function ping_frame(walk)
-  if not walk:has(4) then return false end
-  local tree = frame_tree(walk, "PING", 4)
-  tree:add_le(f.ping_reserved, walk.tvb(walk.at + 1, 3))
+  if not walk:has(8) then return false end
+  local tree = frame_tree(walk, "PING", 8)
+  tree:add_le(f.ping_reserved, walk.tvb(walk.at + 1, 7))
   walk:tell("PING")
-  walk.at = walk.at + 4
+  walk.at = walk.at + 8
   return true
 end
 
-local function introduction_frame(walk, name, size)
+local function introduction_frame(walk, name)
+  local size = 24
   if not walk:has(size) then return false end
   local tvb, at = walk.tvb, walk.at
   local version = tvb(at + 1, 1):uint()
   local tree = frame_tree(walk, string.format("%s from connection 0x%08x", name, tvb(at + 4, 4):le_uint()), size)
   local item = tree:add(f.version, tvb(at + 1, 1))
-  if version == 0 or version > NEWEST_VERSION then item:add_proto_expert_info(e.version) end
+  if version < OLDEST_VERSION or version > NEWEST_VERSION then item:add_proto_expert_info(e.version) end
   tree:add_le(f.max_packet, tvb(at + 2, 2))
   tree:add_le(f.source_connection, tvb(at + 4, 4))
   tree:add_le(f.first_credit, tvb(at + 8, 4))
-  if name == "CONNECT" then tree:add_le(f.nonce, tvb(at + 12, 8)) end
+  tree:add_le(f.own_tag, tvb(at + 12, 8))
+  if name == "CONNECT" then tree:add(f.least_version, tvb(at + 20, 1)) end
+  tree:add(f.highest_version, tvb(at + (name == "CONNECT" and 21 or 20), 1))
   walk:tell(string.format("%s version %u", name, version))
   walk.at = at + size
   return true
@@ -304,14 +315,37 @@ local function close_frame(walk)
   return true
 end
 
+local function cookie_frame(walk, name)
+  if not walk:has(12) then return false end
+  local tree = frame_tree(walk, name, 12)
+  tree:add_le(f.cookie, walk.tvb(walk.at + 4, 8))
+  walk:tell(name)
+  walk.at = walk.at + 12
+  return true
+end
+
+local function reset_frame(walk)
+  if not walk:has(8) then return false end
+  local text = string.format("RESET of connection 0x%08x", walk.tvb(walk.at + 4, 4):le_uint())
+  local tree = frame_tree(walk, text, 8)
+  tree:add_le(f.reset_connection, walk.tvb(walk.at + 4, 4))
+  tree:add_proto_expert_info(e.closed, "Connection is not known (any more)")
+  walk:tell(text)
+  walk.at = walk.at + 8
+  return true
+end
+
 local frame_dissectors = {
   [1] = data_frame,
   [2] = ack_frame,
   [3] = credit_frame,
   [4] = ping_frame,
-  [5] = function(walk) return introduction_frame(walk, "CONNECT", 20) end,
-  [6] = function(walk) return introduction_frame(walk, "ACCEPT", 12) end,
+  [5] = function(walk) return introduction_frame(walk, "CONNECT") end,
+  [6] = function(walk) return introduction_frame(walk, "ACCEPT") end,
   [7] = close_frame,
+  [8] = function(walk) return cookie_frame(walk, "RETRY") end,
+  [9] = function(walk) return cookie_frame(walk, "TOKEN") end,
+  [10] = reset_frame,
 }
 
 -- ---- a packet ---------------------------------------------------------------------------------------------------------
@@ -356,7 +390,7 @@ local function dissect(tvb, pinfo, root)
   end
 
   local flags, covered = tvb(1, 1):uint(), tvb(2, 2):le_uint()
-  local number, span = tvb(16, 8):le_uint64(), tvb(12, 4):le_uint()
+  local number, span = tvb(20, 4):le_uint(), tvb(24, 4):le_uint()
   tree:add(f.magic, tvb(0, 1))
   local flag_tree = tree:add(f.flags, tvb(1, 1))
   flag_tree:add(f.full_integrity, tvb(1, 1))
@@ -366,16 +400,16 @@ local function dissect(tvb, pinfo, root)
   tree:add(f.ack_ratio, tvb(1, 1), 2 ^ bits.band(bits.rshift(flags, 4), 7)):set_generated()
   local covered_item = tree:add_le(f.covered, tvb(2, 2))
   add_checksum(tvb, tree, covered, captured, reported)
-  tree:add_le(f.connection, tvb(8, 4))
-  tree:add_le(f.span, tvb(12, 4))
-  tree:add_le(f.packet_number, tvb(16, 8))
-  local back = UInt64(span, 0)
-  if not (back > number) then add_u64(tree, f.oldest, tvb(12, 4), number - back) end
-  tree:add_le(f.job, tvb(24, 4))
-  tree:add_le(f.iteration, tvb(28, 2))
-  tree:add_le(f.progress, tvb(30, 2))
+  tree:add_le(f.tag, tvb(8, 8))
+  tree:add_le(f.connection, tvb(16, 4))
+  tree:add_le(f.packet_number, tvb(20, 4))
+  tree:add_le(f.span, tvb(24, 4))
+  tree:add(f.oldest, tvb(24, 4), (number - span) % 0x100000000):set_generated()
+  tree:add_le(f.job, tvb(28, 4))
+  tree:add_le(f.iteration, tvb(32, 2))
+  tree:add_le(f.progress, tvb(34, 2))
   local has_job = bits.band(flags, 8) ~= 0
-  if has_job then tree:add(f.bytes_ratio, tvb(30, 2), tvb(30, 2):le_uint() / 65535):set_generated() end
+  if has_job then tree:add(f.bytes_ratio, tvb(34, 2), tvb(34, 2):le_uint() / 65535):set_generated() end
 
   if tvb(0, 1):uint() ~= MAGIC then
     tree:add_proto_expert_info(e.malformed, "Another version of the header")
@@ -404,8 +438,8 @@ local function dissect(tvb, pinfo, root)
   local info = "#" .. tostring(number) .. "  " .. walk.info
   if walk.data > 0 then info = info .. string.format("  (%u bytes)", walk.data) end
   if has_job then
-    info = info .. string.format("  job %u iteration %u %.0f%%", tvb(24, 4):le_uint(), tvb(28, 2):le_uint(),
-      tvb(30, 2):le_uint() / 655.35)
+    info = info .. string.format("  job %u iteration %u %.0f%%", tvb(28, 4):le_uint(), tvb(32, 2):le_uint(),
+      tvb(34, 2):le_uint() / 655.35)
   end
   pinfo.cols.info = info
   tree:append_text(", packet " .. tostring(number))
@@ -414,14 +448,13 @@ end
 
 mltcp.dissector = dissect
 
--- What no other protocol has by chance: the magic, a covered length that fits, no packet numbers below 0, and a frame.
+-- What no other protocol has by chance: the magic, a covered length that fits, no flag that means nothing, and a frame.
 local function looks_like_mltcp(tvb)
   local captured, reported = tvb:captured_len(), tvb:reported_len()
   if captured < HEADER_BYTES or reported <= HEADER_BYTES or tvb(0, 1):uint() ~= MAGIC then return false end
   local covered = tvb(2, 2):le_uint()
   if covered < HEADER_BYTES or covered > reported then return false end
   if bits.band(tvb(1, 1):uint(), 0x84) ~= 0 then return false end
-  if UInt64(tvb(12, 4):le_uint(), 0) > tvb(16, 8):le_uint64() then return false end
   return captured == HEADER_BYTES or frame_types[tvb(HEADER_BYTES, 1):uint()] ~= nil
 end
 

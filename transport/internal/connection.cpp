@@ -8,17 +8,15 @@
 namespace mltcp {
 namespace {
 
-constexpr std::uint32_t abort_copies =
+constexpr std::uint8_t abort_copies =
     3;  // copies of CLOSE after abort(), one per probe timeout, as it is not acknowledged
-// Who has acknowledged nothing may not be there at all: its address is what a CONNECT said. It is told once, and keeps
-// its slot no longer than it needs to have told so.
+// Who has proven nothing may not be there at all: its address is what a CONNECT said. It is told once, and keeps its
+// slot no longer than it needs to have told so.
 constexpr std::int64_t drain_timeouts_unproven = 1;
-constexpr std::uint32_t abort_copies_unproven = 1;
+constexpr std::uint8_t abort_copies_unproven = 1;
 
 // The limits of the two ends must match.
 static_assert(ReceivedPackets::max_jump == SentPackets::records_per_packet_in_flight << 20);
-static_assert(SentPackets::max_skipped <= ReceivedPackets::max_behind_top,
-              "numbers that are further ahead the peer forgets before they are reached");
 static_assert(MessageReceiver::patience * 2 == SentPackets::max_probe_interval, "what a peer waits between questions");
 
 }  // namespace
@@ -32,20 +30,24 @@ Connection::Connection(ConnectionId id, const Address& remote, std::shared_ptr<c
       remote_(remote),
       needs_timer_(algorithm.capabilities.needs_timer),
       controller_(algorithm, path()),
-      sent_(config_->initial_rtt, now),
+      sent_(config_->initial_rtt, now, links.random != nullptr),
       heard_(now) {
   update_pacing();
   look_for_peer(now);
 }
 
-void Connection::start_connect(std::uint64_t nonce) {
-  nonce_ = nonce;
+void Connection::start_connect(std::uint64_t tag) {
+  tag_ = tag;
   state_ = State::connecting;
   connect_due_ = true;
 }
 
-void Connection::start_accept(const wire::ConnectFrame& peer) {
-  nonce_ = peer.nonce;
+void Connection::start_accept(const wire::ConnectFrame& peer, std::uint64_t tag, bool is_proven, Nanos now) {
+  tag_ = tag;
+  peer_tag_ = peer.tag;
+  was_accepted_ = true;
+  is_proven_ = is_proven;
+  if (!is_proven) ends_at_ = now + std::min(half_open_limit, config_->give_up_after);
   peer_connection_ = peer.source_connection;
   sends_.begin_credit(peer.credit);
   agree_on_max_packet(peer.max_packet);
@@ -141,17 +143,27 @@ void Connection::end(Status status, wire::CloseReason reason, Nanos now) {
   if (state_ == State::dead) return;
   complete_all(status);
   push({.kind = Completion::Kind::closed, .status = status, .connection = id_});
-  const bool is_proven = sent_.any_acked();
-  drain(now, is_proven ? drain_timeouts : drain_timeouts_unproven);
+  drain(now, is_proven_ ? drain_timeouts : drain_timeouts_unproven);
   aborted_ = true;
   abort_reason_ = reason;
-  abort_copies_left_ = is_proven ? abort_copies : abort_copies_unproven;
+  abort_copies_left_ = is_proven_ ? abort_copies : abort_copies_unproven;
   abort_copy_at_ = now;
+}
+
+void Connection::on_reset() {
+  if (state_ != State::closing) {
+    fail(Status::unreachable);
+    return;
+  }
+  // All has been acknowledged, and the peer has forgotten the connection, as by its own CLOSE.
+  complete_all(Status::closed);
+  push({.kind = Completion::Kind::closed, .connection = id_});
+  state_ = State::dead;
 }
 
 void Connection::drain(Nanos now, std::int64_t timeouts) {
   state_ = State::draining;
-  drain_until_ = now + sent_.probe_timeout(*config_) * timeouts;
+  ends_at_ = now + sent_.probe_timeout(*config_) * timeouts;
   sent_.give_up(*config_, now);
 }
 
@@ -160,9 +172,10 @@ void Connection::complete_all(Status status) {
     if (message.data != nullptr) links_->tx->drop_message(&remote_, number);
     push_sent(message, status);
   });
-  receives_.end_all([&](const MessageReceiver::Message& message) {
-    push({.kind = Completion::Kind::received, .status = status, .connection = id_, .tag = message.tag});
-  });
+  receives_.end_all(
+      {links_->stats->hole_bytes, links_->reassembly_bytes}, [&](const MessageReceiver::Message& message) {
+        push({.kind = Completion::Kind::received, .status = status, .connection = id_, .tag = message.tag});
+      });
 }
 
 ConnectionStats Connection::stats() const {
@@ -195,17 +208,19 @@ ConnectionStats Connection::stats() const {
 
 Nanos Connection::next_deadline() const {
   if (state_ == State::dead) return Nanos(0);
-  if (state_ == State::draining) return std::min({drain_until_, received_.ack_deadline(), abort_copy_at_});
+  // Before the peer's address is proven, ACK goes with ACCEPT: there may be no room for one of its own.
+  const Nanos ack_at = is_proven_ ? received_.ack_deadline() : Nanos::never();
+  if (state_ == State::draining) return std::min({ends_at_, ack_at, abort_copy_at_});
   Nanos next = std::min({sent_.loss_time(), sent_.probe_deadline(*config_), held_until_});
   if (needs_timer_) next = std::min(next, controller_.output().timer);
-  if (received_.owes_ack()) next = std::min(next, received_.ack_deadline());
+  if (received_.owes_ack()) next = std::min(next, ack_at);
   if (sent_.in_flight_packets() == 0) next = std::min(next, credit_probe_);
   return next;
 }
 
 void Connection::on_timer(Nanos now) {
   if (state_ == State::draining) {
-    if (now >= drain_until_) state_ = State::dead;
+    if (now >= ends_at_) state_ = State::dead;
     return;  // build() sends the copies of CLOSE
   }
   if (now >= sent_.loss_time()) {
@@ -252,11 +267,17 @@ void Connection::need_deadlines() {
 
 Nanos Connection::watch_deadline() const {
   if (state_ == State::draining || state_ == State::dead) return Nanos::never();
-  return deadlines_ == nullptr ? look_at_ : std::min(look_at_, deadlines_->heap.next());
+  const Nanos next = is_proven_ ? look_at_ : std::min(look_at_, ends_at_);
+  return deadlines_ == nullptr ? next : std::min(next, deadlines_->heap.next());
 }
 
 void Connection::on_watch(Nanos now) {
   if (state_ == State::draining || state_ == State::dead) return;
+  if (!is_proven_ && now >= ends_at_) {
+    ++links_->stats->unproven_ended;
+    fail(Status::unreachable);
+    return;
+  }
   if (has_deadlines_) expire_operations(now);
   if (now >= look_at_ && state_ != State::draining && state_ != State::dead) look_for_peer(now);
 }

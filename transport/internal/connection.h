@@ -49,16 +49,23 @@ class alignas(64) Connection {
   Connection(ConnectionId id, const Address& remote, std::shared_ptr<const ConnectionConfig> config,
              const cc::AlgorithmTable& algorithm, const ShardLinks& links, Nanos now);
 
+  // `tag` is what the peer has to put into its packets; whoever hands packets over checks it.
+
   /// Client: starts the handshake.
-  void start_connect(std::uint64_t nonce);
-  /// Server: accepts, given the peer's CONNECT.
-  void start_accept(const wire::ConnectFrame& peer);
+  void start_connect(std::uint64_t tag);
+  /// Server: accepts, given the peer's CONNECT. `is_proven`: the peer has shown that it receives at its address; else
+  /// it has to do so within half_open_limit, and gets no more than three times the bytes that it sends until then.
+  void start_accept(const wire::ConnectFrame& peer, std::uint64_t tag, bool is_proven, Nanos now);
 
   [[nodiscard]] ConnectionId id() const { return id_; }
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] const Address& remote() const { return remote_; }
   [[nodiscard]] std::uint32_t peer_connection() const { return peer_connection_; }
-  [[nodiscard]] std::uint64_t nonce() const { return nonce_; }
+  /// What the peer wants to see in packets to it; 0 while connecting.
+  [[nodiscard]] std::uint64_t peer_tag() const { return peer_tag_; }
+  [[nodiscard]] bool was_accepted() const { return was_accepted_; }
+  [[nodiscard]] bool is_proven() const { return is_proven_; }
+  [[nodiscard]] bool is_over() const { return state_ == State::dead; }
   [[nodiscard]] std::uint8_t priority() const { return config_->priority; }
   [[nodiscard]] std::uint64_t next_packet_number() const { return sent_.next_number(); }
 
@@ -74,8 +81,11 @@ class alignas(64) Connection {
   void fail(Status status);
   /// Like fail(Status::aborted), and tells the peer.
   void abort(Nanos now) { end(Status::aborted, wire::CloseReason::aborted, now); }
+  /// The peer has no such connection (any more).
+  void on_reset();
 
-  /// Processes a packet whose header is valid and addressed to this connection. `reader` is before its first frame.
+  /// Processes a packet whose header is valid, addressed to this connection, and has its tag, or is a CONNECT that has
+  /// made it or is the same again. `reader` is before its first frame.
   void on_packet(const wire::Header& header, wire::Reader& reader, const RxPacket& packet, Nanos now);
   /// Call after the last packet of a burst: runs loss detection and congestion control.
   void end_of_batch(Nanos now);
@@ -144,15 +154,21 @@ class alignas(64) Connection {
   };
 
   // Receiving.
-  static bool opens(const wire::Frame& frame);
+  /// Handles a packet of a connection that waits for ACCEPT. False if it must be ignored.
+  bool opens(const wire::Frame& frame, Nanos now);
   /// False if the packet must be ignored.
   bool take_frames(wire::Reader& reader, const wire::Header& header, Arrival& arrival, Nanos now);
   void on_data(const wire::DataFrame& frame, const wire::Header& header, Arrival& arrival);
   /// Handles frames other than DATA and ACK. False if the packet must be ignored.
-  bool on_control(const wire::Frame& frame, Arrival& arrival, Nanos now);
+  bool on_control(const wire::Frame& frame, const wire::Header& header, Arrival& arrival, Nanos now);
   void count_refused(MessageReceiver::Taken why);
   void complete_receive(const MessageReceiver::Message& message, const wire::Header& header);
-  void on_ack(const wire::AckFrame& frame, Nanos now);
+  /// False if it acknowledges what was never sent: the connection has ended.
+  bool on_ack(const wire::AckFrame& frame, Nanos now);
+  void on_violation(Nanos now);
+  /// Bytes have come from an address that nothing has proven.
+  void count_unproven(const wire::Header& header, const RxPacket& packet);
+  void on_retry(std::uint64_t cookie, Nanos now);
   void on_acked_chunk(const Chunk& chunk, Nanos now);
   /// Completes the oldest messages that are acknowledged and whole.
   void complete_sends(Nanos now);
@@ -163,6 +179,11 @@ class alignas(64) Connection {
   /// False if the packet must be ignored.
   bool on_close(wire::CloseReason reason, Nanos now);
   static constexpr std::int64_t drain_timeouts = 8;  ///< drain time after closing, in probe timeouts
+  /// For so long an accepted connection may wait for proof of its peer's address. As long as several round trips of any
+  /// path, of which nothing is known yet.
+  static constexpr Nanos half_open_limit{3'000'000'000};
+  static constexpr std::uint32_t bytes_per_unproven_byte = 3;  ///< RFC 9000 section 8.1
+  static constexpr std::uint8_t most_retries = 4;              ///< of one connection: each is answered at once
   void drain(Nanos now, std::int64_t timeouts);
   void agree_on_max_packet(std::uint32_t peers);
   void raise_credit(std::uint32_t messages);
@@ -201,6 +222,8 @@ class alignas(64) Connection {
   Blocked window_blocked(Nanos now);
   /// Whether the window has room for a packet, but not for as many as make a batch worth sending.
   bool gathers(Bytes room);
+  /// Bytes of the next packet at most; 0: none may be sent, as the peer's address is not proven.
+  [[nodiscard]] std::size_t room() const;
   void carry(Draft& draft, const Chunk& chunk) {
     sent_.add_chunk(chunk);
     ++draft.chunks;
@@ -274,7 +297,7 @@ class alignas(64) Connection {
   AckBatch* batch_ = nullptr;          ///< acknowledgements of the current burst, lent by the shard; null: none
   Nanos held_until_ = Nanos::never();  ///< blocked by pacing, or by the job's phase gate
   Nanos credit_probe_ = Nanos::never();
-  Rate delivery_rate_;                ///< of the latest sample
+  std::uint64_t peer_tag_ = 0;        ///< to be put into packets
   std::uint32_t paced_overhead_ = 0;  ///< bytes of lower-layer headers per packet that the pacer counts
   bool connect_due_ = false;
   bool accept_due_ = false;
@@ -285,6 +308,9 @@ class alignas(64) Connection {
   bool app_limited_ : 1 = false;      ///< as of the delivery_rate_ sample
   bool aborted_ : 1 = false;          ///< ended by this end, so the peer must be told
   bool has_deadlines_ : 1 = false;    ///< some operation had one
+  bool was_accepted_ : 1 = false;     ///< the peer has connected, not this end
+  bool is_proven_ : 1 = true;         ///< the peer receives at its address
+  bool has_cookie_ : 1 = false;       ///< to be sent with CONNECT
 
   // Line 2.
   alignas(line) ReceivedPackets received_;
@@ -302,8 +328,9 @@ class alignas(64) Connection {
   alignas(line) cc::Controller controller_;
 
   // Rarely used; fills up the controller's last line.
-  std::uint64_t nonce_ = 0;
-  Nanos drain_until_ = Nanos::never();
+  std::uint64_t tag_ = 0;  ///< told in CONNECT or ACCEPT: what the peer has to put into its packets
+  /// Draining: end of that. Not proven: when that is given up. Else never.
+  Nanos ends_at_ = Nanos::never();
   Nanos abort_copy_at_ = Nanos::never();           ///< never unless aborted_
   std::unique_ptr<OperationDeadlines> deadlines_;  ///< null until an operation has one
 
@@ -314,8 +341,12 @@ class alignas(64) Connection {
   Nanos heard_;  ///< time of creation, or of the last packet that was not the highest; see received_.highest_time()
   Nanos look_at_ = Nanos::never();  ///< when to check next whether the peer is still alive
   EcnFeedback ecn_;
-  std::uint32_t abort_copies_left_ = 0;
   wire::CloseReason abort_reason_ = wire::CloseReason::aborted;
+  std::uint8_t abort_copies_left_ = 0;
+  std::uint8_t retries_left_ = most_retries;
+  std::uint32_t allowance_ = 0;  ///< not proven: so many bytes may be sent
+  std::uint64_t cookie_ = 0;     ///< of the latest RETRY, if has_cookie_
+  Rate delivery_rate_;           ///< of the latest sample
   struct {
     std::uint64_t retransmitted_packets = 0;
     std::uint64_t duplicate_packets = 0;

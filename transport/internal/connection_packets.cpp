@@ -25,7 +25,9 @@ constexpr double batch_share = 0.25;
 // ---- what arrives ---------------------------------------------------------------------------------------------------
 
 void Connection::on_packet(const wire::Header& header, wire::Reader& reader, const RxPacket& packet, Nanos now) {
-  const std::uint64_t number = header.packet_number;
+  if (!is_proven_) [[unlikely]]
+    count_unproven(header, packet);
+  const std::uint64_t number = wire::widen(static_cast<std::uint32_t>(header.packet_number), received_.next());
   if (!received_.believable(number)) [[unlikely]] {
     ++links_->stats->malformed_packets;
     return;
@@ -67,15 +69,11 @@ bool Connection::take_frames(wire::Reader& reader, const wire::Header& header, A
   while (!arrival.refused && state_ != State::dead && reader.next(frame)) {
     // Before ACCEPT has given the peer's connection id nothing can be acknowledged, so packets are ignored and the peer
     // retransmits them. Only a refusal (CLOSE) is processed at once.
-    if (state_ == State::connecting && !opens(frame)) {
-      if (frame.type == wire::FrameType::accept) ++links_->stats->malformed_packets;
+    if (state_ == State::connecting && !opens(frame, now)) [[unlikely]]
       return false;
-    }
     if (frame.type == wire::FrameType::data)
       on_data(frame.data, header, arrival);
-    else if (frame.type == wire::FrameType::ack)
-      on_ack(frame.ack, now);
-    else if (!on_control(frame, arrival, now))
+    else if (frame.type == wire::FrameType::ack ? !on_ack(frame.ack, now) : !on_control(frame, header, arrival, now))
       return false;
   }
   if (reader.error() != wire::ParseError::none) {
@@ -85,13 +83,49 @@ bool Connection::take_frames(wire::Reader& reader, const wire::Header& header, A
   return !arrival.refused && state_ != State::dead;
 }
 
-bool Connection::opens(const wire::Frame& frame) {
+bool Connection::opens(const wire::Frame& frame, Nanos now) {
   if (frame.type == wire::FrameType::close) return frame.close != wire::CloseReason::done;
-  return frame.type == wire::FrameType::accept && frame.connect.source_connection != 0 &&
-         frame.connect.max_packet >= wire::smallest_packet;
+  if (frame.type == wire::FrameType::retry) {
+    on_retry(frame.cookie, now);
+    return false;
+  }
+  if (frame.type != wire::FrameType::accept) return false;
+  if (frame.connect.source_connection == 0 || frame.connect.max_packet < wire::smallest_packet) {
+    ++links_->stats->malformed_packets;
+    return false;
+  }
+  if (!wire::is_right_choice(frame.connect)) {
+    ++links_->stats->downgrades;
+    fail(Status::version);
+    return false;
+  }
+  return true;
 }
 
-bool Connection::on_control(const wire::Frame& frame, Arrival& arrival, Nanos now) {
+void Connection::count_unproven(const wire::Header& header, const RxPacket& packet) {
+  if (header.connection != 0) {  // it has our tag
+    is_proven_ = true;
+    ends_at_ = state_ == State::draining ? ends_at_ : Nanos::never();
+    --links_->stats->half_open;
+    return;
+  }
+  const auto bytes = packet.bytes.size() + packet.tail.size() + packet.virtual_bytes;
+  constexpr std::uint32_t most = 1U << 20;
+  allowance_ = std::min(allowance_ + bytes_per_unproven_byte * static_cast<std::uint32_t>(bytes), most);
+}
+
+// The peer has all that was sent, and has kept nothing of it: CONNECT goes once more, with the cookie, and what was
+// sent is neither waited for nor lost.
+void Connection::on_retry(std::uint64_t cookie, Nanos now) {
+  if ((has_cookie_ && cookie == cookie_) || retries_left_ == 0) return;
+  --retries_left_;
+  cookie_ = cookie;
+  has_cookie_ = true;
+  connect_due_ = true;
+  sent_.give_up(*config_, now);
+}
+
+bool Connection::on_control(const wire::Frame& frame, const wire::Header& header, Arrival& arrival, Nanos now) {
   arrival.eliciting = true;
   switch (frame.type) {
     case wire::FrameType::data:
@@ -107,12 +141,23 @@ bool Connection::on_control(const wire::Frame& frame, Arrival& arrival, Nanos no
       arrival.question = true;
       break;
     case wire::FrameType::connect:  // a repeated CONNECT reaches its existing connection, with newer credit
+      if (header.connection != 0) {
+        ++links_->stats->malformed_packets;
+        return false;
+      }
       raise_credit(frame.connect.credit);
       accept_due_ = true;  // the peer has not received ACCEPT, whatever was acknowledged
       break;
     case wire::FrameType::accept:
       on_accepted(frame.connect);
       break;
+    case wire::FrameType::token:  // the shard has looked at it
+      break;
+    case wire::FrameType::retry:  // late: there is an ACCEPT already
+      return false;
+    case wire::FrameType::reset:  // never within a connection
+      ++links_->stats->malformed_packets;
+      return false;
     case wire::FrameType::close:
       arrival.at_once = true;
       return on_close(frame.close, now);
@@ -123,7 +168,9 @@ bool Connection::on_control(const wire::Frame& frame, Arrival& arrival, Nanos no
 void Connection::on_accepted(const wire::ConnectFrame& peer) {
   if (state_ == State::connecting) {
     state_ = State::open;
+    connect_due_ = false;
     peer_connection_ = peer.source_connection;
+    peer_tag_ = peer.tag;
     agree_on_max_packet(peer.max_packet);
     push({.kind = Completion::Kind::connected, .connection = id_});
   }
@@ -140,8 +187,11 @@ bool Connection::on_close(wire::CloseReason reason, Nanos now) {
     return false;
   }
   if (state_ == State::draining) return true;
-  if (reason == wire::CloseReason::aborted || reason == wire::CloseReason::idle) {
-    fail(reason == wire::CloseReason::aborted ? Status::aborted : Status::unreachable);
+  if (reason == wire::CloseReason::aborted || reason == wire::CloseReason::idle ||
+      reason == wire::CloseReason::violation) {
+    fail(reason == wire::CloseReason::aborted ? Status::aborted
+         : reason == wire::CloseReason::idle  ? Status::unreachable
+                                              : Status::violation);
     return false;
   }
   // The peer's last acknowledgement came with its CLOSE, or before: what it has, has been sent.
@@ -165,8 +215,9 @@ void Connection::on_data(const wire::DataFrame& frame, const wire::Header& heade
     arrival.refused = true;
     return;
   }
-  const MessageReceiver::Taken taken =
-      receives_.on_data(frame, [&](const MessageReceiver::Message& message) { complete_receive(message, header); });
+  HoleLedger holes{links_->stats->hole_bytes, links_->reassembly_bytes};
+  const MessageReceiver::Taken taken = receives_.on_data(
+      frame, holes, [&](const MessageReceiver::Message& message) { complete_receive(message, header); });
   if (MessageReceiver::refused(taken)) [[unlikely]] {
     arrival.refused = true;
     count_refused(taken);
@@ -179,6 +230,7 @@ void Connection::on_data(const wire::DataFrame& frame, const wire::Header& heade
 void Connection::count_refused(MessageReceiver::Taken why) {
   if (why == MessageReceiver::Taken::beyond_credit) ++links_->stats->beyond_credit;
   if (why == MessageReceiver::Taken::malformed) ++links_->stats->malformed_packets;
+  if (why == MessageReceiver::Taken::no_room) ++links_->stats->beyond_holes;
 }
 
 void Connection::complete_receive(const MessageReceiver::Message& message, const wire::Header& header) {
@@ -189,29 +241,33 @@ void Connection::complete_receive(const MessageReceiver::Message& message, const
                         .bytes = message.total};
   if ((header.flags & wire::has_job) != 0) {
     completion.has_job = true;
-    completion.job = header.tag.job;
-    completion.iteration = header.tag.iteration;
+    completion.job = header.job.job;
+    completion.iteration = header.job.iteration;
   }
   push(completion);
 }
 
 // ---- what acknowledgements tell -------------------------------------------------------------------------------------
 
-void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
+bool Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
   const std::uint64_t largest = frame.ranges[0].last;
-  if (largest >= sent_.next_number()) [[unlikely]] {
-    ++links_->stats->malformed_packets;
-    sent_.skip_numbers(largest, *config_);
+  if (sent_.is_lie(frame)) [[unlikely]] {
+    on_violation(now);
+    return false;
   }
   if (frame.has_credit) raise_credit(frame.credit);
   if (batch_ == nullptr) batch_ = links_->acks->take();
   if (frame.has_whole) sends_.on_whole(frame.whole);
   cc::AckSample& sample = batch_->sample;
   const std::uint32_t packets_before = sample.acked_packets;
-  sent_.on_ack(
+  const bool honest = sent_.on_ack(
       frame, *batch_, links_->acks->news, now, [&](const Chunk& chunk) { on_acked_chunk(chunk, now); },
       [this] { return state_ == State::dead; });
-  if (state_ == State::dead) return;
+  if (!honest) [[unlikely]] {
+    on_violation(now);
+    return false;
+  }
+  if (state_ == State::dead) return true;
   if (sample.acked_packets > packets_before) {
     batch_->has_acks = true;
     sent_.on_progress(now);
@@ -220,6 +276,15 @@ void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
       stats_.ce_packets += ecn_.on_counts(frame.ecn, sample.acked_packets - packets_before, sample);
   }
   complete_sends(now);  // in order, after all ranges have been processed in descending order
+  return true;
+}
+
+// No honest peer acknowledges what it can't have received. One that does would be sent more and more, at the expense of
+// all others on its path.
+void Connection::on_violation(Nanos now) {
+  ++links_->stats->violations;
+  if (state_ == State::draining) return;  // it ends already
+  end(Status::violation, wire::CloseReason::violation, now);
 }
 
 void Connection::on_acked_chunk(const Chunk& chunk, Nanos now) {
@@ -383,10 +448,17 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   if (sent_.full(*config_)) [[unlikely]]
     sent_.make_room([this](const Chunk& chunk) { requeue(chunk); });
 
-  Draft draft{.writer = wire::Writer(buffer.first(max_packet_))};
+  const std::size_t most = room();
+  if (most == 0) [[unlikely]]
+    return Blocked::nothing;
+  if (sent_.skip_is_due()) [[unlikely]]
+    sent_.skip_number(*links_->random);
+
+  Draft draft{.writer = wire::Writer(buffer.first(most))};
   wire::Header header;
   if (config_->full_integrity) header.flags |= wire::full_integrity;
   header.connection = peer_connection_;
+  header.tag = peer_tag_;
   header.packet_number = sent_.next_number();
   // ACCEPT comes first, since a client ignores everything before it. CLOSE tells with each copy what has come until
   // then, and comes behind that: nothing that comes later is taken.
@@ -402,7 +474,9 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   if (eliciting) {
     const bool more = has_data();
     // With a window below two packets, a delayed acknowledgement would wait for a packet that cannot be sent.
-    if (!more || probing || controller_.output().cwnd_bytes < 2.0 * max_packet_) header.flags |= wire::ack_now;
+    // Nor does one that has to prove its address first, see room().
+    if (!more || probing || !is_proven_ || controller_.output().cwnd_bytes < 2.0 * max_packet_)
+      header.flags |= wire::ack_now;
     if (probing) sent_.on_probe_sent();
     sent_.on_sent(bytes, draft.chunks, now);
     if (!more) sent_.on_app_limited();
@@ -412,10 +486,21 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   header.span = sent_.span();
   if (with_data) mark_data(header, bytes, now);
   bytes_sent_ += bytes;
+  if (!is_proven_) allowance_ -= bytes;
   if (draft.retransmission) ++stats_.retransmitted_packets;
   packet.header = draft.writer.finish(header, packet.payload);
   packet.ecn = config_->ecn && ecn_.works() && eliciting ? Ecn::ect0 : Ecn::not_ect;
   return Blocked::no;
+}
+
+std::size_t Connection::room() const {
+  if (is_proven_) [[likely]]
+    return max_packet_;
+  // Control frames are written without a look at the room that there is; ACK and DATA see to it themselves.
+  constexpr std::size_t control = wire::header_bytes + wire::accept_frame_bytes + wire::credit_frame_bytes +
+                                  wire::ping_frame_bytes + wire::close_frame_bytes;
+  const std::size_t least = accept_due_ ? control : control - wire::accept_frame_bytes;
+  return allowance_ < least ? 0 : std::min<std::size_t>(max_packet_, allowance_);
 }
 
 Connection::Blocked Connection::data_blocked(Nanos now) {
@@ -489,6 +574,8 @@ bool Connection::control_due() const {
 }
 
 void Connection::write_ack(wire::Writer& writer, Nanos now) {
+  // Before the peer's address is proven, a packet may be short.
+  if (writer.room() < wire::ack_frame_bytes + wire::ack_credit_bytes + wire::close_frame_bytes) return;
   wire::AckFrame frame;
   received_.fill(frame, now);
   frame.has_whole = true;
@@ -515,9 +602,10 @@ void Connection::write_control(Draft& draft, bool with_data) {
   const wire::ConnectFrame greeting{.max_packet = static_cast<std::uint16_t>(max_packet_),
                                     .source_connection = id_,
                                     .credit = static_cast<std::uint32_t>(receives_.posted()),
-                                    .nonce = nonce_};
+                                    .tag = tag_};
   if (connect_due_) {
     draft.writer.connect(greeting);
+    if (has_cookie_) draft.writer.token(cookie_);
     carry(draft, {.kind = ChunkKind::connect});
     connect_due_ = false;
     receives_.on_told_in_greeting();
@@ -608,7 +696,7 @@ void Connection::mark_data(wire::Header& header, std::uint32_t bytes, Nanos now)
   if (job_ == no_job) return;
   JobState& job = links_->jobs[job_];
   header.flags |= wire::has_job;
-  header.tag = {job.number, static_cast<std::uint16_t>(job.augmentation.tracker.iteration()),
+  header.job = {job.number, static_cast<std::uint16_t>(job.augmentation.tracker.iteration()),
                 static_cast<std::uint16_t>(job.augmentation.tracker.bytes_ratio() * 65'535)};
   job.pacer.on_sent(now, bytes + links_->limits.overhead_bytes, std::min(links_->late, job.catch_up));
 }

@@ -18,8 +18,16 @@
 
 namespace mltcp {
 
+/// What the holes of all messages of a shard may take; see ShardConfig::reassembly_bytes.
+struct HoleLedger {
+  std::uint64_t& used;
+  Bytes limit;
+};
+
 class MessageReceiver {
  public:
+  /// Holes of each message that the shard's ledger does not count.
+  static constexpr std::size_t own_holes = RangeSet::first_holes;
   /// Maximum number of ranges of a partly received message; data that would make more is refused.
   static constexpr std::size_t max_reassembly_ranges = 1024;
   /// A peer that has been sending PINGs for so long is waiting for something.
@@ -41,7 +49,7 @@ class MessageReceiver {
   enum class Taken : std::uint8_t {
     malformed,      ///< refused: invalid, or contradicts an earlier frame of the message
     beyond_credit,  ///< refused: no buffer is posted for it
-    no_room,        ///< refused: too many gaps
+    no_room,        ///< refused: too many holes, in this message or in all of the shard
     nothing_new,
     news,
     oldest_whole,  ///< new data; the oldest message, and perhaps later ones, have completed
@@ -74,7 +82,7 @@ class MessageReceiver {
 
   /// Calls `completed(const Message&)` if the frame has completed its message.
   template <typename Completed>
-  Taken on_data(const wire::DataFrame& frame, Completed completed) {
+  Taken on_data(const wire::DataFrame& frame, HoleLedger& holes, Completed completed) {
     const std::uint64_t number = wire::widen(frame.message, messages_.begin());
     if (number < messages_.begin())
       return Taken::nothing_new;  // completed earlier; the peer has missed the acknowledgement
@@ -88,10 +96,11 @@ class MessageReceiver {
     const bool consistent = (!message.total_known || (frame.last ? end == message.total : end < message.total)) &&
                             (!frame.last || message.received.empty() || message.received.back().end <= end);
     if (!possible || !consistent) [[unlikely]] {
-      if (possible) forget(message);
+      if (possible) forget(message, holes);
       return Taken::malformed;
     }
-    if (message.received.size() >= max_reassembly_ranges && message.received.would_grow(begin, end))
+    if (message.received.size() > own_holes && message.received.would_grow(begin, end) && !make_room(message, holes))
+        [[unlikely]]
       return Taken::no_room;
     if (frame.last) {
       message.total = end;
@@ -99,11 +108,14 @@ class MessageReceiver {
     }
     if (frame.bytes != nullptr && message.buffer != nullptr && begin < message.capacity)
       std::memcpy(message.buffer + begin, frame.bytes, std::min<Bytes>(frame.length, message.capacity - begin));
+    const std::size_t before = message.received.bytes_beyond(own_holes);
     const Bytes added = message.received.add(begin, end);
+    holes.used += message.received.bytes_beyond(own_holes) - before;
     if (!message.total_known || (message.total != 0 && !message.received.is(0, message.total)))
       return added > 0 ? Taken::news : Taken::nothing_new;
     message.done = true;
     completed(static_cast<const Message&>(message));
+    release(message, holes);
     const std::uint64_t whole_before = messages_.begin();
     while (!messages_.empty() && messages_.front().done) messages_.pop();
     credit_due_ = credit_due_ || advertised_ != messages_.end();
@@ -179,9 +191,12 @@ class MessageReceiver {
   /// Ends all messages as if never posted: late data for them is refused. Calls `ended(const Message&)` for each one
   /// that was outstanding.
   template <typename Ended>
-  void end_all(Ended ended) {
-    for (std::uint64_t number = messages_.begin(); number != messages_.end(); ++number)
-      if (const Message& message = messages_[number]; !message.done) ended(message);
+  void end_all(HoleLedger holes, Ended ended) {
+    for (std::uint64_t number = messages_.begin(); number != messages_.end(); ++number) {
+      Message& message = messages_[number];
+      if (!message.done) ended(static_cast<const Message&>(message));
+      release(message, holes);
+    }
     messages_.truncate(messages_.begin());
   }
 
@@ -190,9 +205,21 @@ class MessageReceiver {
  private:
   // Two contradicting ends of one message: either may be forged, so neither is used, and the message is received anew.
   // The sender retransmits what is not acknowledged, and finally the whole message if the receiver does not report it.
-  static void forget(Message& message) {
-    message.received.clear();
+  static void forget(Message& message, HoleLedger& holes) {
+    release(message, holes);
     message.total_known = false;
+  }
+  /// Forgets what has been received of a message; it keeps memory for its own holes only.
+  static void release(Message& message, HoleLedger& holes) {
+    holes.used -= message.received.bytes_beyond(own_holes);
+    message.received.clear_to(own_holes);
+  }
+  /// Whether there may be another hole in a message that has more than own_holes.
+  static bool make_room(const Message& message, const HoleLedger& holes) {
+    if (message.received.size() >= max_reassembly_ranges) return false;
+    return !message.received.is_full() ||
+           holes.used - message.received.bytes_beyond(own_holes) + message.received.bytes_beyond_if_grown(own_holes) <=
+               holes.limit;
   }
 
   GrowableRing<Message> messages_;  ///< index = message number

@@ -24,6 +24,26 @@ class RangeSet {
     if (lower_ != nullptr) [[unlikely]]
       lower_->clear();
   }
+  /// Like clear(), and frees what was allocated for more than `holes` holes.
+  void clear_to(std::size_t holes) {
+    if (lower_ != nullptr && lower_->capacity() > holes) [[unlikely]]
+      lower_.reset();
+    clear();
+  }
+  /// Bytes allocated for holes beyond `holes`.
+  [[nodiscard]] std::size_t bytes_beyond(std::size_t holes) const {
+    if (lower_ == nullptr) [[likely]]
+      return 0;
+    return (std::max(lower_->capacity(), holes) - holes) * sizeof(Range);
+  }
+  /// Whether another hole takes more memory than is allocated.
+  [[nodiscard]] bool is_full() const { return lower_ != nullptr && lower_->size() == lower_->capacity(); }
+  /// What bytes_beyond() becomes if is_full(), and a hole is added.
+  [[nodiscard]] std::size_t bytes_beyond_if_grown(std::size_t holes) const {
+    return (std::max(lower_->capacity() * 2, holes) - holes) * sizeof(Range);
+  }
+  static constexpr std::size_t first_holes = 8;  ///< for which memory is allocated at once
+
   [[nodiscard]] bool empty() const { return highest_.end == 0; }
   [[nodiscard]] std::size_t size() const { return empty() ? 0 : 1 + lower_count(); }
   /// The i-th range in ascending order.
@@ -114,7 +134,6 @@ class RangeSet {
   }
   std::vector<Range>& lower() {
     if (lower_ == nullptr) [[unlikely]] {
-      constexpr std::size_t first_holes = 32;
       lower_ = std::make_unique<std::vector<Range>>();
       lower_->reserve(first_holes);
     }

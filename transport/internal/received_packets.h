@@ -42,6 +42,8 @@ class ReceivedPackets {
     const std::uint64_t next = numbers_.back().end;
     return number <= next || number - next <= max_jump;
   }
+  /// The number after the highest, around which the 32 bits that a header has are widened.
+  [[nodiscard]] std::uint64_t next() const { return numbers_.back().end; }
   [[nodiscard]] bool contains(std::uint64_t number) const { return numbers_.contains(number); }
 
   /// Records a packet that is believable() and not contains(). `span` is from its header, `hops` as in RxPacket.

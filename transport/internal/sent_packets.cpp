@@ -5,21 +5,19 @@
 
 namespace mltcp {
 
-void SentPackets::skip_numbers(std::uint64_t last, const ConnectionConfig& config) {
-  if (skipped_at_ != packets_sent()) {
-    skipped_at_ = packets_sent();
-    skipped_ = 0;
-  }
-  const std::uint64_t more = last - packets_.end();  // minus one
-  if (more >= max_skipped - skipped_ || packets_.size() + more >= most_records(config)) return;
-  skipped_ += static_cast<std::uint32_t>(more) + 1;
-  skipped_in_all_ += more + 1;
-  while (packets_.end() <= last) {
-    if (packets_.empty())
+void SentPackets::skip_number(ShardRandom& random) {
+  if (skip_at_ != 0) {
+    last_skipped_ = packets_.end();
+    ++skipped_in_all_;
+    if (packets_.empty()) {
       packets_.skip();
-    else
-      packets_.push(Packet());
+    } else {
+      Packet record;
+      record.sent = Nanos::never();
+      packets_.push(record);
+    }
   }
+  skip_at_ = packets_.end() + least_between_skips + (random.next() >> 32) % between_skips;
 }
 
 SentPackets::Losses SentPackets::judge(std::uint32_t lost, std::uint64_t largest, Nanos longest_run,

@@ -21,6 +21,7 @@
 #include "mltcp/transport/internal/chunk.h"
 #include "mltcp/transport/internal/range_set.h"
 #include "mltcp/transport/internal/rtt.h"
+#include "mltcp/transport/internal/shard_random.h"
 #include "mltcp/transport/types.h"
 #include "mltcp/transport/wire.h"
 
@@ -33,12 +34,19 @@ class SentPackets {
   static constexpr Nanos max_probe_interval{1'000'000'000};
   /// Ratio of records to packets in flight: lost packets and pure acknowledgements keep a record for a while, too.
   static constexpr std::size_t records_per_packet_in_flight = 4;
-  /// Maximum number of unused packet numbers skipped per packet sent, because the peer has acknowledged them.
-  static constexpr std::uint32_t max_skipped = 1024;
+  /// From one packet number that is skipped on purpose to the next: at least so many, and up to `between_skips` more,
+  /// evenly at random.
+  static constexpr std::uint32_t least_between_skips = 128;
+  static constexpr std::uint32_t between_skips = 512;
   /// Maximum number of acknowledged ranges tracked; with more, acknowledgements are processed again without effect.
   static constexpr std::size_t max_acked_ranges = 1024;
 
-  SentPackets(Nanos initial_rtt, Nanos now) : rtt_(initial_rtt), last_eliciting_sent_(now), last_progress_(now) {}
+  /// `skips`: some packet numbers are not used, see skip_number().
+  SentPackets(Nanos initial_rtt, Nanos now, bool skips)
+      : rtt_(initial_rtt),
+        last_eliciting_sent_(now),
+        last_progress_(now),
+        skip_at_(skips ? 0 : std::numeric_limits<std::uint64_t>::max()) {}
 
   // State in flight.
 
@@ -110,6 +118,12 @@ class SentPackets {
     const std::uint64_t span = number - std::min(packets_.begin(), number);
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(span, ~std::uint32_t{0}));
   }
+  /// Whether skip_number() is to be called before the next packet.
+  [[nodiscard]] bool skip_is_due() const { return packets_.end() >= skip_at_; }
+  /// Leaves the next packet number out (but in the first call, which only draws when to do so), so that a peer that
+  /// acknowledges what it has not received is found out (RFC 9000 section 21.4). The number has a record as of a packet
+  /// that nobody acknowledges, and the receiver forgets the gap as soon as the sender has forgotten what was before.
+  void skip_number(ShardRandom& random);
   /// Nothing more to send: delivery rates sampled from what is in flight are limited by the application.
   void on_app_limited() {
     app_limited_until_ = delivered_ + in_flight_;
@@ -126,13 +140,20 @@ class SentPackets {
 
   // Acknowledgements.
 
-  /// The peer acknowledges packets up to `last` that were never sent: somebody has forged them. Skips these numbers, so
-  /// that no packet of ours is mistaken for a forged one, by the peer or here when it is acknowledged.
-  void skip_numbers(std::uint64_t last, const ConnectionConfig& config);
+  /// Whether `frame` acknowledges what was never sent: a number that is still to come, or the one skipped last. Numbers
+  /// skipped before that on_ack() finds, as long as they have records.
+  [[nodiscard]] bool is_lie(const wire::AckFrame& frame) const {
+    if (frame.ranges[0].last >= packets_.end()) [[unlikely]]
+      return true;
+    std::uint32_t i = 0;
+    while (i < frame.range_count && frame.ranges[i].first > last_skipped_) ++i;
+    return i < frame.range_count && frame.ranges[i].last >= last_skipped_ && last_skipped_ != 0;
+  }
   /// Processes an ACK frame. Calls `on_acked(const Chunk&)` for each chunk of a newly acknowledged packet, and `stop()`
-  /// after each such packet; processing ends if it returns true. `news` is scratch space.
+  /// after each such packet; processing ends if it returns true. `news` is scratch space. False if a number is among
+  /// them that was skipped.
   template <typename OnAcked, typename Stop>
-  void on_ack(const wire::AckFrame& frame, AckBatch& batch, std::vector<RangeSet::Range>& news, Nanos now,
+  bool on_ack(const wire::AckFrame& frame, AckBatch& batch, std::vector<RangeSet::Range>& news, Nanos now,
               OnAcked on_acked, Stop stop);
   /// An ACK frame has newly acknowledged packets.
   void on_progress(Nanos now) {
@@ -247,7 +268,7 @@ class SentPackets {
     in_flight,
     acked,
     lost,     ///< kept for a while, as a late acknowledgement shows that the loss was spurious
-    ignored,  ///< was a pure acknowledgement, or has been given up
+    ignored,  ///< was a pure acknowledgement, has been given up, or was skipped (then `sent` is never())
   };
   struct Packet {
     Nanos sent;
@@ -337,9 +358,9 @@ class SentPackets {
   std::uint32_t lost_packets_ = 0;  ///< since the last sample
   std::uint32_t episode_lost_ = 0;
   std::uint32_t episode_spurious_ = 0;
-  std::uint32_t skipped_ = 0;         ///< since the packet sent last
-  std::uint64_t skipped_at_ = 0;      ///< packets_sent() at that time
-  std::uint64_t skipped_in_all_ = 0;  ///< packet numbers skipped in total
+  std::uint32_t skipped_in_all_ = 0;  ///< packet numbers skipped in total
+  std::uint64_t skip_at_;             ///< the next number to be skipped; 0: to be drawn
+  std::uint64_t last_skipped_ = 0;    ///< 0: none
   std::uint64_t episode_begin_ = 0;   ///< packets with lower numbers were sent before the previous episode's response
   Nanos first_sample_ = Nanos::never();  ///< time of the first RTT sample
   std::uint64_t lost_in_all_ = 0;
@@ -349,7 +370,7 @@ class SentPackets {
 static_assert(sizeof(SentPackets) == 328, "the first four cache lines are what a sender touches for each packet");
 
 template <typename OnAcked, typename Stop>
-void SentPackets::on_ack(const wire::AckFrame& frame, AckBatch& batch, std::vector<RangeSet::Range>& news, Nanos now,
+bool SentPackets::on_ack(const wire::AckFrame& frame, AckBatch& batch, std::vector<RangeSet::Range>& news, Nanos now,
                          OnAcked on_acked, Stop stop) {
   const std::uint64_t largest = frame.ranges[0].last;
   const std::uint64_t end = packets_.end();
@@ -392,10 +413,13 @@ void SentPackets::on_ack(const wire::AckFrame& frame, AckBatch& batch, std::vect
         if (number < window_limited_until_) sample.cwnd_limited = true;
       } else if (packet.state == State::lost) {
         on_late_ack(number, on_acked);
+      } else if (packet.state == State::ignored && packet.sent.is_never()) [[unlikely]] {
+        return false;
       }
-      if (stop()) return;
+      if (stop()) return true;
     }
   }
+  return true;
 }
 
 template <typename OnAcked>

@@ -74,9 +74,11 @@ ShardCore::ShardCore(PacketIo& io, const ShardConfig& config)
     : io_(io),
       config_(config),
       limits_(io.limits()),
+      random_(config.seed),
       holds_(limits_.keeps_payload_from == 0 ? 0 : std::min(config.max_zero_copy_sends, most_zero_copy_sends)) {
   check("max_connections", config.max_connections, 1, most_connections);
   check("kept_for_connect", config.kept_for_connect, 0, config.max_connections);
+  if (config.max_half_open) check("max_half_open", *config.max_half_open, 0, config.max_connections);
   check("max_jobs", config.max_jobs, 0, 1U << 16);
   check("max_completions", config.max_completions, 1, 1U << 24);
   check("max_zero_copy_sends", config.max_zero_copy_sends, 0, most_zero_copy_sends);
@@ -87,10 +89,11 @@ ShardCore::ShardCore(PacketIo& io, const ShardConfig& config)
   limits_.priorities = std::clamp<std::uint32_t>(limits_.priorities, 1, kPriorities);
   limits_.overhead_bytes = std::min<std::uint32_t>(limits_.overhead_bytes, 65'535);
   index_mask_ = std::bit_ceil(config.max_connections) - 1;
-  if (config.seed) seeded_.emplace(*config.seed);
+  max_half_open_ = config.max_half_open.value_or(std::max<std::uint32_t>(config.max_connections / 4, 1));
   slots_.resize(config.max_connections);
   for (std::uint32_t i = config.max_connections; i-- > 0;)
-    slots_[i].next_id = seeded_ ? seeded_id(*seeded_, i) : draw_id(i, 0);
+    slots_[i].id = random_.seeded() != nullptr ? seeded_id(*random_.seeded(), i) : draw_id(i, 0);
+  by_peer_ = decltype(by_peer_)(0, PeerKeyHash{random_.key()});
   free_slots_.reserve(config.max_connections);
   for (std::uint32_t i = 0; i < config.max_connections; ++i) free_slots_.push(i);
   jobs_.resize(config.max_jobs);
@@ -107,7 +110,9 @@ ShardCore::ShardCore(PacketIo& io, const ShardConfig& config)
             .jobs = jobs_,
             .stats = &stats_,
             .limits = limits_,
-            .late = {}};
+            .late = {},
+            .random = &random_,
+            .reassembly_bytes = config.reassembly_bytes};
   rx_.resize(limits_.burst);
   fetches_.resize(limits_.burst);
   tx_.packets.resize(limits_.burst);
@@ -126,7 +131,7 @@ std::vector<ConnectionId> ShardCore::first_connections(const ShardConfig& config
 
 ConnectionId ShardCore::draw_id(std::uint32_t index, ConnectionId last) {
   for (;;) {
-    const ConnectionId id = (static_cast<ConnectionId>(draw() >> 32) & ~index_mask_) | index;
+    const ConnectionId id = (static_cast<ConnectionId>(random_.next() >> 32) & ~index_mask_) | index;
     if (id != 0 && id != last) return id;
   }
 }
@@ -145,32 +150,38 @@ void ShardCore::listen(const ConnectionConfig& config) {
 Connection* ShardCore::find(ConnectionId id) const {
   const std::uint32_t index = index_of(id);
   if (index >= slots_.size()) return nullptr;
-  Connection* connection = slots_[index].connection.get();
-  if (connection == nullptr || connection->id() != id || connection->state() == Connection::State::dead) return nullptr;
-  return connection;
+  const Slot& slot = slots_[index];
+  if (slot.id != id || slot.connection == nullptr || slot.connection->is_over()) return nullptr;
+  return slot.connection.get();
 }
 
-Connection* ShardCore::make_connection(const Address& remote, const std::shared_ptr<const ConnectionConfig>& config,
-                                       Nanos now) {
+ShardCore::Slot* ShardCore::take_slot(Nanos now) {
   if (free_slots_.empty()) return nullptr;
-  const std::uint32_t index = free_slots_.front();
+  Slot& slot = slots_[free_slots_.front()];
   free_slots_.pop();
-  Slot& slot = slots_[index];
-  slot.connection = std::make_unique<Connection>(slot.next_id, remote, config,
+  // The time makes the tag differ when a program restarts with the same seed.
+  slot.tag = random_.next() ^ static_cast<std::uint64_t>(now.count) * 0x9E3779B97F4A7C15ULL;
+  return &slot;
+}
+
+Connection* ShardCore::make_connection(Slot& slot, const Address& remote,
+                                       const std::shared_ptr<const ConnectionConfig>& config, Nanos now) {
+  slot.connection = std::make_unique<Connection>(slot.id, remote, config,
                                                  cc::find_algorithm(config->congestion_control), links_, now);
-  watch(*slot.connection);
   return slot.connection.get();
 }
 
 void ShardCore::free_connection(std::uint32_t index) {
-  Connection& connection = *slots_[index].connection;
+  Slot& slot = slots_[index];
+  Connection& connection = *slot.connection;
   if (!tx_.empty()) tx_.drop_destination(&connection.remote());
-  const auto known = accepted_.find({connection.remote(), connection.peer_connection()});
-  if (known != accepted_.end() && known->second == index) accepted_.erase(known);
+  const auto known = by_peer_.find({connection.remote(), connection.peer_connection()});
+  if (known != by_peer_.end() && known->second == index) by_peer_.erase(known);
   deadlines_.set(index, Nanos::never());
   deadlines_.set(watch_deadline(index), Nanos::never());
-  slots_[index].next_id = draw_id(index, connection.id());
-  slots_[index].connection.reset();
+  if (!connection.is_proven()) --stats_.half_open;
+  slot.id = draw_id(index, slot.id);
+  slot.connection.reset();
   free_slots_.push(index);
 }
 
@@ -180,12 +191,13 @@ ConnectionId ShardCore::connect(const Address& remote, const ConnectionConfig& c
     checked_algorithm(config, limits_);
     latest_config_ = std::make_shared<const ConnectionConfig>(config);
   }
-  Connection* connection = make_connection(remote, latest_config_, now);
-  if (connection == nullptr)
+  Slot* const slot = take_slot(now);
+  if (slot == nullptr)
     throw RunError(fmt::format("all {} connections of the shard are in use; raise max_connections or close some",
                                config_.max_connections));
-  // The time makes the nonce differ when a program restarts with the same seed.
-  connection->start_connect(draw() ^ static_cast<std::uint64_t>(now.count) * 0x9E3779B97F4A7C15ULL);
+  Connection* connection = make_connection(*slot, remote, latest_config_, now);
+  connection->start_connect(slot->tag);
+  watch(*connection);
   activate(*connection);
   return connection->id();
 }
@@ -464,7 +476,7 @@ void ShardCore::on_packet(const RxPacket& packet, Nanos now) {
       ++stats_.truncated_packets;
       return;
     case wire::ParseError::foreign:
-      ++stats_.foreign_packets;
+      on_foreign(packet);
       return;
     case wire::ParseError::checksum:
       ++stats_.corrupted_packets;
@@ -474,75 +486,173 @@ void ShardCore::on_packet(const RxPacket& packet, Nanos now) {
       return;
   }
   if (header.connection == 0) {
-    on_connect(packet, header, reader, now);
+    on_stranger(packet, header, reader, now);
     return;
   }
-  Connection* connection = find(header.connection);
-  if (connection == nullptr || connection->remote() != packet.source) {
+  const std::uint32_t index = index_of(header.connection);
+  if (index >= slots_.size() || slots_[index].id != header.connection || slots_[index].connection == nullptr) {
+    on_unknown(packet, header, now);
+    return;
+  }
+  if (slots_[index].tag != header.tag) {
+    ++stats_.forged_packets;
+    return;
+  }
+  Connection& connection = *slots_[index].connection;
+  if (connection.is_over() || connection.remote() != packet.source) {
     ++stats_.unknown_connection;
     return;
   }
-  deliver(*connection, packet, header, reader, now);
+  deliver(connection, packet, header, reader, now);
 }
 
 void ShardCore::deliver(Connection& connection, const RxPacket& packet, const wire::Header& header,
                         wire::Reader& reader, Nanos now) {
+  const std::uint32_t index = index_of(connection.id());
+  const std::uint32_t known_as = connection.peer_connection();
+  const bool was_proven = connection.is_proven();
   connection.on_packet(header, reader, packet, now);
+  if (connection.peer_connection() != known_as) [[unlikely]]
+    by_peer_.try_emplace({packet.source, connection.peer_connection()}, index);
+  if (connection.is_proven() != was_proven) [[unlikely]]
+    watch(connection);
   if (connection.touched) return;
   connection.touched = true;
-  touched_.push_back(index_of(connection.id()));
+  touched_.push_back(index);
 }
 
-void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, wire::Reader& reader, Nanos now) {
+void ShardCore::on_foreign(const RxPacket& packet) {
+  const std::uint32_t source = wire::source_of_version_2_connect(packet.bytes);
+  if (source == 0 || !packet.tail.empty()) {
+    ++stats_.foreign_packets;
+    return;
+  }
+  ++stats_.refused_connects;
+  const auto bytes = wire::version_2_close(source);
+  TxPacket told;
+  told.destination = &packet.source;
+  told.header = bytes;
+  stats_.packets_sent += io_.send({&told, 1});
+}
+
+// A packet that a restarted program does not know: its peer is told, so that it need not wait. The answer is not longer
+// than the packet, and repeats the tag, which nobody knows but who has sent the packet and who was meant.
+void ShardCore::on_unknown(const RxPacket& packet, const wire::Header& header, Nanos now) {
+  ++stats_.unknown_connection;
+  constexpr std::size_t size = wire::header_bytes + wire::reset_frame_bytes;
+  if (packet.bytes.size() + packet.tail.size() + packet.virtual_bytes < size || config_.resets_per_second == 0) return;
+  // At most a tenth of a second's budget at once.
+  const Nanos each{std::max<std::int64_t>(1'000'000'000 / config_.resets_per_second, 1)};
+  constexpr Nanos saved_up{100'000'000};
+  if (reset_allowed_at_ > now + std::max(saved_up, each) - each) {
+    ++stats_.resets_withheld;
+    return;
+  }
+  reset_allowed_at_ = std::max(reset_allowed_at_, now) + each;
+  ++stats_.resets_sent;
+  answer(packet.source, 0, header.tag, [&](wire::Writer& writer) { writer.reset(header.connection); });
+}
+
+void ShardCore::on_stranger(const RxPacket& packet, const wire::Header& header, wire::Reader& reader, Nanos now) {
   // Peeks without consuming: the connection reads the packet from its first frame.
   wire::Reader look = reader;
   wire::Frame frame;
-  if (!look.next(frame) || frame.type != wire::FrameType::connect || frame.connect.source_connection == 0 ||
-      frame.connect.max_packet < wire::smallest_packet) {
+  if (!look.next(frame)) {
     ++stats_.malformed_packets;
     return;
   }
-  const wire::ConnectFrame& peer = frame.connect;
-  const PeerKey key{packet.source, peer.source_connection};
-  if (const auto known = accepted_.find(key); known != accepted_.end()) {
-    Connection& connection = *slots_[known->second].connection;
-    if (connection.nonce() == peer.nonce) {
-      if (connection.state() != Connection::State::dead) deliver(connection, packet, header, reader, now);
-      return;
-    }
-    // The peer has restarted and reuses its id: the old connection is dead.
-    connection.fail(Status::unreachable);
-    activate(connection);
-    accepted_.erase(known);
-  }
-  wire::CloseReason refusal = wire::CloseReason::done;
-  if (!listening_)
-    refusal = wire::CloseReason::refused;
-  else if (peer.version != wire::protocol_version)
-    refusal = wire::CloseReason::version;
-  else if (free_slots_.size() <= config_.kept_for_connect || completions_full())
-    refusal = wire::CloseReason::full;
-  if (refusal != wire::CloseReason::done) {
-    ++stats_.refused_connects;
-    send_close(packet.source, peer.source_connection, 0, refusal);
+  if (frame.type == wire::FrameType::reset) {
+    const std::uint32_t connection = frame.reset;
+    if (look.next(frame) || look.error() != wire::ParseError::none)
+      ++stats_.malformed_packets;
+    else
+      on_reset(packet, header, connection);
     return;
   }
-  Connection* connection = make_connection(packet.source, listen_config_, now);
-  connection->start_accept(peer);
-  accepted_[key] = index_of(connection->id());
-  completions_.push({.kind = Completion::Kind::accepted, .connection = connection->id()});
+  Greeting greeting{.connect = frame.connect};
+  bool is_greeting = frame.type == wire::FrameType::connect && wire::is_plausible(frame.connect);
+  if (is_greeting && look.next(frame)) {
+    greeting.has_cookie = frame.type == wire::FrameType::token;
+    greeting.cookie = frame.cookie;
+    is_greeting = greeting.has_cookie && !look.next(frame);
+  }
+  if (!is_greeting || look.error() != wire::ParseError::none)
+    ++stats_.malformed_packets;
+  else
+    on_connect(packet, header, reader, greeting, now);
+}
+
+void ShardCore::on_reset(const RxPacket& packet, const wire::Header& header, std::uint32_t connection) {
+  const auto known = by_peer_.find({packet.source, connection});
+  if (known == by_peer_.end() || slots_[known->second].connection->peer_tag() != header.tag) {
+    ++stats_.forged_resets;
+    return;
+  }
+  Connection& ended = *slots_[known->second].connection;
+  if (!ended.is_over()) ++stats_.resets_taken;
+  ended.on_reset();
+  activate(ended);
+}
+
+wire::CloseReason ShardCore::why_refused(const wire::ConnectFrame& connect) const {
+  if (!listening_) return wire::CloseReason::refused;
+  if (wire::chosen_version(connect) == 0) return wire::CloseReason::version;
+  if (free_slots_.size() <= config_.kept_for_connect || completions_full()) return wire::CloseReason::full;
+  return wire::CloseReason::done;
+}
+
+void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, wire::Reader& reader,
+                           const Greeting& greeting, Nanos now) {
+  const wire::ConnectFrame& peer = greeting.connect;
+  const PeerKey key{packet.source, peer.source_connection};
+  const auto known = by_peer_.find(key);
+  if (known != by_peer_.end()) {
+    Connection& connection = *slots_[known->second].connection;
+    if (connection.was_accepted() && connection.peer_tag() == peer.tag) {
+      if (!connection.is_over()) deliver(connection, packet, header, reader, now);
+      return;
+    }
+  }
+  if (const wire::CloseReason refusal = why_refused(peer); refusal != wire::CloseReason::done) {
+    ++stats_.refused_connects;
+    answer(packet.source, peer.source_connection, peer.tag, [&](wire::Writer& writer) { writer.close(refusal); });
+    return;
+  }
+  // Who claims to have started anew, under an id whose connection lives, has to prove its address, too.
+  const bool is_proven = greeting.has_cookie && cookies_.holds(greeting.cookie, key, peer.tag, random_, now);
+  if (!is_proven && (known != by_peer_.end() || stats_.half_open >= max_half_open_)) {
+    ++stats_.retries_sent;
+    const std::uint64_t cookie = cookies_.make(key, peer.tag, random_, now);
+    answer(packet.source, peer.source_connection, peer.tag, [&](wire::Writer& writer) { writer.retry(cookie); });
+    return;
+  }
+  if (known != by_peer_.end()) {
+    Connection& old = *slots_[known->second].connection;
+    old.fail(Status::unreachable);
+    activate(old);
+    by_peer_.erase(known);
+  }
+  Slot& slot = *take_slot(now);
+  Connection* connection = make_connection(slot, packet.source, listen_config_, now);
+  connection->start_accept(peer, slot.tag, is_proven, now);
+  if (is_proven)
+    ++stats_.cookies_accepted;
+  else
+    ++stats_.half_open;
+  watch(*connection);
+  by_peer_[key] = index_of(slot.id);
+  completions_.push({.kind = Completion::Kind::accepted, .connection = slot.id});
   deliver(*connection, packet, header, reader, now);
 }
 
-void ShardCore::send_close(const Address& remote, std::uint32_t peer_connection, std::uint64_t packet_number,
-                           wire::CloseReason reason) {
-  // Sent once, unreliably: no connection exists that could retransmit it.
-  std::array<std::byte, wire::header_bytes + wire::close_frame_bytes> buffer{};
+template <typename Frames>
+void ShardCore::answer(const Address& remote, std::uint32_t connection, std::uint64_t tag, Frames frames) {
+  std::array<std::byte, wire::header_bytes + wire::connect_frame_bytes> buffer{};
   wire::Writer writer(buffer);
-  writer.close(reason);
+  frames(writer);
   wire::Header header;
-  header.connection = peer_connection;
-  header.packet_number = packet_number;
+  header.connection = connection;
+  header.tag = tag;
   TxPacket packet;
   packet.destination = &remote;
   packet.header = writer.finish(header, {});

@@ -10,14 +10,15 @@
 #include <unordered_map>
 #include <vector>
 
-#include "mltcp/base/random.h"
 #include "mltcp/base/ring.h"
-#include "mltcp/base/system_random.h"
+#include "mltcp/base/siphash.h"
 #include "mltcp/transport/address.h"
 #include "mltcp/transport/deadline_heap.h"
 #include "mltcp/transport/internal/connection.h"
+#include "mltcp/transport/internal/cookies.h"
 #include "mltcp/transport/internal/payload_holds.h"
 #include "mltcp/transport/internal/shard_links.h"
+#include "mltcp/transport/internal/shard_random.h"
 #include "mltcp/transport/packet_io.h"
 #include "mltcp/transport/types.h"
 #include "mltcp/transport/wire.h"
@@ -65,25 +66,26 @@ class ShardCore {
   [[nodiscard]] const ShardStats& stats() const { return stats_; }
 
  private:
-  struct PeerKey {
-    Address remote;
-    std::uint32_t connection = 0;
-    bool operator==(const PeerKey&) const = default;
-  };
-  struct PeerKeyHash {
-    std::size_t operator()(const PeerKey& key) const noexcept {
-      return AddressHash{}(key.remote) ^ (key.connection * std::size_t{0x9E3779B97F4A7C15ULL});
-    }
-  };
+  /// What decides whether a packet is for a connection stands beside it: packets that are not don't touch it.
   struct Slot {
     std::unique_ptr<Connection> connection;
-    ConnectionId next_id = 0;  ///< of its next connection
+    std::uint64_t tag = 0;  ///< what the peer has to put into its packets
+    ConnectionId id = 0;    ///< of its connection, or of its next one
+  };
+  /// A CONNECT, and what may follow it.
+  struct Greeting {
+    wire::ConnectFrame connect;
+    bool has_cookie = false;
+    std::uint64_t cookie = 0;
   };
 
-  Connection* make_connection(const Address& remote, const std::shared_ptr<const ConnectionConfig>& config, Nanos now);
+  Slot* take_slot(Nanos now);
+  Connection* make_connection(Slot& slot, const Address& remote, const std::shared_ptr<const ConnectionConfig>& config,
+                              Nanos now);
   void free_connection(std::uint32_t index);
-  void send_close(const Address& remote, std::uint32_t peer_connection, std::uint64_t packet_number,
-                  wire::CloseReason reason);
+  /// Sends a packet once, unreliably, that no connection stands behind. `frames(writer)` writes what it says.
+  template <typename Frames>
+  void answer(const Address& remote, std::uint32_t connection, std::uint64_t tag, Frames frames);
   [[nodiscard]] bool completions_full() const {
     return completions_.size() + holds_.waiting() >= config_.max_completions;
   }
@@ -100,14 +102,22 @@ class ShardCore {
   void on_packet(const RxPacket& packet, Nanos now);
   void deliver(Connection& connection, const RxPacket& packet, const wire::Header& header, wire::Reader& reader,
                Nanos now);
-  void on_connect(const RxPacket& packet, const wire::Header& header, wire::Reader& reader, Nanos now);
+  /// A packet to connection 0.
+  void on_stranger(const RxPacket& packet, const wire::Header& header, wire::Reader& reader, Nanos now);
+  void on_connect(const RxPacket& packet, const wire::Header& header, wire::Reader& reader, const Greeting& greeting,
+                  Nanos now);
+  /// Ends the CONNECT of a connection that may not be: with CLOSE. CloseReason::done: it may.
+  [[nodiscard]] wire::CloseReason why_refused(const wire::ConnectFrame& connect) const;
+  void on_reset(const RxPacket& packet, const wire::Header& header, std::uint32_t connection);
+  void on_unknown(const RxPacket& packet, const wire::Header& header, Nanos now);
+  /// What is not of this version: who connects by version 2 is told so.
+  void on_foreign(const RxPacket& packet);
   void fire_timers(Nanos now);
   void transmit(Nanos now, bool& more);
   /// True if everything built so far has been accepted by the datapath.
   bool flush();
   /// Makes time monotonic: the time to use for `now`; see shard.h.
   Nanos advance(Nanos now);
-  std::uint64_t draw() { return seeded_ ? seeded_->next() : system_random_.next(); }
   /// A random id for the slot's next connection, different from `last`.
   ConnectionId draw_id(std::uint32_t index, ConnectionId last);
   [[nodiscard]] std::uint32_t index_of(ConnectionId id) const { return id & index_mask_; }
@@ -125,8 +135,10 @@ class ShardCore {
   PacketIo::Limits limits_;
   std::uint32_t index_mask_ = 0;  ///< the bits of a connection id that hold its slot
   Nanos latest_;
-  std::optional<Random> seeded_;
-  SystemRandom system_random_;
+  ShardRandom random_;
+  Cookies cookies_;
+  std::uint32_t max_half_open_ = 0;
+  Nanos reset_allowed_at_;  ///< of a budget that is used up evenly; see on_unknown()
   bool listening_ = false;
   std::shared_ptr<const ConnectionConfig> listen_config_;
   std::shared_ptr<const ConnectionConfig>
@@ -134,7 +146,8 @@ class ShardCore {
 
   std::vector<Slot> slots_;
   GrowableRing<std::uint32_t> free_slots_;
-  std::unordered_map<PeerKey, std::uint32_t, PeerKeyHash> accepted_;
+  std::unordered_map<PeerKey, std::uint32_t, PeerKeyHash>
+      by_peer_;  ///< slots of connections whose peers' ids are known
   std::vector<JobState> jobs_;
   GrowableRing<Completion> completions_;
   PayloadHolds holds_;

@@ -13,6 +13,7 @@
 #include "mltcp/transport/internal/ack_batch.h"
 #include "mltcp/transport/internal/pacer.h"
 #include "mltcp/transport/internal/payload_holds.h"
+#include "mltcp/transport/internal/shard_random.h"
 #include "mltcp/transport/packet_io.h"
 #include "mltcp/transport/phase_gate.h"
 #include "mltcp/transport/types.h"
@@ -85,6 +86,8 @@ struct ShardLinks {
   /// How late this poll() came, relative to the time that the shard had asked for: 0 in virtual time, unless hosts'
   /// delays are modelled there.
   Nanos late{};
+  ShardRandom* random = nullptr;       ///< null: no packet number is skipped
+  Bytes reassembly_bytes = ~Bytes{0};  ///< as in ShardConfig
 };
 
 }  // namespace mltcp

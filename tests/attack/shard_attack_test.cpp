@@ -1,0 +1,347 @@
+// What hosts that can send, but not read what others say, do to two shards that talk over the kernel's UDP sockets, and
+// what peers do that lie: each attack sends real packets over the loopback. docs/transport.md says what each costs.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "../random_bytes.h"
+#include "attacker.h"
+#include "mltcp/base/clock.h"
+#include "mltcp/base/random.h"
+#include "mltcp/socket/socket_io.h"
+#include "mltcp/transport/shard.h"
+#include "mltcp/transport/wire.h"
+
+namespace mltcp::attack::shard_attack_test {
+namespace {
+
+using namespace mltcp::literals;
+using Kind = mltcp::Completion::Kind;
+
+constexpr std::size_t connect_bytes = wire::header_bytes + wire::connect_frame_bytes;
+
+/// A shard and its socket. What the test sends through the socket comes from the shard's address, as if forged.
+struct Host {
+  Host() : address(Attacker().address()), io({.address = address}), shard(io, {}) {}
+
+  void forge(const Address& to, const ByteVector& bytes) {
+    TxPacket packet;
+    packet.destination = &to;
+    packet.header = bytes;
+    io.send({&packet, 1});
+  }
+  [[nodiscard]] std::size_t count(Kind kind) const {
+    std::size_t count = 0;
+    for (const mltcp::Completion& completion : completions) count += completion.kind == kind ? 1 : 0;
+    return count;
+  }
+  [[nodiscard]] const mltcp::Completion& last() const { return completions.back(); }
+
+  Address address;  ///< with a port that was free
+  socket::SocketIo io;
+  Shard shard;
+  std::vector<mltcp::Completion> completions;
+  std::function<void(const mltcp::Completion&)> on_completion;
+};
+
+class ShardAttack : public ::testing::Test {
+ protected:
+  void poll(Host& host) {
+    host.shard.poll(clock.now());
+    mltcp::Completion completion;
+    while (host.shard.take_completions({&completion, 1}) == 1) {
+      host.completions.push_back(completion);
+      if (host.on_completion) host.on_completion(completion);
+    }
+  }
+  /// Until `stop`; false if that does not happen in time.
+  bool run(const std::function<bool()>& stop, Nanos within = 10_s) {
+    const Nanos end = clock.now() + within;
+    while (!stop()) {
+      if (clock.now() > end) return false;
+      for (Host* host : hosts) poll(*host);
+    }
+    return true;
+  }
+  void run_for(Nanos duration) {
+    run([] { return false; }, duration);
+  }
+  /// Until the victim has looked at `packets` more.
+  void digest(std::uint64_t packets) {
+    const std::uint64_t until = server.shard.stats().packets_received + packets;
+    ASSERT_TRUE(run([&] { return server.shard.stats().packets_received >= until; }));
+  }
+  void connect() {
+    server.shard.listen({});
+    c = client.shard.connect(server.address, {}, clock.now());
+    ASSERT_TRUE(run([&] { return client.count(Kind::connected) == 1 && server.count(Kind::accepted) > 0; }));
+    s = server.last().connection;
+    ASSERT_TRUE(run([&] { return server.shard.stats().half_open == 0; }));
+  }
+  void expect_to_talk() {
+    const ByteVector message = random_bytes(100'000);
+    ByteVector buffer(message.size());
+    const std::size_t received = server.count(Kind::received);
+    ASSERT_EQ(server.shard.receive(s, buffer, 0), PostResult::ok);
+    ASSERT_EQ(client.shard.send(c, message, 0), PostResult::ok);
+    EXPECT_TRUE(run([&] { return server.count(Kind::received) > received; }));
+    EXPECT_EQ(buffer, message);
+  }
+
+  Clock clock;
+  Host client;
+  Host server;
+  std::vector<Host*> hosts{&client, &server};
+  ConnectionId c = 0;
+  ConnectionId s = 0;
+};
+
+TEST_F(ShardAttack, message_in_another_s_name__reaches_nobody) {
+  server.shard.listen({});
+  ByteVector buffer(100);
+  server.on_completion = [&](const mltcp::Completion& completion) {
+    if (completion.kind == Kind::accepted) {
+      EXPECT_EQ(server.shard.receive(completion.connection, buffer, 0), PostResult::ok);
+    }
+  };
+  Attacker attacker(0x7F000077);
+  attacker.send(server.address, connect_packet(5, 6));
+  digest(1);
+  ASSERT_EQ(server.count(Kind::accepted), 1U);
+  // By id 0 and all that who connects has chosen himself; and by the connection's id, without its tag.
+  const auto data = [](wire::Writer& writer) {
+    writer.data({.last = true, .message = 0, .offset = 0, .length = 4});
+    writer.copy(random_bytes(4).data(), 4);
+  };
+  for (std::uint64_t number = 1; number <= 100; ++number) {
+    wire::Header header;
+    header.packet_number = number;
+    attacker.send(server.address, packet(header, [&](wire::Writer& writer) {
+                    writer.connect({.max_packet = 1472, .source_connection = 5, .credit = 1, .tag = 6});
+                    data(writer);
+                  }));
+    header.connection = server.last().connection;
+    header.tag = number;
+    attacker.send(server.address, packet(header, data));
+  }
+  digest(200);
+  EXPECT_EQ(server.count(Kind::received), 0U);
+  EXPECT_EQ(server.shard.stats().malformed_packets, 100U);
+  EXPECT_EQ(server.shard.stats().forged_packets, 100U);
+  server.shard.abort(server.last().connection, clock.now());
+  run_for(10_ms);
+}
+
+TEST_F(ShardAttack, connect_in_another_s_name__sends_him_three_bytes_for_one_at_most) {
+  server.shard.listen({});
+  const ByteVector message = random_bytes(1'000'000);
+  server.on_completion = [&](const mltcp::Completion& completion) {
+    if (completion.kind == Kind::accepted) {
+      EXPECT_EQ(server.shard.send(completion.connection, message, 0), PostResult::ok);
+    }
+  };
+  Attacker named(0x7F000077);  // whose address is in the CONNECT: it hears what is sent to it, and says nothing
+  for (int i = 0; i < 3; ++i) {
+    named.send(server.address, connect_packet(5, 6, 1000));
+    run_for(200_ms);
+    while (!named.receive().empty()) continue;
+    EXPECT_GT(named.received_bytes, 0U);
+    EXPECT_LE(named.received_bytes, named.sent_bytes * 3);
+  }
+  server.shard.abort(server.last().connection, clock.now());
+  run_for(10_ms);
+}
+
+TEST_F(ShardAttack, close_with_every_tag_that_can_be_tried__ends_nothing) {
+  connect();
+  Random random(1);
+  for (int burst = 0; burst < 200; ++burst) {
+    for (int i = 0; i < 100; ++i) {
+      wire::Header header;
+      header.connection = s;
+      header.packet_number = random.below(100);
+      header.tag = random.next();
+      client.forge(server.address, packet(header, [](wire::Writer& w) { w.close(wire::CloseReason::aborted); }));
+    }
+    digest(100);
+  }
+  EXPECT_EQ(server.shard.stats().forged_packets, 20'000U);
+  // Nor with every id of the shard.
+  for (std::uint32_t id = 1; id <= 4096; ++id) {
+    client.forge(server.address, closing_packet(s ^ id << 20));
+    if (id % 64 == 0) digest(64);
+  }
+  EXPECT_EQ(server.count(Kind::closed), 0U);
+  expect_to_talk();
+}
+
+TEST_F(ShardAttack, connect_under_the_victim_s_id__ends_nothing) {
+  connect();
+  for (std::uint64_t tag = 1; tag <= 1000; ++tag) {
+    client.forge(server.address, connect_packet(c, tag));
+    if (tag % 50 == 0) digest(50);
+  }
+  EXPECT_EQ(server.shard.stats().retries_sent, 1000U);
+  EXPECT_EQ(server.count(Kind::closed), 0U);
+  expect_to_talk();
+}
+
+TEST_F(ShardAttack, reset_with_every_tag_that_can_be_tried__ends_nothing) {
+  connect();
+  Random random(1);
+  for (int i = 0; i < 5000; ++i) {
+    wire::Header header;
+    header.tag = random.next();
+    client.forge(server.address, packet(header, [&](wire::Writer& w) { w.reset(c); }));
+    if (i % 50 == 49) digest(50);
+  }
+  EXPECT_EQ(server.shard.stats().forged_resets, 5000U);
+  expect_to_talk();
+}
+
+TEST_F(ShardAttack, flood_of_connects__keeps_nobody_out) {
+  server.shard.listen({});
+  std::vector<std::unique_ptr<Attacker>> attackers;
+  for (std::uint32_t i = 0; i < 50; ++i) attackers.push_back(std::make_unique<Attacker>(0x7F000100 + i));
+  std::uint32_t asked = 0;
+  const auto flood = [&] {
+    for (int i = 0; i < 40; ++i, ++asked) attackers[asked % 50]->send(server.address, connect_packet(1 + asked, asked));
+  };
+  while (server.shard.stats().retries_sent < 1000) {
+    flood();
+    run_for(1_ms);
+  }
+  EXPECT_LE(server.shard.stats().half_open, 256U) << "a quarter of 1024";
+  for (std::size_t i = 1; i <= 10; ++i) {
+    const ConnectionId id = client.shard.connect(server.address, {}, clock.now());
+    EXPECT_TRUE(run(
+        [&] {
+          flood();
+          return client.count(Kind::connected) == i;
+        },
+        2_s))
+        << id;
+  }
+  std::uint64_t received = 0;
+  std::uint64_t sent = 0;
+  for (const auto& attacker : attackers) {
+    while (!attacker->receive().empty()) continue;
+    received += attacker->received_bytes;
+    sent += attacker->sent_bytes;
+  }
+  EXPECT_LE(received, sent * 3);
+}
+
+/// Who connects truly, from a socket of its own, and then behaves as it likes.
+struct LyingClient {
+  explicit LyingClient(const Address& server) : to(server) { attacker.send(to, connect_packet(5, 6, 1000)); }
+  /// Takes ACCEPT, with the server's id and tag.
+  bool accept() {
+    wire::Reader reader;
+    wire::Header header;
+    wire::Frame frame;
+    const ByteVector bytes = attacker.receive();
+    if (bytes.empty() || reader.begin(bytes, 0, header) != wire::ParseError::none || !reader.next(frame) ||
+        frame.type != wire::FrameType::accept)
+      return false;
+    connection = frame.connect.source_connection;
+    tag = frame.connect.tag;
+    return true;
+  }
+  template <typename Frames>
+  void say(Frames frames) {
+    wire::Header header;
+    header.connection = connection;
+    header.tag = tag;
+    header.packet_number = ++number;
+    attacker.send(to, packet(header, frames));
+  }
+
+  Address to;
+  Attacker attacker{0x7F000078};
+  ConnectionId connection = 0;
+  std::uint64_t tag = 0;
+  std::uint64_t number = 0;
+};
+
+TEST_F(ShardAttack, receiver_that_acknowledges_ahead__is_sent_away) {
+  server.shard.listen({});
+  const ByteVector message = random_bytes(50'000'000);
+  server.on_completion = [&](const mltcp::Completion& completion) {
+    if (completion.kind == Kind::accepted) {
+      EXPECT_EQ(server.shard.send(completion.connection, message, 0), PostResult::ok);
+    }
+  };
+  LyingClient liar(server.address);
+  ASSERT_TRUE(run([&] { return liar.accept(); }));
+  // It takes nothing more, and acknowledges as a fast receiver would.
+  std::uint64_t last = 0;
+  for (int i = 0; i < 5000 && server.count(Kind::closed) == 0; ++i, last += 2) {
+    liar.say([&](wire::Writer& writer) {
+      wire::AckFrame ack;
+      ack.range_count = 1;
+      ack.ranges[0] = {0, last};
+      writer.ack(ack);
+    });
+    run_for(100_us);
+  }
+  ASSERT_EQ(server.count(Kind::closed), 1U);
+  EXPECT_EQ(server.last().status, Status::violation);
+  EXPECT_EQ(server.shard.stats().violations, 1U);
+  EXPECT_LT(last, 700U) << "one number in 128 to 640 is never sent";
+}
+
+TEST_F(ShardAttack, sender_that_leaves_holes__is_given_what_is_there_for_all) {
+  server.shard.listen({});
+  server.on_completion = [&](const mltcp::Completion& completion) {
+    for (int i = 0; completion.kind == Kind::accepted && i < 1000; ++i) {
+      EXPECT_EQ(server.shard.receive_virtual(completion.connection, 1'000'000, 0), PostResult::ok);
+    }
+  };
+  LyingClient liar(server.address);
+  ASSERT_TRUE(run([&] { return liar.accept(); }));
+  const std::byte byte{1};
+  for (std::uint32_t message = 0; message < 600; ++message) {
+    for (std::uint32_t packet = 0; packet < 10; ++packet)
+      liar.say([&](wire::Writer& writer) {
+        for (std::uint32_t i = 0; i < 100; ++i) {
+          writer.data({.last = false, .message = message, .offset = 2 * (packet * 100 + i) + 1, .length = 1});
+          writer.copy(&byte, 1);
+        }
+      });
+    digest(10);
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_LE(server.shard.stats().hole_bytes, ShardConfig{}.reassembly_bytes);
+  EXPECT_GT(server.shard.stats().beyond_holes, 0U);
+  server.shard.abort(server.last().connection, clock.now());
+  EXPECT_EQ(server.shard.stats().hole_bytes, 0U);
+}
+
+TEST_F(ShardAttack, restarted_peer__is_noticed_at_once) {
+  auto old = std::make_unique<Host>();
+  const Address place = old->address;
+  old->shard.listen({});
+  hosts.push_back(old.get());
+  const ConnectionId id = client.shard.connect(place, {}, clock.now());
+  ASSERT_TRUE(run([&] { return client.count(Kind::connected) == 1 && old->shard.stats().half_open == 0; }));
+  hosts.pop_back();
+  old.reset();
+  socket::SocketIo again({.address = place});
+  Shard restarted(again, {});
+  const ByteVector message(100);
+  ASSERT_EQ(client.shard.send(id, message, 0), PostResult::ok);
+  ASSERT_EQ(client.shard.receive_virtual(id, 10, 0), PostResult::ok);
+  const Nanos begin = clock.now();
+  ASSERT_TRUE(run([&] {
+    restarted.poll(clock.now());
+    return client.count(Kind::closed) == 1;
+  }));
+  EXPECT_LT(clock.now() - begin, 1_s) << "not after 30 s";
+  EXPECT_EQ(restarted.stats().resets_sent, 1U);
+}
+
+}  // namespace
+}  // namespace mltcp::attack::shard_attack_test

@@ -1,0 +1,176 @@
+// Peers that lie about what they have: acknowledgements of packets that were never sent, or whose numbers were skipped
+// on purpose, end the connection; honest peers, whatever the network does, are never taken for such. And peers that
+// leave holes in all that they send.
+#include <gtest/gtest.h>
+
+#include "../transport/test_network.h"
+
+namespace mltcp::liar_test {
+namespace {
+
+using namespace testing_network;
+using Kind = Completion::Kind;
+
+/// A server of the test's own. It takes whatever comes and acknowledges what it likes.
+class Liar {
+ public:
+  Liar() {
+    pair.server().dead = true;
+    pair.fate = [this](const Parsed& packet, Fate&) {
+      if (packet.from != 0) return;
+      ++packets;
+      highest = std::max(highest, packet.header.packet_number);
+      told = told ||
+             (packet.has(FrameType::close) && packet.find(FrameType::close)->close == wire::CloseReason::violation);
+    };
+    c = pair.c().connect(pair.server().address, config_with([](ConnectionConfig& config) { config.max_sends = 4; }),
+                         pair.now());
+    EXPECT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+    pair.run_for(1_us);
+    answer([](wire::Writer& w) { w.accept({.max_packet = 1472, .source_connection = 7, .credit = 1, .tag = 5}); });
+  }
+  void answer(const std::function<void(wire::Writer&)>& write) {
+    pair.inject(pair.client(), pair.server().address, forge(header_for(c, number++, 0), write));
+    pair.run_for(100_us);
+  }
+  void acknowledge(std::uint64_t first, std::uint64_t last) {
+    answer([&](wire::Writer& w) {
+      wire::AckFrame ack;
+      ack.range_count = 1;
+      ack.ranges[0] = {first, last};
+      ack.has_whole = true;
+      w.ack(ack);
+    });
+  }
+  [[nodiscard]] bool is_caught() const { return !const_cast<Pair&>(pair).c().exists(c); }
+  void expect_caught() {
+    EXPECT_TRUE(is_caught());
+    EXPECT_EQ(pair.c().stats().violations, 1u);
+    ASSERT_EQ(pair.client().count(Kind::closed), 1u);
+    EXPECT_EQ(pair.client().of(Kind::closed)[0].status, Status::violation);
+    EXPECT_EQ(pair.client().of(Kind::sent)[0].status, Status::violation);
+    EXPECT_TRUE(told) << "the peer is told why";
+  }
+
+  Pair pair;
+  ByteVector message = random_bytes(20'000'000);
+  ConnectionId c = 0;
+  std::uint64_t number = 0;
+  std::uint64_t packets = 0;
+  std::uint64_t highest = 0;
+  bool told = false;
+};
+
+TEST(Liar, acknowledges_what_is_still_to_come__is_caught_at_once) {
+  Liar liar;
+  liar.acknowledge(0, liar.highest);
+  EXPECT_FALSE(liar.is_caught());
+  liar.acknowledge(0, liar.highest + 1);
+  liar.expect_caught();
+}
+
+TEST(Liar, acknowledges_all_up_to_the_highest__is_caught_by_the_numbers_that_are_skipped) {
+  // It conceals its losses, so as to be sent more.
+  Liar liar;
+  for (int i = 0; i < 1000 && !liar.is_caught(); ++i) liar.acknowledge(0, liar.highest);
+  liar.expect_caught();
+  EXPECT_LT(liar.highest, 700u) << "one number in 128 to 640 is skipped";
+}
+
+TEST(Liar, acknowledges_piece_by_piece__is_caught_all_the_same) {
+  Liar liar;
+  std::uint64_t next = 0;
+  for (int i = 0; i < 20'000 && !liar.is_caught(); ++i) {
+    const std::uint64_t last = std::min(liar.highest, next + 1);
+    liar.acknowledge(next, last);
+    next = last + 1 <= liar.highest ? last + 1 : last;
+  }
+  liar.expect_caught();
+  EXPECT_LT(next, 1400u);
+}
+
+TEST(Liar, honest_peer__is_told_by_close_who_has_acknowledged_in_its_name) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  pair.inject(pair.client(), pair.server().address, forge(header_for(c, 50), [](wire::Writer& w) {
+                wire::AckFrame ack;
+                ack.range_count = 1;
+                ack.ranges[0] = {1'000'000, 1'000'000};
+                w.ack(ack);
+              }));
+  pair.run_for(1_ms);
+  for (TestHost* host : {&pair.client(), &pair.server()}) {
+    ASSERT_EQ(host->count(Kind::closed), 1u);
+    EXPECT_EQ(host->of(Kind::closed)[0].status, Status::violation);
+  }
+}
+
+TEST(Liar, honest_peer__is_never_taken_for_one) {
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    Pair pair;
+    pair.logging = false;
+    Random random(seed);
+    const auto [c, s] = pair.connect();
+    pair.fate = [&](const Parsed&, Fate& fate) {
+      fate.drop = random.chance(0.02);
+      fate.copies = random.chance(0.02) ? 2 : 1;
+      if (random.chance(0.05)) fate.extra_delay = Nanos(static_cast<std::int64_t>(random.below(400'000)));
+    };
+    const auto message = random_bytes(8'000'000, seed);
+    ByteVector to_server(message.size());
+    ByteVector to_client(message.size());
+    ASSERT_EQ(pair.s().receive(s, to_server, 0), PostResult::ok);
+    ASSERT_EQ(pair.c().receive(c, to_client, 0), PostResult::ok);
+    ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+    ASSERT_EQ(pair.s().send(s, message, 0), PostResult::ok);
+    ASSERT_TRUE(pair.transfer(1, 1)) << seed;
+    ASSERT_TRUE(pair.run([&] { return pair.client().count(Kind::received) == 1; }, pair.now() + 60_s));
+    EXPECT_EQ(to_server, message);
+    EXPECT_EQ(to_client, message);
+    EXPECT_EQ(pair.c().stats().violations + pair.s().stats().violations, 0u);
+  }
+}
+
+// ---- holes ----------------------------------------------------------------------------------------------------------
+
+TEST(Holes, peer_that_leaves_them_everywhere__gets_no_more_than_the_budget) {
+  constexpr Bytes budget = 64 * 1024;
+  Pair pair({}, {}, 50_us, {}, {.reassembly_bytes = budget});
+  pair.logging = false;
+  const auto [c, s] = pair.connect();
+  const auto [honest_c, honest_s] = pair.connect();
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(pair.s().receive_virtual(s, 1'000'000, 0), PostResult::ok);
+  pair.run_for(10_ms);
+  const std::byte byte{0x11};
+  std::uint64_t number = 10'000;
+  for (std::uint32_t message = 0; message < 200; ++message) {
+    for (std::uint32_t packet = 0; packet < 10; ++packet)
+      pair.inject(pair.server(), pair.client().address, forge(header_for(s, number++), [&](wire::Writer& w) {
+                    for (std::uint32_t i = 0; i < 100; ++i) {
+                      w.data({.last = false, .message = message, .offset = 2 * (packet * 100 + i) + 1, .length = 1});
+                      w.copy(&byte, 1);
+                    }
+                  }));
+    pair.run_for(1_us);
+    ASSERT_LE(pair.s().stats().hole_bytes, budget);
+  }
+  EXPECT_GT(pair.s().stats().hole_bytes, budget / 2);
+  EXPECT_GT(pair.s().stats().beyond_holes, 1000u);
+  // Others go on, also with losses: each message has room of its own.
+  int left = 3;
+  pair.fate = [&](const Parsed& packet, Fate& fate) {
+    fate.drop = packet.from == 0 && is_data(packet) && packet.header.packet_number % 7 == 0 && left-- > 0;
+  };
+  const auto data = random_bytes(300'000);
+  ByteVector buffer(data.size());
+  ASSERT_EQ(pair.s().receive(honest_s, buffer, 0), PostResult::ok);
+  ASSERT_EQ(pair.c().send(honest_c, data, 0), PostResult::ok);
+  EXPECT_TRUE(pair.transfer(1, 1));
+  EXPECT_EQ(buffer, data);
+  pair.s().abort(s, pair.now());
+  pair.run_for(1_s);
+  EXPECT_EQ(pair.s().stats().hole_bytes, 0u) << "all is given back";
+}
+
+}  // namespace
+}  // namespace mltcp::liar_test

@@ -1,0 +1,330 @@
+// Who connects has to prove that it receives at its address: cookies, the three bytes for one that it gets before,
+// places that prove nothing, restarts under an id that is in use, and what is taken from a stranger at all.
+#include <gtest/gtest.h>
+
+#include "../transport/test_network.h"
+
+namespace mltcp::proof_test {
+namespace {
+
+using namespace testing_network;
+using Kind = Completion::Kind;
+
+constexpr std::size_t connect_bytes = wire::header_bytes + wire::connect_frame_bytes;
+
+ByteVector connect_as(std::uint32_t source, std::uint64_t tag, std::optional<std::uint64_t> cookie = std::nullopt,
+                      std::uint32_t credit = 1000) {
+  return forge(header_for(0), [&](wire::Writer& w) {
+    w.connect({.max_packet = 1472, .source_connection = source, .credit = credit, .tag = tag});
+    if (cookie) w.token(*cookie);
+  });
+}
+
+ShardConfig with_half_open(std::uint32_t most, std::uint32_t connections = 64) {
+  return {.max_connections = connections, .max_half_open = most, .seed = 1};
+}
+
+/// What the server has sent to whom nobody is.
+std::size_t bytes_to_nobody(const Pair& pair) {
+  std::size_t sum = 0;
+  for (const Parsed& packet : pair.log)
+    if (packet.from == 1 && packet.to >= 2) sum += packet.size;
+  return sum;
+}
+
+Address nobody(std::uint32_t number) { return Address::v4(0x0A010000 + number, 9); }
+
+bool works(Pair& pair, ConnectionId c, ConnectionId s) {
+  std::byte buffer{};
+  const std::byte message{0x42};
+  EXPECT_EQ(pair.s().receive(s, {&buffer, 1}, 0), PostResult::ok);
+  EXPECT_EQ(pair.c().send(c, {&message, 1}, 0), PostResult::ok);
+  return pair.transfer(1, 1) && buffer == message;
+}
+
+TEST(Proof, flood_of_connects__takes_no_more_places_than_may_be_half_open) {
+  Pair pair({}, {}, 50_us, {}, with_half_open(3));
+  for (std::uint32_t i = 0; i < 1000; ++i) pair.inject(pair.server(), nobody(i % 7), connect_as(1 + i, i));
+  pair.run_for(1_ms);
+  EXPECT_EQ(pair.server().count(Kind::accepted), 3u);
+  EXPECT_EQ(pair.s().stats().half_open, 3u);
+  EXPECT_EQ(pair.s().stats().retries_sent, 997u);
+  for (const Parsed& packet : pair.log)
+    if (packet.has(FrameType::retry)) {
+      EXPECT_LE(packet.size, connect_bytes) << "never longer than the question";
+    }
+  // Who is there gets in meanwhile, with one round trip more.
+  const Nanos begin = pair.now();
+  Nanos connected;
+  pair.client().on_completion = [&](const Completion&) { connected = pair.now(); };
+  const auto [c, s] = pair.connect();
+  EXPECT_EQ(connected - begin, TestNetwork::default_delay * 4);
+  EXPECT_EQ(pair.s().stats().cookies_accepted, 1u);
+  EXPECT_EQ(pair.c().stats(c)->lost_packets, 0u);
+  EXPECT_EQ(pair.c().stats(c)->congestion_events, 0u) << "what was answered by RETRY is not lost";
+  EXPECT_TRUE(works(pair, c, s));
+}
+
+TEST(Proof, places_that_prove_nothing__end_after_three_seconds) {
+  Pair pair({}, {}, 50_us, {}, with_half_open(3));
+  for (std::uint32_t i = 0; i < 10; ++i) pair.inject(pair.server(), nobody(i), connect_as(1 + i, i));
+  pair.run_for(2900_ms);
+  EXPECT_EQ(pair.s().stats().half_open, 3u);
+  EXPECT_EQ(pair.server().count(Kind::closed), 0u);
+  pair.run_for(200_ms);
+  EXPECT_EQ(pair.s().stats().half_open, 0u);
+  EXPECT_EQ(pair.s().stats().unproven_ended, 3u);
+  ASSERT_EQ(pair.server().count(Kind::closed), 3u);
+  EXPECT_EQ(pair.server().of(Kind::closed)[0].status, Status::unreachable);
+  EXPECT_TRUE(pair.s().poll(pair.now()).is_never());
+}
+
+TEST(Proof, place_that_the_program_ends__is_free_again) {
+  Pair pair({}, {}, 50_us, {}, with_half_open(1));
+  pair.inject(pair.server(), nobody(1), connect_as(1, 1));
+  pair.run_for(1_ms);
+  ASSERT_EQ(pair.s().stats().half_open, 1u);
+  pair.s().abort(pair.server().of(Kind::accepted)[0].connection, pair.now());
+  pair.run_for(100_ms);
+  EXPECT_EQ(pair.s().stats().half_open, 0u);
+  EXPECT_EQ(pair.s().stats().unproven_ended, 0u);
+}
+
+TEST(Proof, without_half_open_places__every_connection_brings_a_cookie) {
+  // The loss of each packet of the handshake is made good, whichever it is.
+  for (const std::size_t side : {0U, 1U})
+    for (int which = 0; which < 5; ++which) {
+      Pair pair({}, {}, 50_us, {}, with_half_open(0));
+      int left = which;
+      pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.from == side && left-- == 0; };
+      const auto [c, s] = pair.connect();
+      ASSERT_NE(s, 0u) << side << which;
+      EXPECT_EQ(pair.server().count(Kind::accepted), 1u);
+      EXPECT_EQ(pair.s().stats().half_open, 0u);
+      EXPECT_EQ(pair.s().stats().cookies_accepted, 1u);
+      EXPECT_TRUE(works(pair, c, s)) << side << which;
+    }
+}
+
+/// The cookie that the server has sent last.
+std::uint64_t last_cookie(const Pair& pair) {
+  for (auto packet = pair.log.rbegin(); packet != pair.log.rend(); ++packet)
+    if (const ParsedFrame* retry = packet->find(FrameType::retry)) return retry->cookie;
+  ADD_FAILURE() << "no RETRY";
+  return 0;
+}
+
+TEST(Proof, cookie__is_of_one_address_id_and_tag_for_ten_to_twenty_seconds) {
+  Pair pair({}, {}, 50_us, {}, with_half_open(0));
+  const auto accepted = [&] { return pair.server().count(Kind::accepted); };
+  const auto ask = [&](const Address& from, const ByteVector& packet) {
+    pair.inject(pair.server(), from, packet);
+    pair.run_for(1_ms);
+  };
+  pair.run_for(101_s);
+  ask(nobody(1), connect_as(5, 6));
+  const std::uint64_t cookie = last_cookie(pair);
+  EXPECT_NE(cookie, 0u);
+  std::uint64_t retries = pair.s().stats().retries_sent;
+  for (const ByteVector& other : {connect_as(5, 6, cookie ^ 1), connect_as(6, 6, cookie), connect_as(5, 7, cookie)})
+    ask(nobody(1), other);
+  ask(nobody(2), connect_as(5, 6, cookie));
+  ask(Address::v4(nobody(1).v4_ip(), 10), connect_as(5, 6, cookie));
+  EXPECT_EQ(pair.s().stats().retries_sent, retries + 5);
+  EXPECT_EQ(accepted(), 0u);
+  pair.run_for(10_s);
+  ask(nobody(1), connect_as(5, 6, cookie));
+  EXPECT_EQ(accepted(), 1u) << "of the slot before";
+  pair.run_for(40_s);
+  ask(nobody(1), connect_as(8, 9));
+  const std::uint64_t other = last_cookie(pair);
+  pair.run_for(20_s);
+  ask(nobody(1), connect_as(8, 9, other));
+  EXPECT_EQ(accepted(), 1u) << "too old";
+}
+
+TEST(Proof, before_it__no_more_than_three_bytes_for_one) {
+  for (const bool repeats : {false, true}) {
+    Pair pair({}, {}, 50_us, {}, with_half_open(8));
+    const auto message = random_bytes(100'000);
+    pair.server().on_completion = [&](const Completion& completion) {
+      if (completion.kind != Kind::accepted) return;
+      for (int i = 0; i < 10; ++i) EXPECT_EQ(pair.s().send(completion.connection, message, 0), PostResult::ok);
+      EXPECT_EQ(pair.s().receive_virtual(completion.connection, 1000, 0), PostResult::ok);
+    };
+    std::size_t asked = 0;
+    for (int i = 0; i < 3500; ++i) {
+      if (i == 0 || (repeats && i % 100 == 0)) {
+        asked += connect_bytes;
+        pair.inject(pair.server(), nobody(1), connect_as(5, 6));
+      }
+      pair.run_for(1_ms);
+      ASSERT_LE(bytes_to_nobody(pair), asked * 3) << i;
+    }
+    EXPECT_GT(bytes_to_nobody(pair), asked * 2) << "it is used";
+  }
+}
+
+TEST(Proof, before_it__an_abort_is_within_the_three_bytes) {
+  Pair pair({}, {}, 50_us, {}, with_half_open(8));
+  pair.inject(pair.server(), nobody(1), connect_as(5, 6));
+  pair.run_for(50_ms);
+  pair.s().abort(pair.server().of(Kind::accepted)[0].connection, pair.now());
+  pair.run_for(10_s);
+  EXPECT_LE(bytes_to_nobody(pair), connect_bytes * 3);
+}
+
+TEST(Proof, data_of_the_server__goes_when_the_client_has_proven_its_address) {
+  Pair pair;
+  const auto message = random_bytes(30'000);
+  ByteVector buffer(message.size());
+  pair.server().on_completion = [&](const Completion& completion) {
+    if (completion.kind == Kind::accepted) {
+      EXPECT_EQ(pair.s().send(completion.connection, message, 9), PostResult::ok);
+    }
+  };
+  const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
+  EXPECT_EQ(pair.c().receive(c, buffer, 8), PostResult::ok);
+  const Nanos begin = pair.now();
+  EXPECT_TRUE(pair.run([&] { return pair.client().count(Kind::received) == 1; }, pair.now() + 1_s));
+  EXPECT_EQ(buffer, message);
+  EXPECT_LE(pair.now() - begin, TestNetwork::default_delay * 8) << "no timer was waited for";
+  EXPECT_EQ(pair.s().stats().half_open, 0u);
+}
+
+TEST(Proof, restart_under_a_known_id__one_packet_ends_nothing) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  const std::size_t before = pair.log.size();
+  for (std::uint64_t tag = 1; tag < 100; ++tag) {
+    pair.inject(pair.server(), pair.client().address, connect_as(c, tag));
+    pair.inject(pair.server(), pair.client().address, connect_as(c, tag, tag));
+  }
+  pair.client().dead = true;
+  pair.run_for(10_ms);
+  pair.client().dead = false;
+  EXPECT_EQ(pair.s().stats().retries_sent, 198u);
+  for (std::size_t i = before; i < pair.log.size(); ++i) EXPECT_TRUE(pair.log[i].has(FrameType::retry));
+  EXPECT_EQ(pair.server().count(Kind::closed), 0u);
+  EXPECT_TRUE(works(pair, c, s));
+}
+
+TEST(Proof, restart_under_a_known_id__with_a_cookie_replaces_the_old_connection) {
+  Pair pair;
+  const auto [old_c, old_s] = pair.connect();
+  pair.client().shard = std::make_unique<Shard>(pair.client(), ShardConfig{.seed = 1});  // draws the same ids
+  const Nanos begin = pair.now();
+  const auto [c, s] = pair.connect();
+  ASSERT_EQ(c, old_c);
+  ASSERT_NE(s, old_s);
+  EXPECT_EQ(pair.s().stats().cookies_accepted, 1u);
+  ASSERT_EQ(pair.server().count(Kind::closed), 1u);
+  const Completion closed = pair.server().of(Kind::closed)[0];
+  EXPECT_EQ(closed.connection, old_s);
+  EXPECT_EQ(closed.status, Status::unreachable);
+  EXPECT_LE(pair.now() - begin, 11_ms) << "it needs no timer";
+  EXPECT_TRUE(works(pair, c, s));
+}
+
+TEST(Proof, stranger__may_say_connect_and_nothing_else) {
+  const auto connect = [](wire::Writer& w) {
+    w.connect({.max_packet = 1472, .source_connection = 5, .credit = 1, .tag = 6});
+  };
+  const std::byte byte{};
+  const std::vector<std::function<void(wire::Writer&)>> packets{
+      [](wire::Writer&) {},
+      [](wire::Writer& w) { w.ping(); },
+      [](wire::Writer& w) { w.token(5); },
+      [](wire::Writer& w) { w.retry(5); },
+      [](wire::Writer& w) { w.close(wire::CloseReason::done); },
+      [](wire::Writer& w) { w.accept({.max_packet = 1472, .source_connection = 5}); },
+      [&](wire::Writer& w) {
+        w.ping();
+        connect(w);
+      },
+      [&](wire::Writer& w) {
+        connect(w);
+        w.data({.last = true, .message = 0, .offset = 0, .length = 1});
+        w.copy(&byte, 1);
+      },
+      [&](wire::Writer& w) {
+        connect(w);
+        w.credit({.messages = 100});
+      },
+      [&](wire::Writer& w) {
+        connect(w);
+        wire::AckFrame ack;
+        ack.range_count = 1;
+        ack.ranges[0] = {0, 0};
+        w.ack(ack);
+      },
+      [&](wire::Writer& w) {
+        connect(w);
+        connect(w);
+      },
+      [&](wire::Writer& w) {
+        connect(w);
+        w.token(1);
+        w.token(1);
+      },
+      [&](wire::Writer& w) {
+        connect(w);
+        w.token(1);
+        w.ping();
+      },
+      [](wire::Writer& w) {
+        w.connect({.version = 9, .max_packet = 1472, .source_connection = 5, .tag = 6, .least = 3, .highest = 8});
+      },
+      [](wire::Writer& w) {
+        w.reset(5);
+        w.ping();
+      },
+  };
+  Pair pair;
+  pair.connect();
+  pair.log.clear();
+  const std::uint64_t before = pair.s().stats().malformed_packets;
+  for (const auto& write : packets) pair.inject(pair.server(), nobody(1), forge(header_for(0), write));
+  // A CONNECT within a connection is none.
+  pair.inject(pair.server(), pair.client().address,
+              forge(header_for(pair.server().of(Kind::accepted)[0].connection, 50), connect));
+  pair.run_for(1_ms);
+  EXPECT_EQ(pair.s().stats().malformed_packets, before + packets.size() + 1);
+  EXPECT_TRUE(pair.log.empty()) << "nothing of it is answered";
+  EXPECT_EQ(pair.server().count(Kind::accepted), 1u);
+}
+
+TEST(Proof, retries_without_end__are_answered_four_times) {
+  Pair pair;
+  pair.server().dead = true;
+  const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
+  pair.run_for(1_us);
+  const auto connects = [&] { return pair.count([](const Parsed& p) { return p.has(FrameType::connect); }); };
+  for (std::uint64_t cookie = 1; cookie <= 100; ++cookie) {
+    const auto retry = forge(header_for(c), [&](wire::Writer& w) { w.retry(cookie); });
+    for (int copy = 0; copy < 2; ++copy) pair.inject(pair.client(), pair.server().address, retry);
+    pair.run_for(1_us);
+  }
+  EXPECT_EQ(connects(), 5u);
+  EXPECT_EQ(pair.log.back().find(FrameType::token)->cookie, 4u);
+  pair.run_for(60_s);
+  EXPECT_EQ(pair.client().of(Kind::closed)[0].status, Status::unreachable) << "and then it gives up in its time";
+}
+
+TEST(Proof, server_that_asks_for_cookies_without_end__is_given_up) {
+  Pair pair;
+  pair.server().dead = true;
+  pair.fate = [&](const Parsed& packet, Fate&) {
+    if (!packet.has(FrameType::connect)) return;
+    const ConnectionId c = packet.find(FrameType::connect)->source;
+    pair.inject(pair.client(), pair.server().address,
+                forge(header_for(c), [&](wire::Writer& w) { w.retry(packet.header.packet_number); }));
+  };
+  pair.c().connect(pair.server().address, config_with([](ConnectionConfig& c) { c.give_up_after = 2_s; }), pair.now());
+  pair.run_for(5_s);
+  ASSERT_EQ(pair.client().count(Kind::closed), 1u);
+  EXPECT_EQ(pair.client().of(Kind::closed)[0].status, Status::unreachable);
+}
+
+}  // namespace
+}  // namespace mltcp::proof_test
