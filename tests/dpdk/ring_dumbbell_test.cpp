@@ -503,10 +503,10 @@ TEST_F(RingDumbbellTest, MetersTheBottleneckByJob) {
   auto& network = make(gigabit());
   // The fixed fields of the wire header that a switch looks at: magic, the job flag, the covered length and the job.
   ByteVector packet(100);
-  packet[0] = std::byte{0xA1};
+  packet[0] = std::byte{0xA3};
   packet[1] = std::byte{8};
-  packet[2] = std::byte{32};
-  packet[24] = std::byte{42};
+  packet[2] = std::byte{36};
+  packet[28] = std::byte{42};
   ASSERT_TRUE(send_one(network.left(0), network.right(0).address(), packet));
   ASSERT_TRUE(send_one(network.right(0), network.left(0).address(), packet));
   packet[1] = std::byte{0};

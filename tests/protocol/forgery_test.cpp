@@ -113,35 +113,51 @@ std::vector<Forgery> forgeries(std::uint32_t delivered, std::uint32_t beyond) {
   };
 }
 
-TEST(Forgery, number_ahead__the_real_packet_still_counts) {
-  for (const std::uint64_t jump : jumps)
-    for (const std::uint32_t span : spans)
-      for (std::size_t kind = 0; kind < forgeries(0, 9).size(); ++kind) {
+TEST(Forgery, number_that_was_never_sent__ends_the_connection_without_ok_for_what_is_missing) {
+  // The receiver acknowledges it, in good faith, and the sender takes that for a lie. Who can do this can as well say
+  // CLOSE.
+  for (const bool to_server : {true, false})
+    for (const std::uint64_t jump : jumps)
+      for (const Forgery& forgery : forgeries(0, 9)) {
+        if (jump == std::uint64_t{1} << 22 || forgery.name == std::string("DATA of a message without a buffer"))
+          continue;  // the bound, give or take what is in flight; and what is not acknowledged
         Victim victim;
         victim.post(5000);
         ASSERT_TRUE(victim.pair.run([&] { return victim.finished(); }, victim.pair.now() + 1_s));
-        const Forgery forgery = forgeries(0, 9)[kind];
-        victim.forge_to_server(jump, span, forgery.write);
+        if (to_server)
+          victim.forge_to_server(jump, 0, forgery.write);
+        else
+          victim.forge_to_client(jump, 0, forgery.write);
         victim.pair.run_for(10_us);
-        victim.post(300'000);
-        victim.expect_to_go_on(std::string(forgery.name) + " ahead by " + std::to_string(jump) + ", span " +
-                               std::to_string(span));
-        EXPECT_EQ(victim.pair.c().stats(victim.c)->congestion_events, 0u) << forgery.name << " ahead by " << jump;
-        EXPECT_GE(victim.pair.c().stats(victim.c)->min_rtt, TestNetwork::default_delay * 2) << forgery.name << jump;
+        if (jump > std::uint64_t{1} << 22) {  // further ahead than any sender gets: not believed
+          victim.expect_to_go_on(forgery.name);
+          continue;
+        }
+        // What the other end sends is acknowledged, at the latest when the next message goes.
+        if (!victim.pair.c().exists(victim.c) || !victim.pair.s().exists(victim.s)) continue;
+        victim.messages.push_back(random_bytes(30'000, 2));
+        victim.buffers.push_back(ByteVector(30'000));
+        (void)victim.pair.s().receive(victim.s, victim.buffers.back(), 1);
+        (void)victim.pair.c().send(victim.c, victim.messages.back(), 1);
+        victim.pair.run_for(1_s);
+        if (jump > 50) {  // else the peer's own packets may have had the number by then
+          EXPECT_FALSE(victim.pair.c().exists(victim.c)) << forgery.name << jump << to_server;
+          EXPECT_FALSE(victim.pair.s().exists(victim.s)) << forgery.name << jump << to_server;
+          EXPECT_EQ(victim.pair.c().stats().violations + victim.pair.s().stats().violations, 1u);
+        }
       }
 }
 
-TEST(Forgery, number_ahead_while_packets_are_under_way__the_real_packet_still_counts) {
-  for (const std::uint64_t jump : jumps)
+TEST(Forgery, number_of_a_packet_under_way__the_real_packet_still_counts) {
+  for (const std::uint64_t jump : {1U, 3U})
     for (const std::uint32_t span : spans)
-      for (std::size_t kind = 0; kind < forgeries(0, 9).size(); ++kind) {
+      for (const Forgery& forgery : forgeries(0, 9)) {
         Victim victim;
         victim.post(5000);
         ASSERT_TRUE(victim.pair.run([&] { return victim.finished(); }, victim.pair.now() + 1_s));
         victim.post(300'000);
         victim.pair.run_for(170_us);
         // Of what is in flight now, the number `jump` after the last that has arrived.
-        const Forgery forgery = forgeries(0, 9)[kind];
         std::uint64_t arrived = 0;
         for (const Parsed& packet : victim.pair.log)
           if (packet.from == 0 && packet.at + TestNetwork::default_delay <= victim.pair.now())
@@ -151,23 +167,6 @@ TEST(Forgery, number_ahead_while_packets_are_under_way__the_real_packet_still_co
                            forge(header_for(victim.s, arrived + jump, span), forgery.write));
         victim.expect_to_go_on(std::string(forgery.name) + " ahead by " + std::to_string(jump) + ", span " +
                                std::to_string(span));
-      }
-}
-
-TEST(Forgery, number_ahead_to_the_sender__it_still_hears) {
-  for (const std::uint64_t jump : jumps)
-    for (const std::uint32_t span : spans)
-      for (std::size_t kind = 0; kind < forgeries(0, 9).size(); ++kind) {
-        Victim victim;
-        victim.post(5000);
-        ASSERT_TRUE(victim.pair.run([&] { return victim.finished(); }, victim.pair.now() + 1_s));
-        const Forgery forgery = forgeries(0, 9)[kind];
-        victim.forge_to_client(jump, span, forgery.write);
-        victim.post(300'000);
-        victim.pair.run_for(170_us);
-        victim.forge_to_client(jump, span, forgery.write);
-        victim.expect_to_go_on(std::string(forgery.name) + " to the sender, ahead by " + std::to_string(jump) +
-                               ", span " + std::to_string(span));
       }
 }
 
@@ -222,7 +221,7 @@ TEST(Forgery, garbage_where_real_bytes_come_later__is_written_over) {
   victim.post(100'000);
   // Before the first packet arrives; numbered like one of those under way.
   victim.pair.run_for(20_us);
-  victim.forge_to_server(5, 0, [&](wire::Writer& w) {
+  victim.forge_to_server(0, 0, [&](wire::Writer& w) {
     w.data({.last = false, .message = 0, .offset = 50'000, .length = 1000});
     w.copy(garbage.data(), garbage.size());
   });
@@ -253,23 +252,6 @@ TEST(Forgery, real_packets_that_come_twice__are_no_conflict) {
   EXPECT_EQ(victim.pair.c().stats(victim.c)->repaired_messages, 0u);
 }
 
-TEST(Forgery, numbers_far_ahead__are_forgotten_again) {
-  Victim victim;
-  victim.forge_to_server(50'000, 0, [](wire::Writer& w) { w.ping(); });
-  victim.pair.run_for(10_us);
-  victim.post(3'000'000);  // 2100 packets
-  victim.expect_to_go_on("far ahead");
-  victim.pair.log.clear();
-  victim.post(3'000'000);
-  victim.expect_to_go_on("forgotten");
-  for (const Parsed& packet : victim.pair.log) {
-    const ParsedFrame* ack = packet.from == 1 ? packet.find(FrameType::ack) : nullptr;
-    if (ack == nullptr) continue;
-    EXPECT_LT(ack->largest, 50'000u);
-    EXPECT_LE(ack->ranges, 2u) << "where a number has been skipped";
-  }
-}
-
 TEST(Forgery, close_far_ahead__ends_without_ok_for_what_is_missing) {
   // Nothing tells it from the peer's before packets are sealed. But nothing is told ok that has not arrived.
   for (const auto reason : {wire::CloseReason::done, wire::CloseReason::aborted, wire::CloseReason::idle})
@@ -294,7 +276,7 @@ TEST(Forgery, close_far_ahead__ends_without_ok_for_what_is_missing) {
 TEST(Forgery, credit_beyond_all_that_can_be_posted__is_not_believed) {
   Victim victim;
   const std::uint64_t malformed = victim.pair.c().stats().malformed_packets;
-  victim.forge_to_client(1, 0, [](wire::Writer& w) { w.credit({.messages = 70'000}); });
+  victim.forge_to_client(0, 0, [](wire::Writer& w) { w.credit({.messages = 70'000}); });
   victim.pair.run_for(1_ms);
   EXPECT_EQ(victim.pair.c().stats().malformed_packets, malformed + 1);
   std::byte byte{};
@@ -354,47 +336,13 @@ auto garbage(std::uint32_t message, std::uint32_t offset, std::uint32_t bytes, b
   };
 }
 
-TEST(Forgery, number_ahead__the_peer_is_heard_still) {
-  const auto watchful = config_with([](ConnectionConfig& config) {
-    config.keep_alive = 1_s;
-    config.idle_limit = 5_s;
-  });
-  Pair pair(watchful, watchful);
-  const auto [c, s] = pair.connect();
-  pair.inject(pair.server(), pair.client().address, forge(header_for(s, 5000), ping));
-  const std::byte out{0x11};
-  for (int second = 0; second < 20; ++second) {
-    std::byte in{};
-    ASSERT_EQ(pair.s().receive(s, {&in, 1}, 0), PostResult::ok) << second;
-    ASSERT_EQ(pair.c().send(c, {&out, 1}, 0), PostResult::ok);
-    ASSERT_TRUE(pair.transfer(1, 1)) << second;
-    pair.run_for(1_s);
-  }
-  pair.run_for(20_s);  // what keeps it alive is heard, too
-  EXPECT_TRUE(pair.c().exists(c));
-  EXPECT_TRUE(pair.s().exists(s));
-}
-
-TEST(Forgery, numbers_ahead_with_gaps__an_acknowledgement_has_room_for_the_real_ones) {
-  for (const std::uint64_t forged : {1U, 31U, 32U, 33U, 64U, 200U}) {
-    Victim victim;
-    for (std::uint64_t i = 0; i < forged; ++i) victim.forge_to_server(20'000 + 2 * i, 1'000'000, ping);
-    victim.pair.run_for(1_ms);
-    victim.post(300'000);
-    const Nanos begin = victim.pair.now();
-    EXPECT_TRUE(victim.pair.run([&] { return victim.finished(); }, begin + 1_s)) << forged;
-    EXPECT_EQ(victim.pair.c().stats(victim.c)->retransmitted_packets, 0u) << forged;
-    victim.expect_to_go_on(std::to_string(forged) + " numbers");
-  }
-}
-
 TEST(Forgery, data_beyond_the_end__the_message_comes_once_more) {
   for (const bool last : {false, true})
     for (const bool early : {false, true}) {
       Victim victim;
       victim.post(100'000);
       if (!early) victim.pair.run_for(170_us);
-      victim.forge_to_server(1, 0, garbage(0, 2'000'000, 5, last));
+      victim.forge_to_server(0, 0, garbage(0, 2'000'000, 5, last));
       victim.expect_to_go_on("beyond the end");
       EXPECT_EQ(victim.pair.c().stats(victim.c)->repaired_messages, 1u);
     }
@@ -404,14 +352,14 @@ TEST(Forgery, end_before_data_that_has_come__the_message_comes_once_more) {
   Victim victim;
   victim.post(300'000);
   ASSERT_TRUE(victim.pair.run([&] { return victim.buffers[0][5000] != std::byte{}; }, victim.pair.now() + 1_s));
-  victim.forge_to_server(1, 0, garbage(0, 0, 50, true));
+  victim.forge_to_server(0, 0, garbage(0, 0, 50, true));
   victim.expect_to_go_on("end");
   EXPECT_EQ(victim.pair.c().stats(victim.c)->repaired_messages, 1u);
 }
 
 TEST(Forgery, last_word_on_credit__is_disproved_by_more) {
   Victim victim;
-  victim.forge_to_client(1, 0, [](wire::Writer& w) { w.credit({.messages = 0, .final = true}); });
+  victim.forge_to_client(0, 0, [](wire::Writer& w) { w.credit({.messages = 0, .final = true}); });
   victim.pair.run_for(1_ms);
   victim.post(1000);
   victim.expect_to_go_on("last word");
@@ -425,7 +373,7 @@ TEST(Forgery, message_that_nobody_has_sent__does_not_end_those_before_it) {
     ASSERT_EQ(victim.pair.s().receive(victim.s, victim.buffers.back(), 0), PostResult::ok);
   }
   victim.pair.run_for(1_ms);
-  victim.forge_to_server(1, 0, garbage(1, 0, 5, true));
+  victim.forge_to_server(0, 0, garbage(1, 0, 5, true));
   victim.pair.run_for(1_ms);
   ASSERT_EQ(victim.pair.c().send(victim.c, victim.messages[0], 0), PostResult::ok);
   victim.pair.run_for(5_s);
@@ -458,7 +406,7 @@ TEST(Forgery, accept_that_is_lost_and_acknowledged__is_sent_for_the_next_connect
 TEST(Forgery, credit_for_a_thousand__ends_both_ends_alike) {
   // What was promised in another's name is not there; after give_up_after both ends know that they differ.
   Victim victim;
-  victim.forge_to_client(1, 0, [](wire::Writer& w) { w.credit({.messages = 1000}); });
+  victim.forge_to_client(0, 0, [](wire::Writer& w) { w.credit({.messages = 1000}); });
   victim.pair.run_for(1_ms);
   const std::byte byte{};
   ASSERT_EQ(victim.pair.c().send(victim.c, {&byte, 1}, 0), PostResult::ok);
@@ -476,6 +424,7 @@ struct LyingServer {
     message = random_bytes(20'000);
     c = pair.c().connect(pair.server().address, {}, pair.now());
     EXPECT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+    pair.run_for(1_us);
     answer([](wire::Writer& w) { w.accept({.max_packet = 1472, .source_connection = 7, .credit = 1}); });
   }
   void answer(const std::function<void(wire::Writer&)>& write) {

@@ -116,10 +116,10 @@ TEST(LossDetection, sample__says_what_was_acknowledged_and_lost) {
   const cc::AckSample sample = alone.sample();
   EXPECT_EQ(sample.now, begin + 141_us);
   EXPECT_EQ(sample.acked_packets, 3u);
-  EXPECT_EQ(sample.acked_bytes, 2u * LoneConnection::packet + 344);
+  EXPECT_EQ(sample.acked_bytes, 2u * LoneConnection::packet + 348);
   EXPECT_EQ(sample.lost_packets, 3u);
   EXPECT_EQ(sample.lost_bytes, 3u * LoneConnection::packet);
-  EXPECT_EQ(sample.bytes_in_flight_before, 6u * LoneConnection::packet + 344);
+  EXPECT_EQ(sample.bytes_in_flight_before, 6u * LoneConnection::packet + 348);
   EXPECT_EQ(sample.latest_rtt, 141_us);
   EXPECT_EQ(sample.endpoint_delay, 20_us);
   EXPECT_EQ(sample.hops, 3);
@@ -175,8 +175,14 @@ TEST(LossDetection, acknowledgement_without_news__is_no_sample) {
 TEST(LossDetection, acknowledgement_of_the_next_packet__is_of_what_was_never_sent) {
   Flight flight;
   flight.arrived(0, 10);
-  EXPECT_EQ(flight.shard.malformed_packets, 1u);
-  EXPECT_EQ(flight.sample().acked_packets, 10u) << "what was sent counts, and the number is not used";
+  EXPECT_EQ(flight.shard.violations, 1u);
+  const auto done = flight.completions();
+  ASSERT_EQ(done.size(), 11u);
+  for (const Completion& completion : done) EXPECT_EQ(completion.status, Status::violation);
+  EXPECT_EQ(flight.sent.back().find(FrameType::close)->close, wire::CloseReason::violation);
+  flight.arrived(0, 11);
+  EXPECT_EQ(flight.shard.violations, 2u);
+  EXPECT_EQ(flight.connection.state(), Connection::State::draining) << "it ends already";
 }
 
 TEST(LossDetection, late_acknowledgement__counts_once) {

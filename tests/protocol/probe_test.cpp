@@ -46,7 +46,7 @@ TEST(Probe, without_new_data__repeats_the_oldest_packet_in_flight) {
   EXPECT_EQ(alone.sent.back().find(FrameType::data)->message, 2u);
   EXPECT_TRUE(alone.sent.back().has(FrameType::ping));
   EXPECT_EQ(alone.stats().retransmitted_packets, 1u);
-  EXPECT_EQ(alone.stats().in_flight, 3u * 1044 + wire::ping_frame_bytes);
+  EXPECT_EQ(alone.stats().in_flight, 3u * 1048 + wire::ping_frame_bytes);
 }
 
 TEST(Probe, timeouts__double_and_an_acknowledgement_takes_them_back) {
@@ -228,7 +228,7 @@ TEST(CreditProbe, in_an_acknowledgement_and_in_a_repeated_connect__counts) {
   });
   alone.end_burst();
   EXPECT_EQ(std::count_if(alone.sent.begin(), alone.sent.end(), is_data), 1);
-  alone.arrive([](wire::Writer& w) {
+  alone.arrive(header_for(0, alone.next_of_peer++, 1000), [](wire::Writer& w) {
     w.connect({.max_packet = LoneConnection::packet, .source_connection = 99, .credit = 2, .tag = 1});
   });
   alone.end_burst();

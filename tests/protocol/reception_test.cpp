@@ -298,9 +298,10 @@ TEST(Reception, connecting__takes_nothing_but_a_valid_accept_or_a_refusal) {
 
 TEST(Reception, repeated_connect__is_acknowledged) {
   Receiver receiver;
-  receiver.take([](wire::Writer& w) {
+  receiver.arrive(header_for(0, receiver.next_of_peer++, 1000), [](wire::Writer& w) {
     w.connect({.max_packet = LoneConnection::packet, .source_connection = 99, .credit = 2, .tag = 1});
   });
+  receiver.end_burst();
   receiver.run_for(300_us);
   EXPECT_EQ(receiver.answers(), 1u);
 }

@@ -2,6 +2,7 @@
 // the table of peers, whose buckets nobody can aim at.
 #include <gtest/gtest.h>
 
+#include <set>
 #include <unordered_map>
 
 #include "../transport/test_network.h"
@@ -129,7 +130,7 @@ TEST(Reset, restarted_peer__is_noticed_in_a_round_trip) {
 TEST(Reset, restarted_client__is_noticed_by_the_server_s_ping) {
   const ConnectionConfig watchful = config_with([](ConnectionConfig& config) { config.keep_alive = 1_s; });
   Pair pair({}, watchful);
-  const auto [c, s] = pair.connect();
+  pair.connect();
   pair.client().shard = std::make_unique<Shard>(pair.client(), ShardConfig{});
   pair.run_for(1100_ms);
   EXPECT_EQ(pair.server().count(Kind::closed), 1u);

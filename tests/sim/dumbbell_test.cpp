@@ -79,8 +79,8 @@ TEST(Dumbbell, usage__counts_wire_bytes_of_each_job_at_departure) {
   options.usage_bin = 10_us;
   Dumbbell net(config, options);
   // 1250 bytes on the wire each. The first leaves the bottleneck at 1 + 1 + 10 us, then one every 10 us.
-  for (int i = 0; i < 3; ++i) send_one(net.left(0), net.right(0).address(), tagged(7), virtual_payload(1176));
-  send_one(net.left(0), net.right(0).address(), tagged(8), virtual_payload(1176));
+  for (int i = 0; i < 3; ++i) send_one(net.left(0), net.right(0).address(), tagged(7), virtual_payload(1172));
+  send_one(net.left(0), net.right(0).address(), tagged(8), virtual_payload(1172));
   send_one(net.left(0), net.right(0).address(), bytes_of(32, 0), virtual_payload(1176));  // no job
   send_one(net.right(0), net.left(0).address(), tagged(7));                               // the other way
   net.run_until(1_ms);
@@ -228,7 +228,7 @@ TEST(Dumbbell, run__keeps_a_saturated_bottleneck_busy_with_flat_memory) {
   for (std::uint32_t i = 0; i < 2; ++i) {
     Host& host = net.left(i);
     const Address& to = net.right(i).address();
-    const std::vector<TxPacket> burst(32, TxPacket{&to, header, virtual_payload(1440), Ecn::ect0});
+    const std::vector<TxPacket> burst(32, TxPacket{&to, header, virtual_payload(1436), Ecn::ect0});
     all.push_back(std::make_unique<Recorder>(host, [&host, burst](Nanos) {
       while (host.send(burst) == burst.size()) continue;
       return Nanos::never();

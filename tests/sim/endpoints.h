@@ -65,10 +65,10 @@ inline std::vector<std::byte> bytes_of(std::size_t size, unsigned fill = 0x5A) {
 
 /// A header that carries a job tag, as transport/wire.h lays it out.
 inline std::vector<std::byte> tagged(std::uint32_t job) {
-  auto header = bytes_of(32, 0);
-  header[0] = std::byte{0xA1};
+  auto header = bytes_of(36, 0);
+  header[0] = std::byte{0xA3};
   header[1] = std::byte{8};
-  for (unsigned i = 0; i < 4; ++i) header[24 + i] = static_cast<std::byte>(job >> (8 * i));
+  for (unsigned i = 0; i < 4; ++i) header[28 + i] = static_cast<std::byte>(job >> (8 * i));
   return header;
 }
 

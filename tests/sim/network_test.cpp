@@ -451,7 +451,7 @@ TEST(Network, meter__ignores_damaged_packets) {
   const std::uint64_t damaged = network.link(first).counters().corrupted_packets;
   EXPECT_GT(damaged, 400U);
   ASSERT_EQ(meter.jobs().size(), 1U);
-  EXPECT_EQ(meter.jobs().at(5), std::vector<Bytes>{(1000 - damaged) * 74});
+  EXPECT_EQ(meter.jobs().at(5), std::vector<Bytes>{(1000 - damaged) * 78});
 }
 
 TEST(Network, ecn__marks_capable_packets_only) {

@@ -64,8 +64,8 @@ LeafSpineConfig small() {
 /// A header that names a destination connection, as transport/wire.h lays it out.
 std::vector<std::byte> header_of(std::uint32_t connection) {
   auto header = bytes_of(83, 0);
-  header[0] = std::byte{0xA1};
-  for (unsigned i = 0; i < 4; ++i) header[8 + i] = static_cast<std::byte>(connection >> (8 * i));
+  header[0] = std::byte{0xA3};
+  for (unsigned i = 0; i < 4; ++i) header[16 + i] = static_cast<std::byte>(connection >> (8 * i));
   return header;
 }
 
@@ -567,7 +567,7 @@ TEST(SwitchedNetwork, meters__count_what_a_job_sends_over_each_link) {
   std::set<std::string> used;
   for (const auto& link : net.links())
     if (!link.usage->jobs().empty()) {
-      EXPECT_THAT(link.usage->jobs().at(7), ElementsAre(74));
+      EXPECT_THAT(link.usage->jobs().at(7), ElementsAre(78));
       used.insert(link.name);
     }
   EXPECT_THAT(used, ElementsAre("host 0 -> leaf 0", "leaf 0 -> host 1"));

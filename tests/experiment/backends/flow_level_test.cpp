@@ -199,12 +199,12 @@ TEST(FlowLevel, run__is_the_same_again_and_tells_of_contention) {
   EXPECT_EQ(results.runs[0].datapath, "flow");
   // Both send all the time at once: 17 ms a time for 2 MB.
   EXPECT_NEAR(fair.contended.millis(), 5 * 17.0, 0.5);
-  EXPECT_NEAR(static_cast<double>(fair.contended_bytes), 5 * 2e6 * 1514 / 1428, 1e3);
+  EXPECT_NEAR(static_cast<double>(fair.contended_bytes), 5 * 2e6 * 1514 / 1424, 1e3);
   EXPECT_NEAR(fair.utilization, 17.0 / 37.0, 0.01);
   Bytes metered = 0;
   for (const auto& [name, bins] : fair.usage.jobs)
     for (const Bytes bytes : bins) metered += bytes;
-  EXPECT_NEAR(static_cast<double>(metered), 5 * 2e6 * 1514 / 1428, 10);
+  EXPECT_NEAR(static_cast<double>(metered), 5 * 2e6 * 1514 / 1424, 10);
   const auto& weighted = results.runs[1].jobs;  // 3/4 and 1/4 of the link in the first iteration
   EXPECT_NEAR(weighted[0].iterations[0].millis(), 20 + 8.48 * 4 / 3, 0.1);
   EXPECT_NEAR(weighted[1].iterations[0].millis(), 20 + 17, 0.1);
@@ -240,7 +240,7 @@ TEST(FlowLevel, run__refuses_what_flows_lack_of_callers_too) {
 
 // ---- jobs that come and go ------------------------------------------------------------------------------------------
 
-/// One link of 1 Gbps with no round trip; a byte takes 1514/1428 bytes of it.
+/// One link of 1 Gbps with no round trip; a byte takes 1514/1424 bytes of it.
 FlowFabric one_link() {
   FlowFabric fabric;
   fabric.links.push_back({"link", Rate::from_gbps(1)});
