@@ -141,17 +141,17 @@ bool Connection::on_control(const wire::Frame& frame, const wire::Header& header
       arrival.question = true;
       break;
     case wire::FrameType::connect:  // a repeated CONNECT reaches its existing connection, with newer credit
+    case wire::FrameType::token:    // behind it; the shard has looked at the cookie
       if (header.connection != 0) {
         ++links_->stats->malformed_packets;
         return false;
       }
+      if (frame.type == wire::FrameType::token) break;
       raise_credit(frame.connect.credit);
       accept_due_ = true;  // the peer has not received ACCEPT, whatever was acknowledged
       break;
     case wire::FrameType::accept:
       on_accepted(frame.connect);
-      break;
-    case wire::FrameType::token:  // the shard has looked at it
       break;
     case wire::FrameType::retry:  // late: there is an ACCEPT already
       return false;
@@ -282,8 +282,8 @@ bool Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
 // No honest peer acknowledges what it can't have received. One that does would be sent more and more, at the expense of
 // all others on its path.
 void Connection::on_violation(Nanos now) {
-  ++links_->stats->violations;
   if (state_ == State::draining) return;  // it ends already
+  ++links_->stats->violations;
   end(Status::violation, wire::CloseReason::violation, now);
 }
 
