@@ -509,13 +509,12 @@ void ShardCore::on_packet(const RxPacket& packet, Nanos now) {
 void ShardCore::deliver(Connection& connection, const RxPacket& packet, const wire::Header& header,
                         wire::Reader& reader, Nanos now) {
   const std::uint32_t index = index_of(connection.id());
-  const std::uint32_t known_as = connection.peer_connection();
-  const bool was_proven = connection.is_proven();
+  const bool is_settled = connection.state() != Connection::State::connecting && connection.is_proven();
   connection.on_packet(header, reader, packet, now);
-  if (connection.peer_connection() != known_as) [[unlikely]]
-    by_peer_.try_emplace({packet.source, connection.peer_connection()}, index);
-  if (connection.is_proven() != was_proven) [[unlikely]]
-    watch(connection);
+  if (!is_settled) [[unlikely]] {
+    if (connection.peer_connection() != 0) by_peer_.try_emplace({packet.source, connection.peer_connection()}, index);
+    watch(connection);  // no longer for proof of the address, perhaps
+  }
   if (connection.touched) return;
   connection.touched = true;
   touched_.push_back(index);
