@@ -108,14 +108,14 @@ class MessageReceiver {
     }
     if (frame.bytes != nullptr && message.buffer != nullptr && begin < message.capacity)
       std::memcpy(message.buffer + begin, frame.bytes, std::min<Bytes>(frame.length, message.capacity - begin));
-    const std::size_t before = message.received.bytes_beyond(own_holes);
-    const Bytes added = message.received.add(begin, end);
-    holes.used += message.received.bytes_beyond(own_holes) - before;
+    const Bytes added =
+        message.received.has_had_holes() ? add_counted(message, begin, end, holes) : message.received.add(begin, end);
     if (!message.total_known || (message.total != 0 && !message.received.is(0, message.total)))
       return added > 0 ? Taken::news : Taken::nothing_new;
     message.done = true;
     completed(static_cast<const Message&>(message));
-    release(message, holes);
+    if (message.received.has_had_holes()) [[unlikely]]
+      release(message, holes);
     const std::uint64_t whole_before = messages_.begin();
     while (!messages_.empty() && messages_.front().done) messages_.pop();
     credit_due_ = credit_due_ || advertised_ != messages_.end();
@@ -213,6 +213,13 @@ class MessageReceiver {
   static void release(Message& message, HoleLedger& holes) {
     holes.used -= message.received.bytes_beyond(own_holes);
     message.received.clear_to(own_holes);
+  }
+  /// Adds to a message that has memory for holes, which may grow.
+  static Bytes add_counted(Message& message, Bytes begin, Bytes end, HoleLedger& holes) {
+    const std::size_t before = message.received.bytes_beyond(own_holes);
+    const Bytes added = message.received.add(begin, end);
+    holes.used += message.received.bytes_beyond(own_holes) - before;
+    return added;
   }
   /// Whether there may be another hole in a message that has more than own_holes.
   static bool make_room(const Message& message, const HoleLedger& holes) {

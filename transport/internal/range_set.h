@@ -30,6 +30,8 @@ class RangeSet {
       lower_.reset();
     clear();
   }
+  /// Whether there is memory for holes.
+  [[nodiscard]] bool has_had_holes() const { return lower_ != nullptr; }
   /// Bytes allocated for holes beyond `holes`.
   [[nodiscard]] std::size_t bytes_beyond(std::size_t holes) const {
     if (lower_ == nullptr) [[likely]]
