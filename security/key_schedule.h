@@ -1,0 +1,47 @@
+// What is derived from a job's key, by HKDF with SHA-256 (RFC 5869). The shape is QUIC's and TLS 1.3's (RFC 9001,
+// RFC 8446) without certificates: a job's key makes a secret for each connection and direction, from random bytes of
+// both ends, and each secret makes the traffic keys of its epochs. A NIC that is given a connection's secrets, or in
+// PSP's manner the job's key and both ends' random bytes, can derive the rest by itself.
+//
+//   extracted = HKDF-Extract(salt "mltcp 3", job key)
+//   key id    = HKDF-Expand(extracted, "id")                                       8 bytes
+//   greeting  = HKDF-Expand(extracted, "greeting" + client's random)               traffic secret of CONNECT
+//   client    = HKDF-Expand(extracted, "client" + client's random + server's random)
+//   server    = HKDF-Expand(extracted, "server" + client's random + server's random)
+//   secret of the next epoch = HKDF-Expand(secret, "epoch")
+//   key, iv   = HKDF-Expand(secret, "key"), HKDF-Expand(secret, "iv")              AES-128-GCM: 16 and 12 bytes
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "mltcp/security/secret.h"
+
+namespace mltcp::security {
+
+using JobSecret = Secret<32>;
+/// Of one direction of a connection, in one epoch.
+using TrafficSecret = Secret<32>;
+/// What an end adds to a connection: never used twice.
+using EndRandom = std::array<std::byte, 16>;
+
+struct TrafficKey {
+  Secret<16> key;
+  Secret<12> iv;
+};
+
+struct ConnectionSecrets {
+  TrafficSecret client;  ///< of packets that the client sends
+  TrafficSecret server;
+};
+
+// None of these fails but for want of memory, which is std::bad_alloc, or an OpenSSL without SHA-256: RunError.
+
+std::uint64_t key_id(const JobSecret& job_key);
+TrafficSecret greeting_secret(const JobSecret& job_key, const EndRandom& client);
+ConnectionSecrets connection_secrets(const JobSecret& job_key, const EndRandom& client, const EndRandom& server);
+TrafficSecret next_epoch(const TrafficSecret& secret);
+TrafficKey traffic_key(const TrafficSecret& secret);
+
+}  // namespace mltcp::security

@@ -1,0 +1,70 @@
+// Derivation of keys, against values that Python's hmac and hashlib yield for the formulas of key_schedule.h.
+#include "mltcp/security/key_schedule.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <span>
+#include <string>
+
+namespace mltcp::security {
+namespace {
+
+std::string hex(std::span<const std::byte> bytes) {
+  std::string text;
+  for (const std::byte byte : bytes) text += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
+  return text;
+}
+
+JobSecret job_key() {
+  JobSecret key;
+  for (std::size_t i = 0; i < 32; ++i) key.bytes()[i] = static_cast<std::byte>(i);
+  return key;
+}
+EndRandom from(unsigned first) {
+  EndRandom random{};
+  for (std::size_t i = 0; i < random.size(); ++i) random[i] = static_cast<std::byte>(first + i);
+  return random;
+}
+
+TEST(KeySchedule, secrets__are_those_of_hkdf) {
+  EXPECT_EQ(key_id(job_key()), 0x2a8c9f3143bc8afcU);
+  EXPECT_EQ(hex(greeting_secret(job_key(), from(0x40)).bytes()),
+            "d1a259ad7bae313e6aec028a43403c4aa814de8f264b9bde73c514a4ece56f20");
+  const ConnectionSecrets secrets = connection_secrets(job_key(), from(0x40), from(0x80));
+  EXPECT_EQ(hex(secrets.client.bytes()), "269934d3bb7fb517bbdeca3eed956e2f63301f94b7748054cac8022ab943bbf1");
+  EXPECT_EQ(hex(secrets.server.bytes()), "d692f2fd50b1d226249fb6c50b7383042ce1f3fd0fe3fa4c00702f6c36ff79aa");
+  EXPECT_EQ(hex(next_epoch(secrets.client).bytes()),
+            "173fe499bef2da85248463fd70f4379b8505e15c7348090ffd5f24134c6ad142");
+  const TrafficKey key = traffic_key(secrets.client);
+  EXPECT_EQ(hex(key.key.bytes()), "25c2fad4f85da0c2f052f8232299aa78");
+  EXPECT_EQ(hex(key.iv.bytes()), "d7b8cf703552d11e8852c041");
+}
+
+TEST(KeySchedule, any_other_input__yields_another_secret) {
+  const ConnectionSecrets secrets = connection_secrets(job_key(), from(0x40), from(0x80));
+  JobSecret other_key = job_key();
+  other_key.bytes()[31] ^= std::byte{1};
+  const ConnectionSecrets of_other_key = connection_secrets(other_key, from(0x40), from(0x80));
+  const ConnectionSecrets of_other_client = connection_secrets(job_key(), from(0x41), from(0x80));
+  const ConnectionSecrets of_other_server = connection_secrets(job_key(), from(0x40), from(0x81));
+  const ConnectionSecrets swapped = connection_secrets(job_key(), from(0x80), from(0x40));
+  for (const ConnectionSecrets* other : {&of_other_key, &of_other_client, &of_other_server, &swapped}) {
+    EXPECT_FALSE(secrets.client == other->client);
+    EXPECT_FALSE(secrets.server == other->server);
+    EXPECT_FALSE(secrets.client == other->server);
+  }
+  EXPECT_FALSE(secrets.client == secrets.server);
+  EXPECT_NE(key_id(job_key()), key_id(other_key));
+  EXPECT_FALSE(greeting_secret(job_key(), from(0x40)) == greeting_secret(job_key(), from(0x41)));
+}
+
+TEST(Secret, wipe__leaves_nothing) {
+  Secret<32> secret = job_key();
+  wipe(secret.bytes().data(), secret.size);
+  EXPECT_TRUE(secret == Secret<32>());
+  EXPECT_FALSE(job_key() == Secret<32>());
+}
+
+}  // namespace
+}  // namespace mltcp::security
