@@ -64,7 +64,8 @@ void seal(benchmark::State& state) {
   const auto count_of_keys = static_cast<std::size_t>(state.range(1));
   const std::vector<TrafficKey> all = keys(count_of_keys);
   const std::vector<std::byte> plain = message(state);
-  const std::array<std::byte, kBound> bound{};
+  const std::array<std::byte, kBound> header{};
+  const std::array<std::span<const std::byte>, 1> bound{header};
   std::vector<std::byte> out(plain.size());
   Aead aead;
   std::uint64_t number = 0;
@@ -80,7 +81,8 @@ void open(benchmark::State& state) {
   const auto count_of_keys = static_cast<std::size_t>(state.range(1));
   const std::vector<TrafficKey> all = keys(count_of_keys);
   const std::vector<std::byte> plain = message(state);
-  const std::array<std::byte, kBound> bound{};
+  const std::array<std::byte, kBound> header{};
+  const std::array<std::span<const std::byte>, 1> bound{header};
   std::vector<std::byte> out(plain.size());
   std::vector<std::vector<std::byte>> sealed(count_of_keys, std::vector<std::byte>(plain.size()));
   std::vector<Aead::Tag> tags(count_of_keys);

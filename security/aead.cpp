@@ -101,11 +101,10 @@ void update(EVP_CIPHER_CTX* context, std::byte* out, std::span<const std::byte> 
 
 }  // namespace
 
-Aead::Tag Aead::seal(const KeyUse& use, std::uint64_t number, std::span<const std::byte> bound,
-                     std::span<const std::span<const std::byte>> pieces, std::byte* out) {
+Aead::Tag Aead::seal(const KeyUse& use, std::uint64_t number, Pieces bound, Pieces pieces, std::byte* out) {
   Contexts::Kept& kept = contexts_->sealing[use.place & (contexts_->sealing.size() - 1)];
   EVP_CIPHER_CTX* const context = begin(kept, contexts_->cipher.get(), use, number, true, contexts_made_);
-  update(context, nullptr, bound);
+  for (const std::span<const std::byte> piece : bound) update(context, nullptr, piece);
   for (const std::span<const std::byte> piece : pieces) {
     update(context, out, piece);
     out += piece.size();
@@ -118,11 +117,10 @@ Aead::Tag Aead::seal(const KeyUse& use, std::uint64_t number, std::span<const st
   return tag;
 }
 
-bool Aead::open(const KeyUse& use, std::uint64_t number, std::span<const std::byte> bound,
-                std::span<const std::span<const std::byte>> pieces, const Tag& tag, std::byte* out) {
+bool Aead::open(const KeyUse& use, std::uint64_t number, Pieces bound, Pieces pieces, const Tag& tag, std::byte* out) {
   Contexts::Kept& kept = contexts_->opening[use.place & (contexts_->opening.size() - 1)];
   EVP_CIPHER_CTX* const context = begin(kept, contexts_->cipher.get(), use, number, false, contexts_made_);
-  update(context, nullptr, bound);
+  for (const std::span<const std::byte> piece : bound) update(context, nullptr, piece);
   for (const std::span<const std::byte> piece : pieces) {
     update(context, out, piece);
     out += piece.size();

@@ -34,15 +34,16 @@ class Aead {
   Aead(const Aead&) = delete;
   Aead& operator=(const Aead&) = delete;
 
-  /// Authenticates `bound` and encrypts the `pieces`, one after the other, to `out`, which has room for them all; a
-  /// piece may be where its ciphertext goes. Returns the tag. Throws RunError if OpenSSL fails, which it does for want
-  /// of memory only.
-  Tag seal(const KeyUse& use, std::uint64_t number, std::span<const std::byte> bound,
-           std::span<const std::span<const std::byte>> pieces, std::byte* out);
+  using Pieces = std::span<const std::span<const std::byte>>;
+
+  /// Authenticates the `bound` pieces, which stay as they are, and encrypts the `pieces`, one after the other, to
+  /// `out`, which has room for them all; a piece may be where its ciphertext goes. Returns the tag. Throws RunError if
+  /// OpenSSL fails, which it does for want of memory only.
+  Tag seal(const KeyUse& use, std::uint64_t number, Pieces bound, Pieces pieces, std::byte* out);
   /// Decrypts to `out`, which has room for all `pieces`. False: not sealed under this key with this number, and then
   /// what `out` holds means nothing.
-  [[nodiscard]] bool open(const KeyUse& use, std::uint64_t number, std::span<const std::byte> bound,
-                          std::span<const std::span<const std::byte>> pieces, const Tag& tag, std::byte* out);
+  [[nodiscard]] bool open(const KeyUse& use, std::uint64_t number, Pieces bound, Pieces pieces, const Tag& tag,
+                          std::byte* out);
 
   /// How often a key's context had to be set up.
   [[nodiscard]] std::uint64_t contexts_made() const { return contexts_made_; }

@@ -17,15 +17,13 @@
 #include <cstdint>
 
 #include "mltcp/security/secret.h"
+#include "mltcp/transport/packet_seal.h"
 
 namespace mltcp::security {
 
 using JobSecret = Secret<32>;
 /// Of one direction of a connection, in one epoch.
 using TrafficSecret = Secret<32>;
-/// What an end adds to a connection: never used twice.
-using EndRandom = std::array<std::byte, 16>;
-
 struct TrafficKey {
   Secret<16> key;
   Secret<12> iv;

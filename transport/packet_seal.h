@@ -1,0 +1,78 @@
+// What protects packets under a key that both ends of a connection have: a shard asks, security/ does it, so that the
+// transport sees no cryptography. Sealed packets have in place of checksum and tag (wire.h) an authentication tag over
+// all of the packet; what follows the header is encrypted, unless the packet is clear.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace mltcp {
+
+/// What an end adds to the keys of a connection: random bytes, never used twice.
+using EndRandom = std::array<std::byte, 16>;
+
+/// A packet as it lies before or behind its cipher. Pieces may be empty.
+struct SealedPacket {
+  std::uint64_t number = 0;
+  bool epoch = false;  ///< lowest bit of the sender's epoch, as the header has it
+  bool clear = false;  ///< authenticated only
+  /// Of the header, what the authentication tag covers.
+  std::array<std::span<const std::byte>, 2> header;
+  /// Of what follows the header: in what order, and from where.
+  std::array<std::span<const std::byte>, 2> body;
+};
+
+/// The keys of one end of a connection. For the thread of its shard.
+class PacketSeal {
+ public:
+  using Tag = std::array<std::byte, 12>;
+
+  virtual ~PacketSeal() = default;
+
+  /// Client: what the server adds, from a packet that open() may show not to be the server's; then the next one's
+  /// counts.
+  virtual void meet(const EndRandom& server) = 0;
+  /// Of the next packet, whose number will be `number`. Begins a new epoch where one is due, which takes that packets
+  /// of this one have been acknowledged: `acked` is the highest number that has been.
+  [[nodiscard]] virtual bool next_epoch(std::uint64_t number, std::uint64_t acked) = 0;
+  /// Encrypts the body to `out`, where its pieces may lie already, one after the other.
+  virtual Tag seal(const SealedPacket& packet, std::byte* out) = 0;
+  /// Client: seals a clear packet that only the job's key and this end's random bytes open: CONNECT.
+  virtual Tag seal_greeting(const SealedPacket& packet) = 0;
+  /// Decrypts the body to `out`, which has room for it. False: not sealed by the peer, or changed.
+  [[nodiscard]] virtual bool open(const SealedPacket& packet, const Tag& tag, std::byte* out) = 0;
+};
+
+class SealEngine;
+
+/// A key that hosts of a job share (security/job_key.h), for any number of shards and threads.
+class PacketKey {
+ public:
+  virtual ~PacketKey() = default;
+
+  /// Says which key it is without telling it.
+  [[nodiscard]] virtual std::uint64_t id() const = 0;
+  /// Whether packets are encrypted, too, and not only authenticated.
+  [[nodiscard]] virtual bool encrypts() const = 0;
+  /// For a shard that uses keys of this kind.
+  [[nodiscard]] virtual std::unique_ptr<SealEngine> make_engine() const = 0;
+};
+
+/// Makes the seals of a shard's connections. For the thread of that shard; outlives the seals. Keys outlive a call
+/// only.
+class SealEngine {
+ public:
+  virtual ~SealEngine() = default;
+
+  [[nodiscard]] virtual std::unique_ptr<PacketSeal> connect(const PacketKey& key, const EndRandom& client) = 0;
+  [[nodiscard]] virtual std::unique_ptr<PacketSeal> accept(const PacketKey& key, const EndRandom& client,
+                                                           const EndRandom& server) = 0;
+  /// Whether a clear packet was sealed by PacketSeal::seal_greeting() of a client with these random bytes.
+  [[nodiscard]] virtual bool opens_greeting(const PacketKey& key, const EndRandom& client, const SealedPacket& packet,
+                                            const PacketSeal::Tag& tag) = 0;
+};
+
+}  // namespace mltcp
