@@ -85,6 +85,12 @@ ConnectionSecrets connection_secrets(const JobSecret& job_key, const EndRandom& 
   return {expand<32>(extracted, "client", client, server), expand<32>(extracted, "server", client, server)};
 }
 
+ConnectionSecrets control_secrets(const JobSecret& job_key, const EndRandom& client, const EndRandom& server) {
+  const Secret<32> extracted = extract(job_key);
+  return {expand<32>(extracted, "control client", client, server),
+          expand<32>(extracted, "control server", client, server)};
+}
+
 TrafficSecret next_epoch(const TrafficSecret& secret) { return expand<32>(secret, "epoch"); }
 
 TrafficKey traffic_key(const TrafficSecret& secret) { return {expand<16>(secret, "key"), expand<12>(secret, "iv")}; }

@@ -8,6 +8,7 @@
 //   greeting  = HKDF-Expand(extracted, "greeting" + client's random)               traffic secret of CONNECT
 //   client    = HKDF-Expand(extracted, "client" + client's random + server's random)
 //   server    = HKDF-Expand(extracted, "server" + client's random + server's random)
+//   control   = HKDF-Expand(extracted, "control client" or "control server" + client's random + server's random)
 //   secret of the next epoch = HKDF-Expand(secret, "epoch")
 //   key, iv   = HKDF-Expand(secret, "key"), HKDF-Expand(secret, "iv")              AES-128-GCM: 16 and 12 bytes
 #pragma once
@@ -39,6 +40,8 @@ struct ConnectionSecrets {
 std::uint64_t key_id(const JobSecret& job_key);
 TrafficSecret greeting_secret(const JobSecret& job_key, const EndRandom& client);
 ConnectionSecrets connection_secrets(const JobSecret& job_key, const EndRandom& client, const EndRandom& server);
+/// Of a stream of messages between processes (sealed_messages.h), so that none of its bytes means anything as a packet.
+ConnectionSecrets control_secrets(const JobSecret& job_key, const EndRandom& client, const EndRandom& server);
 TrafficSecret next_epoch(const TrafficSecret& secret);
 TrafficKey traffic_key(const TrafficSecret& secret);
 
