@@ -88,7 +88,7 @@ class HostsDatapath final : public Coordinator {
       : experiment_(experiment),
         options_(options),
         layout_(host_layout(experiment)),
-        listener_(parse_stream_address(options.address)) {}
+        listener_(parse_stream_address(options.address), kCoordinatorRole, options.key) {}
   ~HostsDatapath() override {
     if (!ended_) end(true, "the coordinator ended");
   }
@@ -121,11 +121,14 @@ class HostsDatapath final : public Coordinator {
 
  private:
   static constexpr std::size_t most_guests = 64;
+  // Many hosts may come through one address (a NAT), but none of them needs long.
+  static constexpr std::size_t most_guests_an_address = 16;
   static constexpr Nanos guest_limit = 10_s;
 
   /// Connected, and has not said who it is.
   struct Guest {
     std::unique_ptr<MessageStream> stream;
+    std::string address;  ///< empty: of this machine, by a Unix socket
     Nanos since;
   };
 
@@ -340,6 +343,17 @@ class HostsDatapath final : public Coordinator {
                                host.name, what));
   }
 
+  /// Sends away the one that has been silent for longest: of the same address, where that has as many as one may; else
+  /// of all.
+  void make_room_for_guest(const std::string& address) {
+    const auto is_neighbour = [&](const Guest& guest) { return guest.address == address; };
+    const auto same = std::count_if(guests_.begin(), guests_.end(), is_neighbour);
+    if (!address.empty() && static_cast<std::size_t>(same) >= most_guests_an_address)
+      guests_.erase(std::find_if(guests_.begin(), guests_.end(), is_neighbour));
+    else if (guests_.size() >= most_guests)
+      guests_.pop_front();
+  }
+
   /// Deals with what comes in `limit`.
   void pump(Nanos limit) {
     if (const std::string why = options_.interrupted ? options_.interrupted() : ""; !why.empty())
@@ -370,8 +384,9 @@ class HostsDatapath final : public Coordinator {
     }
     // Who comes when all are here is told so.
     while (auto stream = listener_.accept()) {
-      if (guests_.size() >= most_guests) guests_.pop_front();
-      guests_.push_back({std::move(stream), now});
+      std::string address = stream->peer();
+      make_room_for_guest(address);
+      guests_.push_back({std::move(stream), std::move(address), now});
     }
     greet();
     if (now < next_alive_) return;

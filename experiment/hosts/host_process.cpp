@@ -191,10 +191,13 @@ class HostProcess {
   }
 
   void join() {
-    stream_ = MessageStream::connect(parse_stream_address(options_.coordinator), options_.connect_limit, [&] {
-      show();
-      return interrupted();
-    });
+    stream_ = MessageStream::connect(
+        parse_stream_address(options_.coordinator), options_.connect_limit,
+        [&] {
+          show();
+          return interrupted();
+        },
+        kCoordinatorRole, options_.key);
     Json hello{{"type", "join"},
                {"version", protocol::kVersion},
                {"address", protocol::to_hex(place_.address)},

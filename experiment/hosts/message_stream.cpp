@@ -30,6 +30,8 @@ using namespace literals;
 
 constexpr std::size_t length_bytes = 4;
 constexpr Nanos longest_send = 10_s;
+constexpr Nanos longest_greeting = 10_s;
+constexpr std::string_view kNoKey = "this end has no key";  // no greeting, so that its reader says what that means
 constexpr Nanos retry = 100_ms;
 constexpr std::size_t longest_path = sizeof(sockaddr_un::sun_path) - 1;
 
@@ -154,16 +156,23 @@ void wait_for(const std::vector<int>& files, Nanos limit) {
 
 // ---- MessageStream --------------------------------------------------------------------------------------------------
 
-MessageStream::MessageStream(int file) : file_(file) { make_ready(file); }
+MessageStream::MessageStream(int file, const StreamKey& key)
+    : file_(file), seal_(key == nullptr ? nullptr : std::make_unique<security::SealedMessages>(*key, false)) {
+  make_ready(file);
+}
 MessageStream::~MessageStream() { close(file_); }
 
 std::unique_ptr<MessageStream> MessageStream::connect(const StreamAddress& address, Nanos limit,
                                                       const std::function<std::string()>& interrupted,
-                                                      const StreamRole& role) {
+                                                      const StreamRole& role, const StreamKey& key) {
   const Nanos give_up = wall_now() + limit;
   for (;;) {
     const int file = try_to_connect(address, std::max(give_up - wall_now(), 1_ms));
-    if (file >= 0) return std::make_unique<MessageStream>(file);
+    if (file >= 0) {
+      auto stream = std::make_unique<MessageStream>(file);
+      if (key != nullptr) stream->introduce(*key, address, interrupted, role);
+      return stream;
+    }
     const int error = errno;
     if (const std::string why = interrupted(); !why.empty())
       throw RunError(fmt::format("{} before the {} was reached", why, role.name));
@@ -175,7 +184,71 @@ std::unique_ptr<MessageStream> MessageStream::connect(const StreamAddress& addre
   }
 }
 
+void MessageStream::introduce(const security::JobKey& key, const StreamAddress& address,
+                              const std::function<std::string()>& interrupted, const StreamRole& role) {
+  seal_ = std::make_unique<security::SealedMessages>(key, true);
+  is_client_ = true;
+  const std::string where = fmt::format("the {} at {}", role.name, one_line(to_text(address)));
+  try {
+    send_bytes(seal_->greeting());
+    const Nanos give_up = wall_now() + longest_greeting;
+    std::optional<std::string> greeting;
+    while (!(greeting = receive_bytes())) {
+      if (const std::string why = interrupted(); !why.empty())
+        throw RunError(fmt::format("{} before the {} was reached", why, role.name));
+      if (wall_now() >= give_up)
+        throw RunError(
+            fmt::format("{} says nothing to a greeting for {}: is it the one that is meant, and has it the "
+                        "key?",
+                        where, to_text(longest_greeting)));
+      wait(50_ms);
+    }
+    meet(*greeting);
+  } catch (const StreamError& error) {
+    throw RunError(fmt::format("{} {}", where, error.what()));
+  }
+}
+
+void MessageStream::meet(const std::string& greeting) {
+  // The client hears this end's even if its own is refused, so that it can say why.
+  if (!is_client_) send_bytes(seal_->greeting());
+  try {
+    seal_->meet(greeting);
+  } catch (const security::GreetingError& error) {
+    throw StreamError(error.what());
+  }
+  for (const std::string& message : unsealed_) send_bytes(seal_->seal(message));
+  unsealed_.clear();
+}
+
 void MessageStream::send(std::string_view message) {
+  if (seal_ == nullptr)
+    send_bytes(message);
+  else if (seal_->has_met())
+    send_bytes(seal_->seal(message));
+  else
+    unsealed_.emplace_back(message);
+}
+
+std::optional<std::string> MessageStream::receive() {
+  std::optional<std::string> bytes = receive_bytes();
+  if (seal_ != nullptr && bytes && !seal_->has_met()) {
+    meet(*bytes);
+    bytes = receive_bytes();
+  }
+  if (!bytes) return std::nullopt;
+  if (seal_ == nullptr) {
+    if (!security::SealedMessages::is_greeting(*bytes)) return bytes;
+    send_bytes(kNoKey);
+    throw StreamError("has a key, and this end has none: give it the key, too (--key FILE), or leave it out there");
+  }
+  std::optional<std::string> message = seal_->open(*bytes);
+  if (!message)
+    throw StreamError("sends what is not sealed with the key: it hasn't the key, or somebody between changes messages");
+  return message;
+}
+
+void MessageStream::send_bytes(std::string_view message) {
   std::string framed(length_bytes, '\0');
   for (std::size_t i = 0; i < length_bytes; ++i)
     framed[i] = static_cast<char>(message.size() >> (8 * (length_bytes - 1 - i)) & 0xFFU);
@@ -195,15 +268,16 @@ void MessageStream::send(std::string_view message) {
   }
 }
 
-std::optional<std::string> MessageStream::receive() {
+std::optional<std::string> MessageStream::receive_bytes() {
+  const std::size_t longest = longest_ + (seal_ == nullptr ? 0 : security::SealedMessages::overhead);
   for (;;) {
     const std::size_t here = received_.size() - next_;
     if (here >= length_bytes) {
       std::size_t length = 0;
       for (std::size_t i = 0; i < length_bytes; ++i)
         length = length << 8U | static_cast<unsigned char>(received_[next_ + i]);
-      if (length > longest_)
-        throw StreamError(fmt::format("sends a message of {} bytes where {} are the most", length, longest_));
+      if (length > longest)
+        throw StreamError(fmt::format("sends a message of {} bytes where {} are the most", length, longest));
       if (here >= length_bytes + length) {
         std::string message = received_.substr(next_ + length_bytes, length);
         next_ += length_bytes + length;
@@ -243,7 +317,8 @@ std::string MessageStream::peer() const {
 
 // ---- StreamListener -------------------------------------------------------------------------------------------------
 
-StreamListener::StreamListener(const StreamAddress& address, const StreamRole& role) : address_(address) {
+StreamListener::StreamListener(const StreamAddress& address, const StreamRole& role, StreamKey key)
+    : address_(address), key_(std::move(key)) {
   const auto attempt = [&](int family, const sockaddr* at, socklen_t size) {
     file_ = socket(family, SOCK_STREAM, 0);
     if (file_ < 0) return errno;
@@ -298,7 +373,7 @@ StreamListener::~StreamListener() {
 
 std::unique_ptr<MessageStream> StreamListener::accept() {
   const int file = ::accept(file_, nullptr, nullptr);
-  return file < 0 ? nullptr : std::make_unique<MessageStream>(file);
+  return file < 0 ? nullptr : std::make_unique<MessageStream>(file, key_);
 }
 
 }  // namespace mltcp::experiment

@@ -1,5 +1,6 @@
 // Messages between the processes of an experiment, over TCP or a Unix socket, which works across network namespaces.
-// A message is its length, four bytes in network order, and so many bytes of text.
+// A message is its length, four bytes in network order, and so many bytes of text. Where both ends have a job's key,
+// they are sealed (security/sealed_messages.h): the text is then the greeting, and later what is sealed.
 //
 // One thread a stream. Everything is bounded: the length of messages, and the time that a peer may take to read them.
 #pragma once
@@ -14,8 +15,12 @@
 #include <vector>
 
 #include "mltcp/base/units.h"
+#include "mltcp/security/sealed_messages.h"
 
 namespace mltcp::experiment {
+
+/// What both ends of a stream have; null: nothing, and messages are in the clear.
+using StreamKey = std::shared_ptr<const security::JobKey>;
 
 /// "HOST:PORT", "[2001:db8::1]:PORT" or "unix:/path".
 struct StreamAddress {
@@ -46,17 +51,18 @@ struct StreamError : std::runtime_error {
 
 class MessageStream {
  public:
-  /// Owns `file`, a connected socket.
-  explicit MessageStream(int file);
+  /// Owns `file`, a connected socket. With a key, messages wait until the client's greeting has come.
+  explicit MessageStream(int file, const StreamKey& key = nullptr);
   ~MessageStream();
   MessageStream(const MessageStream&) = delete;
   MessageStream& operator=(const MessageStream&) = delete;
 
-  /// Tries for up to `limit`, as the other side may start later, or until `interrupted` says what ended it. Throws
-  /// RunError.
+  /// Tries for up to `limit`, as the other side may start later, or until `interrupted` says what ended it. With a key
+  /// it then waits for the other side's greeting, 10 s at most. Throws RunError.
   static std::unique_ptr<MessageStream> connect(const StreamAddress& address, Nanos limit,
                                                 const std::function<std::string()>& interrupted,
-                                                const StreamRole& role = kCoordinatorRole);
+                                                const StreamRole& role = kCoordinatorRole,
+                                                const StreamKey& key = nullptr);
 
   /// Waits while the peer doesn't read, 10 s at most. Throws StreamError.
   void send(std::string_view message);
@@ -71,7 +77,18 @@ class MessageStream {
   [[nodiscard]] std::string peer() const;
 
  private:
+  /// Client: greets the other side, and waits for its greeting. Throws RunError.
+  void introduce(const security::JobKey& key, const StreamAddress& address,
+                 const std::function<std::string()>& interrupted, const StreamRole& role);
+  void send_bytes(std::string_view bytes);
+  std::optional<std::string> receive_bytes();
+  /// The peer's first message, with a key.
+  void meet(const std::string& greeting);
+
   const int file_;
+  std::unique_ptr<security::SealedMessages> seal_;  ///< null without a key
+  bool is_client_ = false;
+  std::vector<std::string> unsealed_;  ///< what was to be sent before the greeting had come
   std::size_t longest_ = std::size_t{64} << 10U;
   std::string received_;  ///< from next_ on
   std::size_t next_ = 0;
@@ -80,7 +97,8 @@ class MessageStream {
 class StreamListener {
  public:
   /// Throws RunError if nobody can listen there: in use, no such address, no permission.
-  explicit StreamListener(const StreamAddress& address, const StreamRole& role = kCoordinatorRole);
+  explicit StreamListener(const StreamAddress& address, const StreamRole& role = kCoordinatorRole,
+                          StreamKey key = nullptr);
   ~StreamListener();
   StreamListener(const StreamListener&) = delete;
   StreamListener& operator=(const StreamListener&) = delete;
@@ -93,6 +111,7 @@ class StreamListener {
 
  private:
   StreamAddress address_;
+  StreamKey key_;
   int file_ = -1;
 };
 
