@@ -91,6 +91,14 @@ ConnectionSecrets control_secrets(const JobSecret& job_key, const EndRandom& cli
           expand<32>(extracted, "control server", client, server)};
 }
 
+PacketSeal::Tag restarted_answer(const JobSecret& job_key, const PacketSeal::Tag& answered, std::uint32_t connection) {
+  PacketSeal::Tag answer{};
+  const Secret<12> derived =
+      expand<12>(extract(job_key), "restarted", answered, std::as_bytes(std::span(&connection, 1)));
+  std::memcpy(answer.data(), derived.bytes().data(), answer.size());
+  return answer;
+}
+
 TrafficSecret next_epoch(const TrafficSecret& secret) { return expand<32>(secret, "epoch"); }
 
 TrafficKey traffic_key(const TrafficSecret& secret) { return {expand<16>(secret, "key"), expand<12>(secret, "iv")}; }

@@ -9,6 +9,7 @@
 //   client    = HKDF-Expand(extracted, "client" + client's random + server's random)
 //   server    = HKDF-Expand(extracted, "server" + client's random + server's random)
 //   control   = HKDF-Expand(extracted, "control client" or "control server" + client's random + server's random)
+//   restarted = HKDF-Expand(extracted, "restarted" + tag of a packet + connection it was sent to)    12 bytes
 //   secret of the next epoch = HKDF-Expand(secret, "epoch")
 //   key, iv   = HKDF-Expand(secret, "key"), HKDF-Expand(secret, "iv")              AES-128-GCM: 16 and 12 bytes
 #pragma once
@@ -42,6 +43,8 @@ TrafficSecret greeting_secret(const JobSecret& job_key, const EndRandom& client)
 ConnectionSecrets connection_secrets(const JobSecret& job_key, const EndRandom& client, const EndRandom& server);
 /// Of a stream of messages between processes (sealed_messages.h), so that none of its bytes means anything as a packet.
 ConnectionSecrets control_secrets(const JobSecret& job_key, const EndRandom& client, const EndRandom& server);
+/// What tells the sender of a packet that its receiver has the key, and knows nothing of the connection.
+PacketSeal::Tag restarted_answer(const JobSecret& job_key, const PacketSeal::Tag& answered, std::uint32_t connection);
 TrafficSecret next_epoch(const TrafficSecret& secret);
 TrafficKey traffic_key(const TrafficSecret& secret);
 

@@ -52,12 +52,22 @@ class JobSeal final : public PacketSeal {
   JobSeal(Shared& shared, const JobPacketKey& key, const EndRandom& client, bool is_client)
       : shared_(shared),
         secret_(key.secret()),
+        key_id_(key.id()),
+        encrypts_(key.encrypts()),
         client_(client),
         packets_an_epoch_(key.packets_an_epoch()),
         place_(shared.keys_made),
         is_client_(is_client) {}
 
+  [[nodiscard]] const EndRandom& own() const override { return is_client_ ? client_ : server_; }
+  [[nodiscard]] std::uint64_t key_id() const override { return key_id_; }
+  [[nodiscard]] bool encrypts() const override { return encrypts_; }
+  [[nodiscard]] Tag answer_of_restarted(const Tag& answered, std::uint32_t connection) const override {
+    return restarted_answer(secret_, answered, connection);
+  }
+
   void meet(const EndRandom& server) override {
+    server_ = server;
     const ConnectionSecrets secrets = connection_secrets(secret_, client_, server);
     sending_secret_ = is_client_ ? secrets.client : secrets.server;
     receiving_secret_ = is_client_ ? secrets.server : secrets.client;
@@ -126,7 +136,10 @@ class JobSeal final : public PacketSeal {
 
   Shared& shared_;
   JobSecret secret_;
+  std::uint64_t key_id_;
+  bool encrypts_;
   EndRandom client_;
+  EndRandom server_{};
   std::uint64_t packets_an_epoch_;
   std::size_t place_;
   bool is_client_;
@@ -156,6 +169,10 @@ class JobSealEngine final : public SealEngine {
     auto made = std::make_unique<JobSeal>(shared_, of(key), client, false);
     made->meet(server);
     return made;
+  }
+  [[nodiscard]] PacketSeal::Tag answer_of_restarted(const PacketKey& key, const PacketSeal::Tag& answered,
+                                                    std::uint32_t connection) const override {
+    return restarted_answer(of(key).secret(), answered, connection);
   }
   bool opens_greeting(const PacketKey& key, const EndRandom& client, const SealedPacket& packet,
                       const PacketSeal::Tag& tag) override {

@@ -32,6 +32,10 @@ class PacketSeal {
 
   virtual ~PacketSeal() = default;
 
+  /// What this end adds to the keys, and which key of the job it is.
+  [[nodiscard]] virtual const EndRandom& own() const = 0;
+  [[nodiscard]] virtual std::uint64_t key_id() const = 0;
+  [[nodiscard]] virtual bool encrypts() const = 0;
   /// Client: what the server adds, from a packet that open() may show not to be the server's; then the next one's
   /// counts.
   virtual void meet(const EndRandom& server) = 0;
@@ -44,6 +48,8 @@ class PacketSeal {
   virtual Tag seal_greeting(const SealedPacket& packet) = 0;
   /// Decrypts the body to `out`, which has room for it. False: not sealed by the peer, or changed.
   [[nodiscard]] virtual bool open(const SealedPacket& packet, const Tag& tag, std::byte* out) = 0;
+  /// As SealEngine::answer_of_restarted(), with this connection's key.
+  [[nodiscard]] virtual Tag answer_of_restarted(const Tag& answered, std::uint32_t connection) const = 0;
 };
 
 class SealEngine;
@@ -67,6 +73,10 @@ class SealEngine {
  public:
   virtual ~SealEngine() = default;
 
+  /// What only those can know who have the key, about a packet that has just been sent, by its tag, to a connection of
+  /// theirs: so that who has been restarted can say, and be believed, that it knows nothing of it.
+  [[nodiscard]] virtual PacketSeal::Tag answer_of_restarted(const PacketKey& key, const PacketSeal::Tag& answered,
+                                                            std::uint32_t connection) const = 0;
   [[nodiscard]] virtual std::unique_ptr<PacketSeal> connect(const PacketKey& key, const EndRandom& client) = 0;
   [[nodiscard]] virtual std::unique_ptr<PacketSeal> accept(const PacketKey& key, const EndRandom& client,
                                                            const EndRandom& server) = 0;

@@ -37,6 +37,8 @@ std::string to_text(Status status) {
       return "timed out";
     case Status::violation:
       return "violation";
+    case Status::no_key:
+      return "no key in common";
   }
   return "unknown";
 }

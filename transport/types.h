@@ -6,11 +6,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "mltcp/base/units.h"
 #include "mltcp/cc/augmentation.h"
 #include "mltcp/cc/parameters.h"
 #include "mltcp/transport/address.h"
+#include "mltcp/transport/packet_seal.h"
 
 namespace mltcp {
 
@@ -34,6 +36,7 @@ enum class Status : std::uint8_t {
   version,      ///< the peer speaks no version of the protocol that this end does, or was made to choose a lesser one
   timed_out,    ///< the operation's deadline passed first
   violation,    ///< an end has acknowledged what the other never sent: a liar, or somebody in its name
+  no_key,       ///< the ends have no key in common: one has none, or another one
 };
 
 /// "ok", "truncated", ...
@@ -101,6 +104,9 @@ struct ConnectionConfig {
   /// credit of its next buffer, can travel in the same packet; poll() asks to be called again at once for that. Set to
   /// false in a program that computes for long between polls: the sender would time out meanwhile.
   bool await_answer = true;
+  /// Keys of jobs (security/packet_key.h), all made by one function. connect() takes one at most: packets are sealed
+  /// with it. A shard that listens with keys accepts only who has one of them, and without keys only who has none.
+  std::vector<std::shared_ptr<const PacketKey>> keys{};
 
   bool operator==(const ConnectionConfig&) const = default;
 };
@@ -145,8 +151,9 @@ struct ShardStats {
       0;                             ///< no such connection (any more), or sent from another address than its peer's
   std::uint64_t beyond_credit = 0;   ///< data without a receive buffer: never credited, or its receive has timed out
   std::uint64_t beyond_holes = 0;    ///< data that would leave a hole beyond reassembly_bytes, or too many in a message
-  std::uint64_t forged_packets = 0;  ///< right connection, wrong tag
-  std::uint64_t forged_resets = 0;   ///< RESET of a connection that is not there, or with a wrong tag
+  std::uint64_t forged_packets = 0;  ///< right connection, and wrong tag, or not sealed with its key
+  std::uint64_t replayed_packets = 0;  ///< sealed with the connection's key, and had come before, or may have
+  std::uint64_t forged_resets = 0;     ///< RESET of a connection that is not there, or with a wrong tag
   std::uint64_t refused_connects = 0;  ///< CONNECTs answered with CLOSE: nobody listens, no room, no version in common
   std::uint64_t retries_sent = 0;  ///< CONNECTs answered with RETRY: they come again with a cookie, if they are true
   std::uint64_t cookies_accepted = 0;  ///< connections whose address a cookie has proven

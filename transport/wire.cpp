@@ -114,7 +114,7 @@ ParseError Reader::begin(std::span<const std::byte> packet, std::span<const std:
   if (packet.size() < header_bytes) return error_ = ParseError::truncated;
   const auto raw = load<RawHeader>(packet.data());
   if (raw.magic != magic) return error_ = ParseError::foreign;
-  if (raw.covered < header_bytes || (raw.flags & kept_flags) != 0) return error_ = ParseError::malformed;
+  if (raw.covered < header_bytes || (raw.flags & (sealed | epoch)) != 0) return error_ = ParseError::malformed;
   if (raw.covered > packet.size()) return error_ = ParseError::truncated;
   std::uint32_t crc = checksum(packet.first(raw.covered));
   if ((raw.flags & full_integrity) != 0) crc = crc32c(crc32c(crc, packet.subspan(raw.covered)), tail);
@@ -130,6 +130,27 @@ ParseError Reader::begin(std::span<const std::byte> packet, std::span<const std:
   virtual_left_ = virtual_bytes;
   tail_ = tail;
   return ParseError::none;
+}
+
+ParseError Reader::sealed_header(std::span<const std::byte> packet, Header& header) {
+  const auto raw = load<RawHeader>(packet.data());
+  if (raw.covered < header_bytes) return ParseError::malformed;
+  if (raw.covered > packet.size()) return ParseError::truncated;
+  header = {.flags = raw.flags,
+            .connection = raw.connection,
+            .span = raw.span,
+            .packet_number = raw.packet_number,
+            .job = {raw.job, raw.iteration, raw.progress}};
+  return ParseError::none;
+}
+
+void Reader::begin_opened(std::span<const std::byte> body, std::span<const std::byte> tail,
+                          std::uint32_t virtual_bytes) {
+  error_ = ParseError::none;
+  at_ = body.data();
+  left_ = body.size();
+  virtual_left_ = virtual_bytes;
+  tail_ = tail;
 }
 
 bool Reader::next_other(Frame& frame) {
@@ -180,6 +201,13 @@ bool Reader::next_other(Frame& frame) {
     case FrameType::token:
       if (const std::byte* at = take(cookie_frame_bytes)) {
         frame.cookie = load<std::uint64_t>(at + 4);
+        return true;
+      }
+      return fail();
+    case FrameType::key:
+      if (const std::byte* at = take(key_frame_bytes)) {
+        frame.key.id = load<std::uint64_t>(at + 4);
+        std::memcpy(frame.key.random.data(), at + 12, frame.key.random.size());
         return true;
       }
       return fail();
@@ -305,6 +333,28 @@ void Writer::reset(std::uint32_t connection) {
   std::byte* at = take(reset_frame_bytes);
   store(at, static_cast<std::uint32_t>(FrameType::reset));
   store(at + 4, connection);
+}
+
+void Writer::key(const KeyFrame& frame) {
+  std::byte* at = take(key_frame_bytes);
+  store(at, static_cast<std::uint32_t>(FrameType::key));
+  store(at + 4, frame.id);
+  std::memcpy(at + 12, frame.random.data(), frame.random.size());
+}
+
+std::span<std::byte> Writer::finish_unsealed(const Header& header) {
+  store(buffer_.data(), RawHeader{magic,
+                                  header.flags,
+                                  static_cast<std::uint16_t>(used_),
+                                  0,
+                                  {},
+                                  header.connection,
+                                  static_cast<std::uint32_t>(header.packet_number),
+                                  header.span,
+                                  header.job.job,
+                                  header.job.iteration,
+                                  header.job.progress});
+  return buffer_.first(used_);
 }
 
 std::span<const std::byte> Writer::finish(const Header& header, std::span<const std::byte> payload) {

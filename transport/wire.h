@@ -9,7 +9,7 @@
 //                8 the packet carries data of a job (job, iteration and progress are set);
 //                bits 4 to 6: n above 0: the sender asks for one acknowledgement for 2^n packets, until its next
 //                packet; 0: the receiver chooses;
-//                4 and 128 are kept for sealed packets: one that has them set is refused
+//                4 sealed (see below), 128 epoch of the sender's keys, its lowest bit; 1 in a sealed packet: clear
 //        2    2  length of what the checksum always covers: this header and all frames, except the bytes of a last
 //                DATA frame that are gathered from the user's buffer
 //        4    4  CRC-32C of the covered bytes, computed with this field as zero
@@ -22,8 +22,12 @@
 //       32    2  iteration, low 16 bits
 //       34    2  progress: bytes_ratio of the iteration in 1/65535
 //
-// Bytes 4 to 15 are to hold the 96 bits of an authentication tag in sealed packets. The job tag has a fixed offset so
-// that a switch or a receiver can read a packet's job and its progress without any connection state.
+// Sealed packets (packet_seal.h) have an authentication tag of 96 bits at offset 4, in place of checksum and tag. It
+// covers the whole packet. What follows the header is encrypted, unless the packet is clear: those with CONNECT or
+// ACCEPT are, as keys are agreed on by them.
+//
+// The job tag has a fixed offset so that a switch or a receiver can read a packet's job and its progress without any
+// connection state.
 //
 //   frames: type (1 byte), then (size of each field in bytes in parentheses)
 //   DATA     flags (1; 1 = last of its message), length (2), message (4), offset (4), bytes
@@ -40,16 +44,19 @@
 //   PING     0 (7); as long as RESET, so that it may be answered by one
 //   CONNECT  version wanted (1), max packet (2), source connection id (4), credit (4), the client's tag (8), least and
 //            highest version that the client speaks (1, 1), 0 (2)
-//   TOKEN    0 (3), cookie (8), behind CONNECT: what RETRY has asked for
+//   KEY      0 (3), id of the job's key (8), random bytes of the sender (16), behind CONNECT or ACCEPT of a connection
+//   whose
+//            packets are sealed
+//   TOKEN    0 (3), cookie (8), behind CONNECT and KEY: what RETRY has asked for
 //   ACCEPT   version chosen (1), max packet (2), source connection id (4), credit (4), the server's tag (8), highest
 //            version that the server speaks (1), 0 (3)
 //   RETRY    0 (3), cookie (8): the server has kept nothing, and takes the CONNECT that brings the cookie back
 //   CLOSE    0 (1), reason (2); a receiver takes unknown reasons as "done"
 //   RESET    0 (3), connection id (4): there is no such connection here (any more)
 //
-// A packet to connection 0 holds CONNECT, which TOKEN may follow, or RESET, and nothing else. RETRY, and CLOSE without
-// a connection, are shorter than the CONNECT that they answer, and RESET is no longer than what it answers: nobody can
-// have more sent to another than it sends itself.
+// A packet to connection 0 holds CONNECT, which KEY and TOKEN may follow, or RESET, and nothing else. RETRY, and CLOSE
+// without a connection, are shorter than the CONNECT that they answer, and RESET is no longer than what it answers:
+// nobody can have more sent to another than it sends itself.
 //
 // A message number and credit are 64 bits wide internally and sent modulo 2^32, and so is the header's packet number;
 // widen() restores the upper bits.
@@ -57,7 +64,7 @@
 // Versions: under one magic, neither the header's layout nor the places of CONNECT's versions and source ever change.
 // Ends that have a version in common use the highest; the server chooses, and says how far it could have gone, so that
 // a client notices who made it choose less. Version 2 (magic 0xA1) had no tags; who connects by it is told so by a
-// CLOSE of its own form. Version 3 added tags, TOKEN, RETRY and RESET.
+// CLOSE of its own form. Version 3 added tags, KEY, TOKEN, RETRY and RESET, and sealed packets.
 #pragma once
 
 #include <algorithm>
@@ -68,6 +75,8 @@
 #include <cstring>
 #include <optional>
 #include <span>
+
+#include "mltcp/transport/packet_seal.h"
 
 namespace mltcp::wire {
 
@@ -90,19 +99,27 @@ constexpr std::size_t accept_frame_bytes = 24;
 constexpr std::size_t close_frame_bytes = 4;
 constexpr std::size_t cookie_frame_bytes = 12;  ///< RETRY and TOKEN
 constexpr std::size_t reset_frame_bytes = 8;
+constexpr std::size_t key_frame_bytes = 28;
 static_assert(std::max(cookie_frame_bytes, close_frame_bytes) <= connect_frame_bytes, "answers to CONNECT");
 static_assert(reset_frame_bytes <= ping_frame_bytes, "a PING may be answered by RESET");
 
 /// Minimum size that every path must carry: a header, an ACK with all ranges, every control frame and some data.
-constexpr std::size_t smallest_packet = header_bytes + max_ack_bytes + accept_frame_bytes + credit_frame_bytes +
-                                        close_frame_bytes + ping_frame_bytes + data_frame_bytes + 64;
+constexpr std::size_t smallest_packet = header_bytes + max_ack_bytes + accept_frame_bytes + key_frame_bytes +
+                                        credit_frame_bytes + close_frame_bytes + ping_frame_bytes + data_frame_bytes +
+                                        64;
 static_assert(smallest_packet <= 548, "fits the smallest IP packet that every host accepts (RFC 1122)");
 
 /// A message's length is at most 4 GiB: the offset of its last byte fits 32 bits.
 constexpr std::uint64_t max_message_bytes = std::uint64_t{1} << 32;
 
-enum HeaderFlags : std::uint8_t { full_integrity = 1, ack_now = 2, has_job = 8 };
-constexpr std::uint8_t kept_flags = 4 | 128;  ///< of packets that are sealed, which is not known yet
+enum HeaderFlags : std::uint8_t {
+  full_integrity = 1,
+  ack_now = 2,
+  sealed = 4,
+  has_job = 8,
+  epoch = 128,
+  clear = full_integrity,  ///< of a sealed packet
+};
 
 /// Header flags that ask for one acknowledgement for every `packets` packets (the Ack Ratio of RFC 4340), rounded down
 /// to a power of two from 2 to 128; below 2 the receiver chooses.
@@ -124,6 +141,7 @@ enum class FrameType : std::uint8_t {
   retry = 8,
   token = 9,
   reset = 10,
+  key = 11,
 };
 
 /// The job that a packet belongs to, and how far the job's iteration is.
@@ -216,6 +234,13 @@ enum class CloseReason : std::uint16_t {
   aborted = 4,
   idle = 5,
   violation = 6,  ///< the receiver of this has acknowledged what was never sent to it
+  key = 7,        ///< who connects has not the key that is wanted here, or one where none is wanted
+};
+
+/// The key of a connection whose packets are sealed, and what an end adds to it.
+struct KeyFrame {
+  std::uint64_t id = 0;
+  EndRandom random{};
 };
 
 /// A frame as parsed: `type` says which member is set.
@@ -228,6 +253,7 @@ struct Frame {
   CloseReason close = CloseReason::done;
   std::uint64_t cookie = 0;  ///< of RETRY and TOKEN
   std::uint32_t reset = 0;   ///< the connection of RESET
+  KeyFrame key;
 };
 
 /// Why a packet or frame was rejected.
@@ -244,6 +270,10 @@ class Reader {
   /// `tail`: the end of the packet's payload, if it is stored apart from `packet`.
   ParseError begin(std::span<const std::byte> packet, std::span<const std::byte> tail, std::uint32_t virtual_bytes,
                    Header& header);
+  /// The header of a packet that is_sealed(), which nothing vouches for before it is opened; its tag field is 0.
+  static ParseError sealed_header(std::span<const std::byte> packet, Header& header);
+  /// Parses what an opened packet holds behind its header.
+  void begin_opened(std::span<const std::byte> body, std::span<const std::byte> tail, std::uint32_t virtual_bytes);
   /// Parses the next frame into `frame`. False at the end of the packet, or on an error (see error()).
   bool next(Frame& frame) {
     if (left_ >= data_frame_bytes && *at_ == std::byte{static_cast<std::uint8_t>(FrameType::data)}) [[likely]]
@@ -316,7 +346,10 @@ class Writer {
   void retry(std::uint64_t cookie);
   void token(std::uint64_t cookie);
   void reset(std::uint32_t connection);
+  void key(const KeyFrame& frame);
 
+  /// Writes the header of a packet that is to be sealed, without its authentication tag. Returns all bytes written.
+  std::span<std::byte> finish_unsealed(const Header& header);
   /// Writes the packet header and its checksum, which covers `payload` too if the header's flags ask for full
   /// integrity. Returns all bytes written, header and frames.
   std::span<const std::byte> finish(const Header& header, std::span<const std::byte> payload);
@@ -338,6 +371,24 @@ constexpr std::uint64_t widen(std::uint32_t low, std::uint64_t expected) {
   const auto wide = static_cast<std::int64_t>(expected) + distance;
   // A negative value does not exist: the value 2^32 higher is meant.
   return wide < 0 ? static_cast<std::uint64_t>(wide) + (std::uint64_t{1} << 32) : static_cast<std::uint64_t>(wide);
+}
+
+/// Whether a packet says that it is sealed. Checks magic and length only.
+inline bool is_sealed(std::span<const std::byte> packet) {
+  return packet.size() >= header_bytes && packet[0] == std::byte{magic} &&
+         (packet[1] & std::byte{sealed}) != std::byte{};
+}
+/// Of a packet of header_bytes or more: where its authentication tag is, if it is sealed, and what that covers of the
+/// header.
+constexpr std::size_t seal_offset = 4;
+inline PacketSeal::Tag seal_of(std::span<const std::byte> packet) {
+  PacketSeal::Tag tag;
+  std::memcpy(tag.data(), packet.data() + seal_offset, tag.size());
+  return tag;
+}
+inline std::array<std::span<const std::byte>, 2> sealed_parts(std::span<const std::byte> packet) {
+  constexpr std::size_t behind = seal_offset + std::tuple_size_v<PacketSeal::Tag>;
+  return {packet.first(seal_offset), packet.subspan(behind, header_bytes - behind)};
 }
 
 /// The job tag of a UDP payload, for switches. Checks magic, length and the has_job flag, but not the checksum.

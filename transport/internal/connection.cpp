@@ -36,6 +36,16 @@ Connection::Connection(ConnectionId id, const Address& remote, std::shared_ptr<c
   look_for_peer(now);
 }
 
+void Connection::set_seal(std::unique_ptr<PacketSeal> seal) {
+  sealing_ = std::make_unique<Sealing>();
+  sealing_->seal = std::move(seal);
+}
+
+bool Connection::is_answer_of_restarted(const PacketSeal::Tag& tag) const {
+  return sealing_ != nullptr && state_ != State::connecting &&
+         sealing_->seal->answer_of_restarted(sealing_->last, peer_connection_) == tag;
+}
+
 void Connection::start_connect(std::uint64_t tag) {
   tag_ = tag;
   state_ = State::connecting;
@@ -267,12 +277,16 @@ void Connection::need_deadlines() {
 
 Nanos Connection::watch_deadline() const {
   if (state_ == State::draining || state_ == State::dead) return Nanos::never();
-  const Nanos next = is_proven_ ? look_at_ : std::min(look_at_, ends_at_);
+  const Nanos next = std::min(look_at_, ends_at_);
   return deadlines_ == nullptr ? next : std::min(next, deadlines_->heap.next());
 }
 
 void Connection::on_watch(Nanos now) {
   if (state_ == State::draining || state_ == State::dead) return;
+  if (state_ == State::connecting && now >= ends_at_) {
+    fail(sealing_->refused_as);  // nobody with the key has said otherwise meanwhile
+    return;
+  }
   if (!is_proven_ && now >= ends_at_) {
     ++links_->stats->unproven_ended;
     fail(Status::unreachable);

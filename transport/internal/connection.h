@@ -57,6 +57,9 @@ class alignas(64) Connection {
   /// it has to do so within half_open_limit, and gets no more than three times the bytes that it sends until then.
   void start_accept(const wire::ConnectFrame& peer, std::uint64_t tag, bool is_proven, Nanos now);
 
+  /// Before either: packets of this connection are sealed.
+  void set_seal(std::unique_ptr<PacketSeal> seal);
+
   [[nodiscard]] ConnectionId id() const { return id_; }
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] const Address& remote() const { return remote_; }
@@ -65,6 +68,7 @@ class alignas(64) Connection {
   [[nodiscard]] std::uint64_t peer_tag() const { return peer_tag_; }
   [[nodiscard]] bool was_accepted() const { return was_accepted_; }
   [[nodiscard]] bool is_proven() const { return is_proven_; }
+  [[nodiscard]] bool is_sealed() const { return sealing_ != nullptr; }
   [[nodiscard]] bool is_over() const { return state_ == State::dead; }
   [[nodiscard]] std::uint8_t priority() const { return config_->priority; }
   [[nodiscard]] std::uint64_t next_packet_number() const { return sent_.next_number(); }
@@ -83,6 +87,13 @@ class alignas(64) Connection {
   void abort(Nanos now) { end(Status::aborted, wire::CloseReason::aborted, now); }
   /// The peer has no such connection (any more).
   void on_reset();
+
+  /// Opens a sealed packet, whose body goes to `out` if it was encrypted. False: it is not the peer's, has come before,
+  /// or the connection is not sealed; it must be ignored.
+  [[nodiscard]] bool open(const RxPacket& packet, const wire::Header& header, std::span<std::byte> out,
+                          wire::Reader& reader);
+  /// Whether who has sent a RESET has the connection's key, and answers the packet sent last.
+  [[nodiscard]] bool is_answer_of_restarted(const PacketSeal::Tag& tag) const;
 
   /// Processes a packet whose header is valid, addressed to this connection, and has its tag, or is a CONNECT that has
   /// made it or is the same again. `reader` is before its first frame.
@@ -155,7 +166,7 @@ class alignas(64) Connection {
 
   // Receiving.
   /// Handles a packet of a connection that waits for ACCEPT. False if it must be ignored.
-  bool opens(const wire::Frame& frame, Nanos now);
+  bool opens(const wire::Frame& frame, const wire::Header& header, Nanos now);
   /// False if the packet must be ignored.
   bool take_frames(wire::Reader& reader, const wire::Header& header, Arrival& arrival, Nanos now);
   void on_data(const wire::DataFrame& frame, const wire::Header& header, Arrival& arrival);
@@ -222,6 +233,8 @@ class alignas(64) Connection {
   Blocked window_blocked(Nanos now);
   /// Whether the window has room for a packet, but not for as many as make a batch worth sending.
   bool gathers(Bytes room);
+  /// Writes the header, and seals the packet. `greets`: it has CONNECT or ACCEPT in it.
+  void seal(Draft& draft, wire::Header& header, std::span<std::byte> buffer, BuiltPacket& packet, bool greets);
   /// Bytes of the next packet at most; 0: none may be sent, as the peer's address is not proven.
   [[nodiscard]] std::size_t room() const;
   void carry(Draft& draft, const Chunk& chunk) {
@@ -347,13 +360,20 @@ class alignas(64) Connection {
   std::uint32_t allowance_ = 0;  ///< not proven: so many bytes may be sent
   std::uint64_t cookie_ = 0;     ///< of the latest RETRY, if has_cookie_
   Rate delivery_rate_;           ///< of the latest sample
+  struct Sealing {
+    std::unique_ptr<PacketSeal> seal;
+    PacketSeal::Tag last{};          ///< of the packet sent last
+    std::uint64_t floor = 0;         ///< packets with lower numbers are not taken any more
+    Status refused_as = Status::ok;  ///< connecting: what somebody who has not shown a key wants; believed at ends_at_
+  };
+  std::unique_ptr<Sealing> sealing_;  ///< null: packets are not sealed
   struct {
     std::uint64_t retransmitted_packets = 0;
     std::uint64_t duplicate_packets = 0;
     std::uint64_t conflicting_packets = 0;
-    std::uint64_t repaired_messages = 0;
+    std::uint32_t repaired_messages = 0;
+    std::uint32_t persistent_congestions = 0;
     std::uint64_t congestion_events = 0;
-    std::uint64_t persistent_congestions = 0;
     std::uint64_t ce_packets = 0;
   } stats_;
 };

@@ -1,5 +1,6 @@
 // Packets of a connection: receiving, acknowledgement processing and building (see connection.h).
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "mltcp/transport/internal/ack_ratio.h"
@@ -20,6 +21,24 @@ constexpr Nanos batch_time{25'000};
 // So much of the window is kept in flight meanwhile, so that acknowledgements keep coming.
 constexpr double batch_share = 0.25;
 
+/// What a CLOSE in place of ACCEPT means to who connects.
+Status refusal_of(wire::CloseReason reason) {
+  switch (reason) {
+    case wire::CloseReason::full:
+      return Status::full;
+    case wire::CloseReason::version:
+      return Status::version;
+    case wire::CloseReason::aborted:
+      return Status::aborted;
+    case wire::CloseReason::idle:
+      return Status::unreachable;
+    case wire::CloseReason::key:
+      return Status::no_key;
+    default:
+      return Status::refused;
+  }
+}
+
 }  // namespace
 
 // ---- what arrives ---------------------------------------------------------------------------------------------------
@@ -27,6 +46,10 @@ constexpr double batch_share = 0.25;
 void Connection::on_packet(const wire::Header& header, wire::Reader& reader, const RxPacket& packet, Nanos now) {
   if (!is_proven_) [[unlikely]]
     count_unproven(header, packet);
+  if (sealing_ != nullptr && (header.flags & wire::sealed) == 0 && state_ != State::connecting) [[unlikely]] {
+    ++links_->stats->forged_packets;
+    return;
+  }
   const std::uint64_t number = wire::widen(static_cast<std::uint32_t>(header.packet_number), received_.next());
   if (!received_.believable(number)) [[unlikely]] {
     ++links_->stats->malformed_packets;
@@ -53,6 +76,7 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
   }
 
   const ReceivedPackets::Place place = received_.add(number, header.span, packet.hops, now);
+  if (sealing_ != nullptr) sealing_->floor = received_.raise_floor(sealing_->floor, number, header.span);
   if (place == ReceivedPackets::Place::behind) heard_ = now;
   ++packets_received_;
   if (packet.ecn != Ecn::not_ect &&
@@ -69,7 +93,7 @@ bool Connection::take_frames(wire::Reader& reader, const wire::Header& header, A
   while (!arrival.refused && state_ != State::dead && reader.next(frame)) {
     // Before ACCEPT has given the peer's connection id nothing can be acknowledged, so packets are ignored and the peer
     // retransmits them. Only a refusal (CLOSE) is processed at once.
-    if (state_ == State::connecting && !opens(frame, now)) [[unlikely]]
+    if (state_ == State::connecting && !opens(frame, header, now)) [[unlikely]]
       return false;
     if (frame.type == wire::FrameType::data)
       on_data(frame.data, header, arrival);
@@ -83,13 +107,56 @@ bool Connection::take_frames(wire::Reader& reader, const wire::Header& header, A
   return !arrival.refused && state_ != State::dead;
 }
 
-bool Connection::opens(const wire::Frame& frame, Nanos now) {
+bool Connection::open(const RxPacket& packet, const wire::Header& header, std::span<std::byte> out,
+                      wire::Reader& reader) {
+  if (sealing_ == nullptr) return false;
+  const std::uint64_t number = wire::widen(static_cast<std::uint32_t>(header.packet_number), received_.next());
+  const bool clear = (header.flags & wire::clear) != 0;
+  const std::span<const std::byte> body = packet.bytes.subspan(wire::header_bytes);
+  reader.begin_opened(body, packet.tail, packet.virtual_bytes);
+  if (state_ == State::connecting) {
+    // The keys follow from what the server adds; whether it is the server that says so shows when the packet opens.
+    wire::Reader look = reader;
+    wire::Frame frame;
+    if (!clear || !look.next(frame) || frame.type != wire::FrameType::accept || !look.next(frame) ||
+        frame.type != wire::FrameType::key)
+      return false;
+    sealing_->seal->meet(frame.key.random);
+  }
+  const SealedPacket sealed{
+      number, (header.flags & wire::epoch) != 0, clear, wire::sealed_parts(packet.bytes), {body, packet.tail}};
+  if (!sealing_->seal->open(sealed, wire::seal_of(packet.bytes), out.data())) {
+    ++links_->stats->forged_packets;
+    return false;
+  }
+  if (number < sealing_->floor || received_.contains(number)) {
+    ++links_->stats->replayed_packets;
+    ++stats_.duplicate_packets;
+    return false;
+  }
+  if (!clear) reader.begin_opened(out.first(body.size() + packet.tail.size()), {}, packet.virtual_bytes);
+  return true;
+}
+
+bool Connection::opens(const wire::Frame& frame, const wire::Header& header, Nanos now) {
+  if (frame.type == wire::FrameType::close && sealing_ != nullptr && (header.flags & wire::sealed) == 0) {
+    // Anybody on the path can say so. Who has the key has until then to say otherwise.
+    if (sealing_->refused_as == Status::ok && frame.close != wire::CloseReason::done) {
+      sealing_->refused_as = refusal_of(frame.close);
+      ends_at_ = now + half_open_limit;
+    }
+    return false;
+  }
   if (frame.type == wire::FrameType::close) return frame.close != wire::CloseReason::done;
   if (frame.type == wire::FrameType::retry) {
     on_retry(frame.cookie, now);
     return false;
   }
   if (frame.type != wire::FrameType::accept) return false;
+  if (sealing_ != nullptr && (header.flags & wire::sealed) == 0) {
+    ++links_->stats->forged_packets;
+    return false;
+  }
   if (frame.connect.source_connection == 0 || frame.connect.max_packet < wire::smallest_packet) {
     ++links_->stats->malformed_packets;
     return false;
@@ -153,6 +220,8 @@ bool Connection::on_control(const wire::Frame& frame, const wire::Header& header
     case wire::FrameType::accept:
       on_accepted(frame.connect);
       break;
+    case wire::FrameType::key:  // open() has looked at it
+      break;
     case wire::FrameType::retry:  // late: there is an ACCEPT already
       return false;
     case wire::FrameType::reset:  // never within a connection
@@ -168,6 +237,7 @@ bool Connection::on_control(const wire::Frame& frame, const wire::Header& header
 void Connection::on_accepted(const wire::ConnectFrame& peer) {
   if (state_ == State::connecting) {
     state_ = State::open;
+    ends_at_ = Nanos::never();
     connect_due_ = false;
     peer_connection_ = peer.source_connection;
     peer_tag_ = peer.tag;
@@ -179,11 +249,7 @@ void Connection::on_accepted(const wire::ConnectFrame& peer) {
 
 bool Connection::on_close(wire::CloseReason reason, Nanos now) {
   if (state_ == State::connecting) {
-    fail(reason == wire::CloseReason::full      ? Status::full
-         : reason == wire::CloseReason::version ? Status::version
-         : reason == wire::CloseReason::aborted ? Status::aborted
-         : reason == wire::CloseReason::idle    ? Status::unreachable
-                                                : Status::refused);
+    fail(refusal_of(reason));
     return false;
   }
   if (state_ == State::draining) return true;
@@ -440,10 +506,12 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   const bool ack_due = received_.ack_due(now);
   const bool probing = sent_.probing();
   const Blocked blocked = data_blocked(now);
-  const bool with_data = blocked == Blocked::no;
+  // What is encrypted doesn't go with ACCEPT, which can't be: keys are agreed on by it.
+  const bool greets = connect_due_ || (accept_due_ && state_ != State::draining);
+  const bool with_data = blocked == Blocked::no && (sealing_ == nullptr || !greets);
   if (aborted_) [[unlikely]]
     repeat_close(now);
-  if (!with_data && !ack_due && !control_due()) return blocked;
+  if (!with_data && !ack_due && !control_due()) return blocked == Blocked::no ? Blocked::nothing : blocked;
   if (state_ == State::connecting && !connect_due_) return Blocked::nothing;
   if (sent_.full(*config_)) [[unlikely]]
     sent_.make_room([this](const Chunk& chunk) { requeue(chunk); });
@@ -456,7 +524,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
 
   Draft draft{.writer = wire::Writer(buffer.first(most))};
   wire::Header header;
-  if (config_->full_integrity) header.flags |= wire::full_integrity;
+  if (config_->full_integrity && sealing_ == nullptr) header.flags |= wire::full_integrity;
   header.connection = peer_connection_;
   header.tag = peer_tag_;
   header.packet_number = sent_.next_number();
@@ -488,18 +556,46 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   bytes_sent_ += bytes;
   if (!is_proven_) allowance_ -= bytes;
   if (draft.retransmission) ++stats_.retransmitted_packets;
-  packet.header = draft.writer.finish(header, packet.payload);
+  if (sealing_ == nullptr) [[likely]]
+    packet.header = draft.writer.finish(header, packet.payload);
+  else
+    seal(draft, header, buffer, packet, greets);
   packet.ecn = config_->ecn && ecn_.works() && eliciting ? Ecn::ect0 : Ecn::not_ect;
   return Blocked::no;
+}
+
+void Connection::seal(Draft& draft, wire::Header& header, std::span<std::byte> buffer, BuiltPacket& packet,
+                      bool greets) {
+  PacketSeal& seal = *sealing_->seal;
+  const bool greeting = state_ == State::connecting;
+  const bool clear = greets || !seal.encrypts();
+  const bool epoch =
+      !greeting && seal.next_epoch(header.packet_number, sent_.any_acked() ? sent_.largest_acked() : ~std::uint64_t{0});
+  header.flags |= static_cast<std::uint8_t>(wire::sealed | (clear ? wire::clear : 0) | (epoch ? wire::epoch : 0));
+  const std::span<std::byte> bytes = draft.writer.finish_unsealed(header);
+  const std::span<std::byte> frames = bytes.subspan(wire::header_bytes);
+  const bool is_real = packet.payload.data() != nullptr;
+  const SealedPacket sealed{header.packet_number,
+                            epoch,
+                            clear,
+                            wire::sealed_parts(bytes),
+                            {frames, is_real ? packet.payload : std::span<const std::byte>()}};
+  sealing_->last = greeting ? seal.seal_greeting(sealed) : seal.seal(sealed, frames.data());
+  std::memcpy(bytes.data() + wire::seal_offset, sealing_->last.data(), sealing_->last.size());
+  packet.header = bytes;
+  if (clear || !is_real) return;
+  packet.header = buffer.first(bytes.size() + packet.payload.size());
+  packet.payload = {};
 }
 
 std::size_t Connection::room() const {
   if (is_proven_) [[likely]]
     return max_packet_;
   // Control frames are written without a look at the room that there is; ACK and DATA see to it themselves.
-  constexpr std::size_t control = wire::header_bytes + wire::accept_frame_bytes + wire::credit_frame_bytes +
-                                  wire::ping_frame_bytes + wire::close_frame_bytes;
-  const std::size_t least = accept_due_ ? control : control - wire::accept_frame_bytes;
+  constexpr std::size_t control =
+      wire::header_bytes + wire::credit_frame_bytes + wire::ping_frame_bytes + wire::close_frame_bytes;
+  const std::size_t accept = wire::accept_frame_bytes + (sealing_ == nullptr ? 0 : wire::key_frame_bytes);
+  const std::size_t least = accept_due_ ? control + accept : control;
   return allowance_ < least ? 0 : std::min<std::size_t>(max_packet_, allowance_);
 }
 
@@ -605,6 +701,7 @@ void Connection::write_control(Draft& draft, bool with_data) {
                                     .tag = tag_};
   if (connect_due_) {
     draft.writer.connect(greeting);
+    if (sealing_ != nullptr) draft.writer.key({sealing_->seal->key_id(), sealing_->seal->own()});
     if (has_cookie_) draft.writer.token(cookie_);
     carry(draft, {.kind = ChunkKind::connect});
     connect_due_ = false;
@@ -612,6 +709,7 @@ void Connection::write_control(Draft& draft, bool with_data) {
   }
   if (accept_due_ && state_ != State::draining) {
     draft.writer.accept(greeting);
+    if (sealing_ != nullptr) draft.writer.key({sealing_->seal->key_id(), sealing_->seal->own()});
     carry(draft, {.kind = ChunkKind::accept});
     accept_due_ = false;
     receives_.on_told_in_greeting();
@@ -646,7 +744,8 @@ void Connection::write_data(Draft& draft, BuiltPacket& packet, Nanos now) {
   }
   fill_data(draft, packet);
   const std::uint32_t kept_from = links_->limits.keeps_payload_from;
-  if (kept_from > 0 && packet.payload.size() >= kept_from && packet.payload.data() != nullptr) {
+  const bool is_copied = sealing_ != nullptr && sealing_->seal->encrypts();
+  if (kept_from > 0 && packet.payload.size() >= kept_from && packet.payload.data() != nullptr && !is_copied) {
     PayloadHolds::Number& hold = sends_[packet.message].hold;
     if (hold == PayloadHolds::none) hold = links_->holds->take();
     packet.hold = (*links_->holds)[hold];

@@ -65,6 +65,17 @@ class ReceivedPackets {
     if (numbers_.size() > max_ranges) numbers_.remove_lowest_range_but(number);
     return place;
   }
+  /// Of a sealed connection, where nobody forges numbers: up to which a packet is not taken any more. Call after add()
+  /// with the same number and span, and the last result.
+  [[nodiscard]] std::uint64_t raise_floor(std::uint64_t floor, std::uint64_t number, std::uint32_t span) {
+    floor = std::max(floor, number - std::min<std::uint64_t>(span, number));
+    // Ranges that are forgotten for want of room, lowest first.
+    if (numbers_.size() >= max_ranges) {
+      floor = std::max(floor, numbers_[1].begin);
+      numbers_.remove_below(floor);
+    }
+    return floor;
+  }
   /// Counts an ECN-capable packet of `bytes`. True if CE marking starts or stops with it, which the sender must learn
   /// without delay (RFC 8257 section 3.2).
   [[nodiscard]] bool count_ecn(Ecn ecn, std::size_t bytes) {

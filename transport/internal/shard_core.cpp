@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 
 #include "mltcp/base/error.h"
 #include "mltcp/cc/registry.h"
@@ -65,6 +66,8 @@ const cc::AlgorithmTable& checked_algorithm(const ConnectionConfig& config, cons
     throw InputError(
         fmt::format("congestion control \"{}\" starts at the sender's rate; set max_rate", algorithm.name));
   if (config.parameters != nullptr) config.parameters->validate(algorithm.name);
+  for (const auto& key : config.keys)
+    if (key == nullptr) throw InputError("keys: one of them is null; leave it out");
   return algorithm;
 }
 
@@ -189,6 +192,8 @@ ConnectionId ShardCore::connect(const Address& remote, const ConnectionConfig& c
   now = advance(now);
   if (latest_config_ == nullptr || *latest_config_ != config) {
     checked_algorithm(config, limits_);
+    if (config.keys.size() > 1)
+      throw InputError(fmt::format("keys: connect() takes one and {} are given", config.keys.size()));
     latest_config_ = std::make_shared<const ConnectionConfig>(config);
   }
   Slot* const slot = take_slot(now);
@@ -196,6 +201,10 @@ ConnectionId ShardCore::connect(const Address& remote, const ConnectionConfig& c
     throw RunError(fmt::format("all {} connections of the shard are in use; raise max_connections or close some",
                                config_.max_connections));
   Connection* connection = make_connection(*slot, remote, latest_config_, now);
+  if (!config.keys.empty()) {
+    const PacketKey& key = *config.keys.front();
+    connection->set_seal(engine(key).connect(key, draw_random()));
+  }
   connection->start_connect(slot->tag);
   watch(*connection);
   activate(*connection);
@@ -467,23 +476,20 @@ void ShardCore::prefetch(std::span<const ConnectionId> ids) const {
 
 void ShardCore::on_packet(const RxPacket& packet, Nanos now) {
   ++stats_.packets_received;
+  if (wire::is_sealed(packet.bytes)) [[unlikely]] {
+    on_sealed(packet, now);
+    return;
+  }
   wire::Reader reader;
   wire::Header header;
-  switch (reader.begin(packet.bytes, packet.tail, packet.virtual_bytes, header)) {
-    case wire::ParseError::none:
-      break;
-    case wire::ParseError::truncated:
-      ++stats_.truncated_packets;
-      return;
-    case wire::ParseError::foreign:
-      on_foreign(packet);
-      return;
-    case wire::ParseError::checksum:
-      ++stats_.corrupted_packets;
-      return;
-    case wire::ParseError::malformed:
-      ++stats_.malformed_packets;
-      return;
+  const wire::ParseError error = reader.begin(packet.bytes, packet.tail, packet.virtual_bytes, header);
+  if (error == wire::ParseError::foreign) {
+    on_foreign(packet);
+    return;
+  }
+  if (error != wire::ParseError::none) {
+    count(error);
+    return;
   }
   if (header.connection == 0) {
     on_stranger(packet, header, reader, now);
@@ -504,6 +510,78 @@ void ShardCore::on_packet(const RxPacket& packet, Nanos now) {
     return;
   }
   deliver(connection, packet, header, reader, now);
+}
+
+void ShardCore::count(wire::ParseError error) {
+  if (error == wire::ParseError::truncated)
+    ++stats_.truncated_packets;
+  else if (error == wire::ParseError::checksum)
+    ++stats_.corrupted_packets;
+  else
+    ++stats_.malformed_packets;
+}
+
+void ShardCore::on_sealed(const RxPacket& packet, Nanos now) {
+  wire::Header header;
+  if (const wire::ParseError error = wire::Reader::sealed_header(packet.bytes, header);
+      error != wire::ParseError::none) {
+    count(error);
+    return;
+  }
+  wire::Reader reader;
+  if (header.connection == 0) {
+    if ((header.flags & wire::clear) == 0) {
+      ++stats_.malformed_packets;
+      return;
+    }
+    reader.begin_opened(packet.bytes.subspan(wire::header_bytes), packet.tail, packet.virtual_bytes);
+    on_stranger(packet, header, reader, now);
+    return;
+  }
+  const std::uint32_t index = index_of(header.connection);
+  if (index >= slots_.size() || slots_[index].id != header.connection || slots_[index].connection == nullptr) {
+    on_unknown_sealed(packet, header, now);
+    return;
+  }
+  Connection& connection = *slots_[index].connection;
+  if (connection.is_over() || connection.remote() != packet.source) {
+    ++stats_.unknown_connection;
+    return;
+  }
+  if (!connection.is_sealed()) {
+    ++stats_.forged_packets;
+    return;
+  }
+  const std::size_t size = packet.bytes.size() + packet.tail.size();
+  if (opened_.size() < size) opened_.resize(std::max<std::size_t>(size, limits_.max_packet_bytes));
+  if (connection.open(packet, header, opened_, reader)) deliver(connection, packet, header, reader, now);
+}
+
+SealEngine& ShardCore::engine(const PacketKey& key) {
+  if (engine_ == nullptr) engine_ = key.make_engine();
+  return *engine_;
+}
+
+EndRandom ShardCore::draw_random() {
+  EndRandom random;
+  for (std::size_t i = 0; i < random.size(); i += sizeof(std::uint64_t)) {
+    const std::uint64_t drawn = key_random_.next();
+    std::memcpy(random.data() + i, &drawn, sizeof drawn);
+  }
+  return random;
+}
+
+const PacketKey* ShardCore::key_of(const RxPacket& packet, const wire::Header& header, const Greeting& greeting) {
+  if (!greeting.has_key || (header.flags & wire::sealed) == 0) return nullptr;
+  for (const auto& key : listen_config_->keys) {
+    if (key->id() != greeting.key.id) continue;
+    const SealedPacket sealed{.number = header.packet_number,
+                              .clear = true,
+                              .header = wire::sealed_parts(packet.bytes),
+                              .body = {packet.bytes.subspan(wire::header_bytes), packet.tail}};
+    if (engine(*key).opens_greeting(*key, greeting.key.random, sealed, wire::seal_of(packet.bytes))) return key.get();
+  }
+  return nullptr;
 }
 
 void ShardCore::deliver(Connection& connection, const RxPacket& packet, const wire::Header& header,
@@ -539,17 +617,45 @@ void ShardCore::on_foreign(const RxPacket& packet) {
 void ShardCore::on_unknown(const RxPacket& packet, const wire::Header& header, Nanos now) {
   ++stats_.unknown_connection;
   constexpr std::size_t size = wire::header_bytes + wire::reset_frame_bytes;
-  if (packet.bytes.size() + packet.tail.size() + packet.virtual_bytes < size || config_.resets_per_second == 0) return;
+  if (packet.bytes.size() + packet.tail.size() + packet.virtual_bytes < size || !may_reset(now)) return;
+  answer(packet.source, 0, header.tag, [&](wire::Writer& writer) { writer.reset(header.connection); });
+}
+
+bool ShardCore::may_reset(Nanos now) {
+  if (config_.resets_per_second == 0) return false;
   // At most a tenth of a second's budget at once.
   const Nanos each{std::max<std::int64_t>(1'000'000'000 / config_.resets_per_second, 1)};
   constexpr Nanos saved_up{100'000'000};
   if (reset_allowed_at_ > now + std::max(saved_up, each) - each) {
     ++stats_.resets_withheld;
-    return;
+    return false;
   }
   reset_allowed_at_ = std::max(reset_allowed_at_, now) + each;
   ++stats_.resets_sent;
-  answer(packet.source, 0, header.tag, [&](wire::Writer& writer) { writer.reset(header.connection); });
+  return true;
+}
+
+// The same for a packet that is sealed with a key of which nothing but its use is known: an answer with each key here,
+// as many as are no longer than the packet together, and for the next packet with those that follow.
+void ShardCore::on_unknown_sealed(const RxPacket& packet, const wire::Header& header, Nanos now) {
+  ++stats_.unknown_connection;
+  constexpr std::size_t size = wire::header_bytes + wire::reset_frame_bytes;
+  const auto& keys = listen_config_ != nullptr && !listen_config_->keys.empty() ? listen_config_ : latest_config_;
+  if (keys == nullptr || keys->keys.empty()) return;
+  const std::size_t count = std::min(keys->keys.size(), (packet.bytes.size() + packet.tail.size()) / size);
+  for (std::size_t i = 0; i < count && may_reset(now); ++i) {
+    const PacketKey& key = *keys->keys[next_reset_key_++ % keys->keys.size()];
+    std::array<std::byte, size> buffer{};
+    wire::Writer writer(buffer);
+    writer.reset(header.connection);
+    const std::span<std::byte> bytes = writer.finish_unsealed(wire::Header{wire::sealed | wire::clear, 0, 0, 0, {}, 0});
+    const PacketSeal::Tag tag = engine(key).answer_of_restarted(key, wire::seal_of(packet.bytes), header.connection);
+    std::memcpy(bytes.data() + wire::seal_offset, tag.data(), tag.size());
+    TxPacket told;
+    told.destination = &packet.source;
+    told.header = bytes;
+    stats_.packets_sent += io_.send({&told, 1});
+  }
 }
 
 void ShardCore::on_stranger(const RxPacket& packet, const wire::Header& header, wire::Reader& reader, Nanos now) {
@@ -568,9 +674,16 @@ void ShardCore::on_stranger(const RxPacket& packet, const wire::Header& header, 
       on_reset(packet, header, connection);
     return;
   }
-  Greeting greeting{.connect = frame.connect};
+  Greeting greeting;
+  greeting.connect = frame.connect;
   bool is_greeting = frame.type == wire::FrameType::connect && wire::is_plausible(frame.connect);
-  if (is_greeting && look.next(frame)) {
+  bool more = is_greeting && look.next(frame);
+  if (more && frame.type == wire::FrameType::key) {
+    greeting.has_key = true;
+    greeting.key = frame.key;
+    more = look.next(frame);
+  }
+  if (more) {
     greeting.has_cookie = frame.type == wire::FrameType::token;
     greeting.cookie = frame.cookie;
     is_greeting = greeting.has_cookie && !look.next(frame);
@@ -583,7 +696,12 @@ void ShardCore::on_stranger(const RxPacket& packet, const wire::Header& header, 
 
 void ShardCore::on_reset(const RxPacket& packet, const wire::Header& header, std::uint32_t connection) {
   const auto known = by_peer_.find({packet.source, connection});
-  if (known == by_peer_.end() || slots_[known->second].connection->peer_tag() != header.tag) {
+  const auto is_told = [&](const Connection& known_here) {
+    if (known_here.is_sealed())
+      return (header.flags & wire::sealed) != 0 && known_here.is_answer_of_restarted(wire::seal_of(packet.bytes));
+    return (header.flags & wire::sealed) == 0 && known_here.peer_tag() == header.tag;
+  };
+  if (known == by_peer_.end() || !is_told(*slots_[known->second].connection)) {
     ++stats_.forged_resets;
     return;
   }
@@ -608,7 +726,10 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
   if (known != by_peer_.end()) {
     Connection& connection = *slots_[known->second].connection;
     if (connection.was_accepted() && connection.peer_tag() == peer.tag) {
-      if (!connection.is_over()) deliver(connection, packet, header, reader, now);
+      if (connection.is_sealed() && key_of(packet, header, greeting) == nullptr)
+        ++stats_.forged_packets;
+      else if (!connection.is_over())
+        deliver(connection, packet, header, reader, now);
       return;
     }
   }
@@ -625,6 +746,13 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
     answer(packet.source, peer.source_connection, peer.tag, [&](wire::Writer& writer) { writer.retry(cookie); });
     return;
   }
+  const PacketKey* const key_used = key_of(packet, header, greeting);
+  if (key_used == nullptr && (greeting.has_key || !listen_config_->keys.empty())) {
+    ++stats_.refused_connects;
+    answer(packet.source, peer.source_connection, peer.tag,
+           [](wire::Writer& writer) { writer.close(wire::CloseReason::key); });
+    return;
+  }
   if (known != by_peer_.end()) {
     Connection& old = *slots_[known->second].connection;
     old.fail(Status::unreachable);
@@ -633,6 +761,8 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
   }
   Slot& slot = *take_slot(now);
   Connection* connection = make_connection(slot, packet.source, listen_config_, now);
+  if (key_used != nullptr)
+    connection->set_seal(engine(*key_used).accept(*key_used, greeting.key.random, draw_random()));
   connection->start_accept(peer, slot.tag, is_proven, now);
   if (is_proven)
     ++stats_.cookies_accepted;

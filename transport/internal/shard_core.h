@@ -75,6 +75,8 @@ class ShardCore {
   /// A CONNECT, and what may follow it.
   struct Greeting {
     wire::ConnectFrame connect;
+    bool has_key = false;
+    wire::KeyFrame key;
     bool has_cookie = false;
     std::uint64_t cookie = 0;
   };
@@ -102,6 +104,15 @@ class ShardCore {
   void on_packet(const RxPacket& packet, Nanos now);
   void deliver(Connection& connection, const RxPacket& packet, const wire::Header& header, wire::Reader& reader,
                Nanos now);
+  void on_sealed(const RxPacket& packet, Nanos now);
+  void count(wire::ParseError error);
+  /// The engine for keys of a kind, made when the first is used.
+  SealEngine& engine(const PacketKey& key);
+  /// The key with which who connects has sealed the packet; null: none that is known here, or it has not.
+  [[nodiscard]] const PacketKey* key_of(const RxPacket& packet, const wire::Header& header, const Greeting& greeting);
+  [[nodiscard]] EndRandom draw_random();
+  /// Whether a packet of an unknown connection may be answered now.
+  [[nodiscard]] bool may_reset(Nanos now);
   /// A packet to connection 0.
   void on_stranger(const RxPacket& packet, const wire::Header& header, wire::Reader& reader, Nanos now);
   void on_connect(const RxPacket& packet, const wire::Header& header, wire::Reader& reader, const Greeting& greeting,
@@ -109,6 +120,7 @@ class ShardCore {
   /// Ends the CONNECT of a connection that may not be: with CLOSE. CloseReason::done: it may.
   [[nodiscard]] wire::CloseReason why_refused(const wire::ConnectFrame& connect) const;
   void on_reset(const RxPacket& packet, const wire::Header& header, std::uint32_t connection);
+  void on_unknown_sealed(const RxPacket& packet, const wire::Header& header, Nanos now);
   void on_unknown(const RxPacket& packet, const wire::Header& header, Nanos now);
   /// What is not of this version: who connects by version 2 is told so.
   void on_foreign(const RxPacket& packet);
@@ -138,6 +150,10 @@ class ShardCore {
   ShardRandom random_;
   Cookies cookies_;
   std::uint32_t max_half_open_ = 0;
+  std::unique_ptr<SealEngine> engine_;  ///< null until a key is used
+  std::vector<std::byte> opened_;       ///< what the packet of the moment was encrypted to; none until a key is used
+  SystemRandom key_random_;             ///< also of a shard with a seed: bytes that differ move no packet
+  std::size_t next_reset_key_ = 0;
   Nanos reset_allowed_at_;  ///< of a budget that is used up evenly; see on_unknown()
   bool listening_ = false;
   std::shared_ptr<const ConnectionConfig> listen_config_;
