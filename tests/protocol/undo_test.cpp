@@ -181,13 +181,14 @@ TEST(Undo, reordering__is_waited_for_as_long_as_it_has_taken) {
 TEST(Undo, what_has_arrived_after_all__is_not_sent_again) {
   Flight flight;
   Recorder::wanted.cwnd_bytes = 5.0 * LoneConnection::packet;
-  flight.arrived(1, 3);  // the first is lost, and the window has no room to send it again
-  ASSERT_EQ(flight.stats().lost_packets, 1u);
+  flight.arrived(2, 4);  // the first two are lost, and the window has no room to send both again
+  ASSERT_EQ(flight.stats().lost_packets, 2u);
+  ASSERT_EQ(flight.stats().retransmitted_packets, 1u) << "one packet is sent at once";
   Recorder::wanted.cwnd_bytes = LoneConnection::huge;
-  flight.ack({{flight.first, flight.first}, {flight.first + 4, flight.first + 4}});
-  EXPECT_EQ(flight.send(1), flight.first + 10);
-  EXPECT_EQ(flight.stats().retransmitted_packets, 0u);
-  EXPECT_EQ(flight.completions().size(), 5u);
+  flight.ack({{flight.first, flight.first + 1}, {flight.first + 5, flight.first + 5}});
+  EXPECT_EQ(flight.send(1), flight.first + 11);
+  EXPECT_EQ(flight.stats().retransmitted_packets, 1u);
+  EXPECT_EQ(flight.completions().size(), 6u);
 }
 
 }  // namespace

@@ -370,6 +370,7 @@ TEST(SentPackets, judge__begins_no_recovery_for_losses_that_are_no_congestion) {
   EXPECT_EQ(sent.lost_packets(), 1U);
   EXPECT_FALSE(sent.sample().in_recovery);
   EXPECT_TRUE(sent.responds_to(4)) << "a mark in the same round trip is the first sign of congestion";
+  EXPECT_FALSE(sent.reduction_allows(size, 1e9));
   sent.ack({{0, 0}});
   EXPECT_FALSE(sent.undo_losses()) << "there is no response to be undone";
   // The next ones are, in the same round trip. That the first has arrived proves nothing of them.
@@ -377,6 +378,41 @@ TEST(SentPackets, judge__begins_no_recovery_for_losses_that_are_no_congestion) {
   EXPECT_TRUE(sent.detect(true).congestion);
   EXPECT_EQ(sent.lost, (Messages{1, 2, 4, 5, 6, 7})) << "four behind, as the first was three";
   EXPECT_FALSE(sent.undo_losses());
+}
+
+TEST(SentPackets, reduction_allows__one_packet_at_once_and_then_in_proportion) {
+  Sent sent;
+  sent.send(20);
+  sent.now += round_trip;
+  EXPECT_FALSE(sent.reduction_allows(size, 1e9)) << "nothing is lost";
+  sent.ack({{1, 3}});
+  ASSERT_TRUE(sent.detect().congestion);
+  // 17 packets were in flight when the loss was found, and half of them is the new window.
+  const double window = 8.5 * size;
+  EXPECT_TRUE(sent.reduction_allows(size, window)) << "what was lost";
+  sent.send();
+  EXPECT_FALSE(sent.reduction_allows(size, window)) << "nothing has been delivered since";
+  sent.ack({{4, 6}});
+  EXPECT_FALSE(sent.reduction_allows(size, window));
+  sent.ack({{7, 7}});
+  EXPECT_TRUE(sent.reduction_allows(size, window)) << "four delivered, two sent";
+  sent.send();
+  EXPECT_FALSE(sent.reduction_allows(size, window));
+  sent.ack({{8, 11}});
+  EXPECT_TRUE(sent.reduction_allows(2 * size, window)) << "eight delivered, four sent";
+  EXPECT_FALSE(sent.reduction_allows(2 * size, window * 0.98)) << "in proportion to the window as it is then";
+  sent.ack({{12, 20}});
+  EXPECT_FALSE(sent.reduction_allows(size, 1e9)) << "it is over with what was in flight then";
+}
+
+TEST(SentPackets, reduction_allows__nothing_after_marks) {
+  Sent sent;
+  sent.send(10);
+  sent.now += round_trip;
+  sent.ack({{1, 3}});
+  ASSERT_TRUE(sent.detect().congestion);
+  sent.begin_recovery();
+  EXPECT_FALSE(sent.reduction_allows(size, 1e9));
 }
 
 TEST(SentPackets, make_room__gives_the_oldest_up) {

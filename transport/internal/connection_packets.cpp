@@ -456,8 +456,10 @@ Connection::Blocked Connection::window_blocked(Nanos now) {
   // flight.
   if (sent_.reordering_window() > Nanos(0) && controller_.algorithm().capabilities.rate_based) [[unlikely]]
     window += static_cast<double>(controller_.output().pacing_rate.bytes_in(sent_.reordering_window()));
-  if (in_flight > 0 && (static_cast<double>(in_flight + max_packet_) > window ||
-                        (links_->limits.batch > 1 && gathers(static_cast<Bytes>(window) - in_flight)))) {
+  const bool full = static_cast<double>(in_flight + max_packet_) > window;
+  const bool reducing = full && sent_.reduction_allows(max_packet_, window);
+  if (in_flight > 0 && !reducing &&
+      (full || (links_->limits.batch > 1 && gathers(static_cast<Bytes>(window) - in_flight)))) {
     in_batch_ = false;
     sent_.on_window_limited();
     return Blocked::window;

@@ -34,6 +34,9 @@ SentPackets::Verdict SentPackets::judge(const Losses& losses, bool congestion, c
     episode_lost_ = losses.packets;
     episode_spurious_ = 0;
     recovery_until_ = packets_.end();
+    reduced_from_ = static_cast<std::uint32_t>(losses.in_flight_before);
+    reduced_delivered_ = static_cast<std::uint32_t>(delivered_);
+    reduced_sent_ = sent_total();
   }
   if (verdict.persistent) {
     episode_lost_ = 0;

@@ -1,7 +1,8 @@
 // The packets that a connection has sent, and what is derived from their acknowledgements: round-trip times, delivery
 // rate, losses. Loss recovery follows RFC 9002: packet numbers are never reused; a packet is lost when one sent
 // sufficiently later, in packets or in time, has been acknowledged (reordering.h); a probe timeout sends probes without
-// declaring losses. The delivery rate is sampled as in draft-cheng-iccrg-delivery-rate-estimation.
+// declaring losses. The delivery rate is sampled as in draft-cheng-iccrg-delivery-rate-estimation. While a window is
+// being reduced after a loss, packets leave in proportion to those that arrive (RFC 9937).
 //
 // This class only detects. It hands the contents (chunks) of acknowledged and lost packets back to its caller, which
 // also runs the congestion controller.
@@ -180,6 +181,7 @@ class SentPackets {
     std::uint64_t first = 0;    ///< number of the first one
     std::uint64_t largest = 0;  ///< ... and of the last one
     Nanos longest_run;          ///< longest time between two of them with nothing acknowledged in between
+    Bytes in_flight_before = 0;
   };
   /// How much later than a round trip acknowledgements may come, as far as known; 0: no later.
   [[nodiscard]] Nanos reordering_window() const { return reorders_ ? reordering_.window() : Nanos(0); }
@@ -201,6 +203,18 @@ class SentPackets {
   void begin_recovery() {
     recovery_until_ = packets_.end();
     episode_lost_ = 0;
+    reduced_from_ = 0;
+  }
+  /// Whether the window is being reduced after a loss and a packet of `bytes` may leave although it is full: one at
+  /// once, which carries what was lost, and then as many bytes of those delivered as the new `window` is of what was in
+  /// flight (RFC 9937 section 6.2). Below the window the pacer alone bounds bursts, instead of that RFC's reduction
+  /// bound.
+  [[nodiscard]] bool reduction_allows(Bytes bytes, double window) const {
+    if (largest_acked_ >= recovery_until_ || reduced_from_ == 0) return false;
+    const std::uint32_t delivered = static_cast<std::uint32_t>(delivered_) - reduced_delivered_;
+    const std::uint32_t sent = sent_total() - reduced_sent_;
+    return sent == 0 || static_cast<double>(sent + bytes) * static_cast<double>(reduced_from_) <=
+                            static_cast<double>(delivered) * window;
   }
   /// Removes the oldest records that are acknowledged, or were lost so long ago that no acknowledgement can follow.
   void forget_finished(const ConnectionConfig& config, Nanos now) {
@@ -284,6 +298,10 @@ class SentPackets {
   static_assert(sizeof(Packet) == 48);
   static_assert(wire::data_frame_bytes << 13U > 65'535);
 
+  /// Bytes sent since the connection began, modulo 2^32.
+  [[nodiscard]] std::uint32_t sent_total() const {
+    return static_cast<std::uint32_t>(in_flight_ + delivered_) + lost_total_;
+  }
   [[nodiscard]] static std::size_t most_records(const ConnectionConfig& config) {
     return records_per_packet_in_flight * std::size_t{config.max_packets_in_flight};
   }
@@ -372,11 +390,15 @@ class SentPackets {
   Nanos first_sample_ = Nanos::never();  ///< time of the first RTT sample
   std::uint64_t lost_in_all_ = 0;
   std::uint64_t spurious_in_all_ = 0;
-  std::uint64_t oldest_of_use_ = 0;  ///< packets with lower numbers have been acknowledged, or were lost long ago
+  // When the latest reduction of the window after a loss began, see reduction_allows(); modulo 2^32.
+  std::uint32_t reduced_from_ = 0;       ///< bytes in flight before the loss was found; 0: there was none
+  std::uint32_t reduced_delivered_ = 0;  ///< delivered_
+  std::uint32_t reduced_sent_ = 0;       ///< sent_total()
+  std::uint64_t oldest_of_use_ = 0;      ///< packets with lower numbers have been acknowledged, or were lost long ago
   Reordering reordering_;
 };
 
-static_assert(sizeof(SentPackets) == 368, "the first four cache lines are what a sender touches for each packet");
+static_assert(sizeof(SentPackets) == 384, "the first four cache lines are what a sender touches for each packet");
 
 template <typename OnAcked, typename Stop>
 void SentPackets::on_ack(const wire::AckFrame& frame, AckBatch& batch, std::vector<RangeSet::Range>& news, Nanos now,
@@ -468,6 +490,7 @@ SentPackets::Losses SentPackets::detect_losses(const ConnectionConfig& config, N
   loss_time_ = Nanos::never();
   Losses losses;
   if (!any_acked_) return losses;
+  losses.in_flight_before = in_flight_;
   const Nanos delay = rtt_.loss_delay(config.timer_granularity, reordering_window());
   const Nanos late = now - delay;
   const std::uint32_t packet_threshold = reorders_ ? reordering_.packet_threshold() : Reordering::first_threshold;
