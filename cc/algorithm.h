@@ -99,6 +99,16 @@ inline double reduction(double share, double decrease_gain) {
   return decrease_gain == 1.0 ? share : std::min(share / decrease_gain, std::max(share, most));
 }
 
+/// Packets newly declared lost, before anything else is told of the batch of acknowledgements that showed it.
+struct LossReport {
+  Nanos now;
+  std::uint32_t packets = 0;     ///< above 0
+  std::uint32_t ce_packets = 0;  ///< marked packets acknowledged by the same batch
+  Nanos smoothed_rtt;
+  Nanos min_rtt;
+  bool ecn_works = false;  ///< packets are sent ECN-capable, and the path lets marks through as far as known
+};
+
 /// Requirements on an algorithm. `State` is all of its memory.
 template <typename State>
 concept Algorithm = std::is_trivially_copyable_v<State> && std::default_initializable<State> &&
@@ -113,6 +123,14 @@ concept Algorithm = std::is_trivially_copyable_v<State> && std::default_initiali
   s.on_spurious_congestion(now, out);  // the last loss episode was spurious: undo the response
   s.on_timer(now, out);                // at Output::timer
   s.on_idle_restart(now, out);         // first packet after an idle time longer than a probe timeout
+};
+
+/// An algorithm may also tell losses that are a sign of congestion from others, which it then hears no more of than
+/// AckSample's counts: no on_congestion(), and no recovery. Without this every loss is one. Called for each batch that
+/// shows losses, again in the same round trip, too.
+template <typename State>
+concept TellsLossesApart = requires(State s, const LossReport& losses) {
+  { s.is_congestion(losses) } -> std::same_as<bool>;
 };
 
 }  // namespace mltcp::cc

@@ -19,6 +19,7 @@ struct AlgorithmTable {
   Capabilities capabilities;
   void (*start)(void* state, const PathInfo&, Output&);
   void (*on_ack)(void* state, const AckSample&, Output&);
+  bool (*is_congestion)(void* state, const LossReport&);  ///< null: every loss is a sign of congestion
   void (*on_congestion)(void* state, const CongestionEvent&, Output&);
   void (*on_timeout)(void* state, Nanos now, Output&);
   void (*on_spurious_congestion)(void* state, Nanos now, Output&);
@@ -45,6 +46,9 @@ class Controller {
   [[nodiscard]] const Output& output() const { return output_; }
 
   void on_ack(const AckSample& sample) { table_->on_ack(state_.data(), sample, output_); }
+  [[nodiscard]] bool is_congestion(const LossReport& losses) {
+    return table_->is_congestion == nullptr || table_->is_congestion(state_.data(), losses);
+  }
   void on_congestion(const CongestionEvent& event) { table_->on_congestion(state_.data(), event, output_); }
   void on_timeout(Nanos now) { table_->on_timeout(state_.data(), now, output_); }
   void on_spurious_congestion(Nanos now) { table_->on_spurious_congestion(state_.data(), now, output_); }
@@ -103,6 +107,12 @@ const AlgorithmTable& table_of() {
       State::capabilities,
       [](void* p, const PathInfo& path, Output& out) { (new (p) State())->start(path, out); },
       [](void* p, const AckSample& ack, Output& out) { self(p).on_ack(ack, out); },
+      [] {
+        bool (*is_congestion)(void*, const LossReport&) = nullptr;
+        if constexpr (TellsLossesApart<State>)
+          is_congestion = [](void* p, const LossReport& losses) { return self(p).is_congestion(losses); };
+        return is_congestion;
+      }(),
       [](void* p, const CongestionEvent& event, Output& out) { self(p).on_congestion(event, out); },
       [](void* p, Nanos now, Output& out) { self(p).on_timeout(now, out); },
       [](void* p, Nanos now, Output& out) { self(p).on_spurious_congestion(now, out); },

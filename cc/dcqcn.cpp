@@ -53,7 +53,7 @@ void Dcqcn::start(const PathInfo& path, Output& out) {
   increase_interval_ = p.increase_interval;
   increase_bytes_ =
       std::max<Bytes>(p.increase_bytes > 0 ? p.increase_bytes : static_cast<Bytes>(line_rate_ / 8 * byte_seconds), 1);
-  fast_recovery_steps_ = p.fast_recovery_steps;
+  fast_recovery_steps_ = static_cast<std::uint16_t>(p.fast_recovery_steps);
   window_floor_ = first_window_packets * path.max_packet_bytes;
   write(out);
 }
@@ -62,6 +62,7 @@ void Dcqcn::on_ack(const AckSample& ack, Output& out) {
   gain_ = ack.gain;
   if (ack.iteration_bytes != iteration_bytes_) scale_steps(ack.iteration_bytes);
   smoothed_rtt_ns_ = static_cast<double>(ack.smoothed_rtt.count);
+  judge_.on_acked(ack.acked_packets, ack.ce_packets > 0, ack.round_count, ack.smoothed_rtt);
   if (ack.ce_packets > 0)
     notify(ack.now, ack.decrease_gain);
   else
@@ -72,6 +73,11 @@ void Dcqcn::on_ack(const AckSample& ack, Output& out) {
     increase();
   }
   write(out);
+}
+
+bool Dcqcn::is_congestion(const LossReport& losses) {
+  const bool full = judge_.shows_queue(losses.smoothed_rtt, losses.min_rtt);
+  return judge_.is_congestion(losses.packets, losses.ce_packets > 0, full) || !losses.ecn_works;
 }
 
 void Dcqcn::on_congestion(const CongestionEvent& event, Output& out) {

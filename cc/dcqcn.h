@@ -22,11 +22,11 @@
 //   yield to one in the middle of its burst for about 1/g notifications, the opposite of what MLTCP is for
 //   (docs/results.md).
 //
-// DCQCN expects a lossless fabric. A loss is nevertheless a strong sign of congestion, so a loss episode counts as a
-// notification, and persistent congestion (nothing delivered for several timeouts) reduces the rate to the minimum and
-// discards the target rate. The window is only a safety bound of two round trips at the target rate, the rate before
-// the latest cut: it limits what is in flight when a path stops (or its flow control, PFC, pauses), and is otherwise
-// not reached.
+// DCQCN expects a lossless fabric. A loss is nevertheless taken for a notification, if it is a sign of congestion
+// although the path marks (loss_judge.h), and always where ECN does not work. And persistent congestion (nothing
+// delivered for several timeouts) reduces the rate to the minimum and discards the target rate. The window is only a
+// safety bound of two round trips at the target rate, the rate before the latest cut: it limits what is in flight when
+// a path stops (or its flow control, PFC, pauses), and is otherwise not reached.
 //
 // With a gain F, the steps R_AI and R_HAI are multiplied by F (arXiv 2402.09589, section 3) divided by F's minimum, see
 // Capabilities::timed_increase. Steps of the timer use the gain of the latest acknowledgement.
@@ -49,6 +49,7 @@
 #pragma once
 
 #include "mltcp/cc/algorithm.h"
+#include "mltcp/cc/loss_judge.h"
 
 namespace mltcp::cc {
 
@@ -98,6 +99,7 @@ class Dcqcn {
 
   void start(const PathInfo& path, Output& out);
   void on_ack(const AckSample& ack, Output& out);
+  bool is_congestion(const LossReport& losses);
   void on_congestion(const CongestionEvent& event, Output& out);
   void on_timeout(Nanos now, Output& out);
   /// Does nothing: fast recovery returns to the rate before the cut within a few steps.
@@ -120,13 +122,15 @@ class Dcqcn {
   double current_rate_ = 0;  ///< R_C
   double target_rate_ = 0;   ///< R_T
   double alpha_ = 1;
-  bool alpha_at_start_ = true;       ///< no notification since the flow began, so alpha is 1
-  bool unmarked_ = false;            ///< an acknowledgement without a mark has come since the latest notification
   Nanos notified_ = Nanos::never();  ///< time of the latest notification
   Nanos increase_due_ = Nanos::never();
   Bytes bytes_ = 0;  ///< counted in the byte counter's current step
+  LossJudge judge_;
   std::uint32_t timer_steps_ = 0;
   std::uint32_t byte_steps_ = 0;
+  std::uint16_t fast_recovery_steps_ = 0;
+  bool alpha_at_start_ = true;  ///< no notification since the flow began, so alpha is 1
+  bool unmarked_ = false;       ///< an acknowledgement without a mark has come since the latest notification
   double gain_ = 1;
   double step_scale_ = 1;  ///< enlargement of the steps for bursts of iteration_bytes_
   Bytes iteration_bytes_ = 0;
@@ -141,7 +145,6 @@ class Dcqcn {
   Nanos alpha_interval_;
   Nanos increase_interval_;
   Bytes increase_bytes_ = 0;
-  std::uint32_t fast_recovery_steps_ = 0;
 };
 
 static_assert(Algorithm<Dcqcn>);

@@ -25,12 +25,18 @@ void Dctcp::observe(const AckSample& ack) {
 
 void Dctcp::on_ack(const AckSample& ack, Output& out) {
   observe(ack);
+  judge_.on_acked(ack.acked_packets, ack.ce_packets > 0, ack.round_count, ack.smoothed_rtt);
   if (answer_marks_) {
     // Section 3.3, step 9. The transport reports marks and losses at most once per window of data.
     reno_.decrease(reduction(alpha_ / 2, decrease_gain_), out);
     answer_marks_ = false;
   }
   reno_.on_ack(ack, out);  // section 3.4
+}
+
+bool Dctcp::is_congestion(const LossReport& losses) {
+  const bool full = judge_.shows_queue(losses.smoothed_rtt, losses.min_rtt);
+  return judge_.is_congestion(losses.packets, losses.ce_packets > 0, full) || !losses.ecn_works;
 }
 
 void Dctcp::on_congestion(const CongestionEvent& event, Output& out) {

@@ -1,15 +1,18 @@
 // DCTCP: the sender side of RFC 8257 (sections 3.3 to 3.5), after Alizadeh et al., SIGCOMM'10 (doi
 // 10.1145/1851182.1851192). The receiver side, prompt and exact ECN feedback, is in the transport.
 //
-// Growth, losses, timeouts and idle restarts are Reno's. Only the response to marks differs: the window is reduced by
-// the share alpha / 2, where alpha is the moving average of the fraction of bytes marked, sampled once per window of
-// data.
+// Growth, timeouts and idle restarts are Reno's. The response to marks differs: the window is reduced by the share
+// alpha / 2, where alpha is the moving average of the fraction of bytes marked, sampled once per window of data.
+//
+// So does that to losses. Section 3.5 answers all of them as Reno does. Here those are that are a sign of congestion
+// although the path marks (loss_judge.h), and all of them where ECN does not work.
 //
 // With a gain F, congestion avoidance adds F packets per window instead of one. Alpha and slow start are not scaled:
 // they measure the path.
 #pragma once
 
 #include "mltcp/cc/algorithm.h"
+#include "mltcp/cc/loss_judge.h"
 #include "mltcp/cc/reno.h"
 
 namespace mltcp::cc {
@@ -36,6 +39,7 @@ class Dctcp {
   /// The response to marks is here and not in on_congestion(), which is called earlier in a batch, because alpha has to
   /// include the batch first.
   void on_ack(const AckSample& ack, Output& out);
+  bool is_congestion(const LossReport& losses);
   void on_congestion(const CongestionEvent& event, Output& out);
   // Timeouts and idle times leave alpha unchanged, as they bring no ECN feedback; the current window of data ends with
   // the next acknowledgements.
@@ -58,6 +62,7 @@ class Dctcp {
   Bytes acked_bytes_ = 0;     // within the window of data
   Bytes marked_bytes_ = 0;    // of acked_bytes_, those marked
   bool answer_marks_ = false;
+  LossJudge judge_;
 };
 
 static_assert(Algorithm<Dctcp>);

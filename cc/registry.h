@@ -45,12 +45,12 @@ struct AlgorithmLibrary {
 /// ABI version that program and shared object must share. Upper half: a number to be incremented when the meaning of an
 /// event, sample or table changes. Lower half: a hash of their layout.
 inline constexpr std::uint64_t library_abi = [] {
-  constexpr std::uint64_t number = 1;
+  constexpr std::uint64_t number = 2;
   std::uint32_t layout = 2166136261U;  // FNV-1a
-  for (const std::size_t size :
-       {sizeof(void*), sizeof(AlgorithmTable), sizeof(Parameter), sizeof(ParameterValue), sizeof(ParameterProblem),
-        sizeof(Parameters), sizeof(Capabilities), sizeof(PathInfo), sizeof(NetworkInfo), sizeof(Output),
-        sizeof(AckSample), sizeof(CongestionEvent), Controller::state_bytes, Controller::state_align})
+  for (const std::size_t size : {sizeof(void*), sizeof(AlgorithmTable), sizeof(Parameter), sizeof(ParameterValue),
+                                 sizeof(ParameterProblem), sizeof(Parameters), sizeof(Capabilities), sizeof(PathInfo),
+                                 sizeof(NetworkInfo), sizeof(Output), sizeof(AckSample), sizeof(CongestionEvent),
+                                 sizeof(LossReport), Controller::state_bytes, Controller::state_align})
     layout = (layout ^ static_cast<std::uint32_t>(size)) * 16777619U;
   return number << 32U | layout;
 }();

@@ -66,7 +66,10 @@ void Swift::on_ack(const AckSample& ack, Output& out) {
   const bool used = ack.cwnd_limited || (!ack.app_limited && static_cast<double>(ack.bytes_in_flight_before) + mss_ >=
                                                                  in_use * out.cwnd_bytes);
   const double step = used ? ack.gain * additive_ * static_cast<double>(ack.acked_bytes) / mss_ : 0;
-  react(fabric_, fabric_delay_, fabric_target(ack), step, ack);
+  const double target = fabric_target(ack);
+  above_target_ = fabric_delay_ >= target;
+  judge_.on_acked(ack.acked_packets, above_target_, ack.round_count, ack.smoothed_rtt);
+  react(fabric_, fabric_delay_, target, step, ack);
   react(endpoint_, endpoint_delay_, endpoint_target_, step, ack);
   write(out);
 }
@@ -88,6 +91,10 @@ void Swift::decrease(Window& window, double share, double decrease_gain, Nanos n
 double Swift::fabric_target(const AckSample& ack) const {
   const double scaling = flow_alpha_ * std::sqrt(ack.gain / fabric_.packets) + flow_beta_;
   return base_target_ + ack.hops * per_hop_ + std::clamp(scaling, 0.0, flow_scaling_);
+}
+
+bool Swift::is_congestion(const LossReport& losses) {
+  return judge_.is_congestion(losses.packets, above_target_, false) || above_target_;
 }
 
 void Swift::on_congestion(const CongestionEvent& event, Output& out) {

@@ -25,12 +25,16 @@
 // - The base target is chosen by the operator. The default is derived from the minimum delay seen, rounded to powers of
 //   two, because flows on one path need equal targets: the one with the larger target gets nearly all capacity.
 //
+// - The paper halves the window at every loss. Here that is done for those that are a sign of congestion although the
+//   delay tells of a queue before it overflows (loss_judge.h): where buffers are smaller than the target, all of them.
+//
 // With a gain F, `ai` is multiplied by it. Flow scaling, which gives small windows a larger target and so equalises
 // windows whatever `ai` is, uses the window divided by F: a flow with gain F behaves like F flows (as in reduction(),
 // algorithm.h), each with its part of the window. F = 1 is the paper's algorithm.
 #pragma once
 
 #include "mltcp/cc/algorithm.h"
+#include "mltcp/cc/loss_judge.h"
 
 namespace mltcp::cc {
 
@@ -83,6 +87,7 @@ class Swift {
 
   void start(const PathInfo& path, Output& out);
   void on_ack(const AckSample& ack, Output& out);
+  bool is_congestion(const LossReport& losses);
   void on_congestion(const CongestionEvent& event, Output& out);
   void on_timeout(Nanos now, Output& out);
   /// Does nothing: the paper has no undo, and the delay corrects the window within a round trip.
@@ -110,13 +115,15 @@ class Swift {
   Window fabric_;
   Window endpoint_;
   bool measured_ = false;  ///< the delays below are known
+  bool derive_base_ = false;
+  bool above_target_ = false;  ///< the fabric's delay, at the latest acknowledgement
+  LossJudge judge_;
   double latest_rtt_ = 0;
   double fabric_delay_ = 0;  ///< latest sample
   double least_fabric_delay_ = 0;
   double endpoint_delay_ = 0;  ///< smoothed
   double smoothed_rtt_ = 0;
 
-  bool derive_base_ = false;
   double base_target_ = 0;
   double per_hop_ = 0;
   double flow_scaling_ = 0;

@@ -162,7 +162,7 @@ TEST(Registry, load__refuses_what_it_cannot_use) {
   EXPECT_THAT(refusal_of("CTestTestfile.cmake", "x"), HasSubstr("can't be loaded"));
   EXPECT_THAT(refusal_of("no_library.so", "x"), HasSubstr("has no function mltcp_cc_library()"));
   EXPECT_THAT(refusal_of("other_abi.so", "x"),
-              AllOf(HasSubstr("is built for ABI 2-"), HasSubstr("this program has 1-"), HasSubstr("build it against")));
+              AllOf(HasSubstr("is built for ABI 3-"), HasSubstr("this program has 2-"), HasSubstr("build it against")));
   EXPECT_THAT(refusal_of("good_library.so", "bbr"),
               HasSubstr("has no congestion control \"bbr\"; it has: elsewhere, reno"));
   EXPECT_THAT(refusal_of("good_library.so", "reno"), HasSubstr("there is another congestion control \"reno\""));

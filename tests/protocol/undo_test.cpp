@@ -139,28 +139,56 @@ TEST(Undo, reordering__is_tolerated_from_then_on_as_far_as_it_was_seen) {
   EXPECT_EQ(flight.stats().lost_packets, 3u);
 }
 
-TEST(Undo, reordering__beyond_64_packets_is_loss) {
+TEST(Undo, reordering__beyond_63_packets_is_a_matter_of_time) {
   Flight flight;
   flight.send(300);
   flight.arrived(1, 100);
   ASSERT_EQ(flight.stats().lost_packets, 1u);
   flight.arrived(0, 0);
-  flight.arrived(102, 164);
+  flight.arrived(102, 290);
   EXPECT_EQ(flight.stats().lost_packets, 1u);
-  flight.arrived(165, 165);
+  flight.run_for(1_ms);
+  EXPECT_EQ(flight.stats().lost_packets, 2u);
+}
+
+TEST(Undo, reordering__is_waited_for_as_long_as_it_has_taken) {
+  Flight flight;
+  flight.arrived(1, 9);
+  ASSERT_EQ(flight.stats().lost_packets, 1u);
+  flight.arrived(10, 10);  // what was sent again
+  flight.now += 4_ms;      // 40 round trips
+  const std::uint64_t later = flight.send();
+  flight.now += LoneConnection::round_trip;
+  flight.ack({{flight.first, flight.first}, {later, later}});
+  EXPECT_EQ(flight.stats().spurious_losses, 1u);
+  EXPECT_EQ(flight.undone(), 1u) << "late as it is";
+  const std::uint64_t next = flight.send(100);
+  const Nanos begin = flight.now;
+  flight.now += LoneConnection::round_trip;
+  flight.ack({{next + 1, next + 9}});
+  flight.run_until(begin + 4_ms);
+  EXPECT_EQ(flight.stats().lost_packets, 1u) << "nine later, and 4 ms";
+  flight.ack({{next, next}});
+  EXPECT_EQ(flight.stats().spurious_losses, 1u);
+  // A packet that does not come is found, in the end: the round trip is 4 ms now, and as long is waited beyond it.
+  flight.ack({{next + 11, next + 20}});
+  flight.run_until(begin + 8_ms);
+  EXPECT_EQ(flight.stats().lost_packets, 1u);
+  flight.run_until(begin + 10_ms);
   EXPECT_EQ(flight.stats().lost_packets, 2u);
 }
 
 TEST(Undo, what_has_arrived_after_all__is_not_sent_again) {
   Flight flight;
   Recorder::wanted.cwnd_bytes = 5.0 * LoneConnection::packet;
-  flight.arrived(1, 3);  // the first is lost, and the window has no room to send it again
-  ASSERT_EQ(flight.stats().lost_packets, 1u);
+  flight.arrived(2, 4);  // the first two are lost, and the window has no room to send both again
+  ASSERT_EQ(flight.stats().lost_packets, 2u);
+  ASSERT_EQ(flight.stats().retransmitted_packets, 1u) << "one packet is sent at once";
   Recorder::wanted.cwnd_bytes = LoneConnection::huge;
-  flight.ack({{flight.first, flight.first}, {flight.first + 4, flight.first + 4}});
-  EXPECT_EQ(flight.send(1), flight.first + 10);
-  EXPECT_EQ(flight.stats().retransmitted_packets, 0u);
-  EXPECT_EQ(flight.completions().size(), 5u);
+  flight.ack({{flight.first, flight.first + 1}, {flight.first + 5, flight.first + 5}});
+  EXPECT_EQ(flight.send(1), flight.first + 11);
+  EXPECT_EQ(flight.stats().retransmitted_packets, 1u);
+  EXPECT_EQ(flight.completions().size(), 6u);
 }
 
 }  // namespace

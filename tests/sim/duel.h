@@ -30,7 +30,12 @@ struct DuelConfig {
   Rate rate{1'000'000'000};
   Nanos delay{10'000};  ///< of each hop, one way
   Bytes buffer = 150'000;
-  Bytes ecn_threshold = 0;  ///< step marking above it; 0 = none
+  Bytes ecn_threshold = 0;          ///< step marking above it; 0 = none
+  bool ecn_capable = false;         ///< packets are, whether the link marks or not
+  std::uint64_t seed = 1;           ///< of the shared link's random numbers
+  fabric::FaultConfig faults;       ///< of the shared link, in both directions
+  Bytes message_bytes = 64 * 1024;  ///< of the messages that flows consist of
+  int messages = 32;                ///< that each flow has posted at any time
   Nanos interval{10'000'000};
   std::shared_ptr<const cc::Parameters> parameters;
 };
@@ -42,11 +47,14 @@ class Duel {
     shared.rate = config.rate;
     shared.delay = config.delay;
     shared.buffer_bytes = config.buffer;
+    shared.faults = config.faults;
+    shared.seed = config.seed * 2;
     if (config.ecn_threshold > 0) shared.ecn = {true, config.ecn_threshold, config.ecn_threshold, 1.0};
     const auto middle = network_.add_switch();
     const auto left_end = network_.add_switch();
     const auto right_end = network_.add_switch();
     forward_ = network_.add_link(right_end, shared);
+    ++shared.seed;
     const auto backward = network_.add_link(left_end, shared);
     for (std::size_t i = 0; i < flows.size(); ++i) {
       fabric::LinkConfig access;
@@ -62,7 +70,7 @@ class Duel {
       network_.route(middle, sender, backward);
       network_.route_to_host(right_end, receiver);
       network_.route_to_host(left_end, sender);
-      receivers_.push_back(std::make_unique<Receiver>(receiver, connection_config(flows[i])));
+      receivers_.push_back(std::make_unique<Receiver>(*this, receiver, flows[i]));
       senders_.push_back(std::make_unique<Sender>(*this, sender, receiver.address(), flows[i]));
       network_.attach(receiver, *receivers_.back());
       network_.attach(sender, *senders_.back());
@@ -102,8 +110,6 @@ class Duel {
   [[nodiscard]] const fabric::LinkCounters& bottleneck() const { return network_.link(forward_).counters(); }
 
  private:
-  static constexpr Bytes message_bytes = 64 * 1024;
-
   static NetworkOptions options() {
     NetworkOptions result;
     result.virtual_payload = true;
@@ -112,7 +118,7 @@ class Duel {
   [[nodiscard]] ConnectionConfig connection_config(const DuelFlow& flow) const {
     ConnectionConfig result;
     result.congestion_control = flow.cc;
-    result.ecn = config_.ecn_threshold > 0;
+    result.ecn = config_.ecn_capable || config_.ecn_threshold > 0;
     result.max_rate = config_.rate;
     result.parameters = config_.parameters;
     return result;
@@ -120,14 +126,17 @@ class Duel {
 
   class Receiver final : public Pollable {
    public:
-    Receiver(PacketIo& io, ConnectionConfig config) : shard_(io, {.seed = 1}) { shard_.listen(config); }
+    Receiver(const Duel& duel, PacketIo& io, const DuelFlow& flow) : duel_(duel.config_), shard_(io, {.seed = 1}) {
+      shard_.listen(duel.connection_config(flow));
+    }
     Nanos poll(Nanos now) override {
       Nanos next = shard_.poll(now);
       std::array<Completion, 16> done;
       while (const std::size_t count = shard_.take_completions(done)) {
         for (std::size_t i = 0; i < count; ++i) {
           const bool accepted = done[i].kind == Completion::Kind::accepted;
-          for (int n = 0; n < (accepted ? 64 : 1); ++n) shard_.receive_virtual(done[i].connection, message_bytes, 0);
+          for (int n = 0; n < (accepted ? 2 * duel_.messages : 1); ++n)
+            shard_.receive_virtual(done[i].connection, duel_.message_bytes, 0);
         }
         next = shard_.poll(now);
       }
@@ -135,13 +144,18 @@ class Duel {
     }
 
    private:
+    const DuelConfig& duel_;
     Shard shard_;
   };
 
   class Sender final : public Pollable {
    public:
     Sender(const Duel& duel, PacketIo& io, const Address& peer, const DuelFlow& flow)
-        : shard_(io, {.seed = 1}), peer_(peer), flow_(flow), config_(duel.connection_config(flow)) {}
+        : duel_(duel.config_),
+          shard_(io, {.seed = 1}),
+          peer_(peer),
+          flow_(flow),
+          config_(duel.connection_config(flow)) {}
 
     Nanos poll(Nanos now) override {
       if (now < flow_.start) return flow_.start;
@@ -151,7 +165,7 @@ class Duel {
         job.augmentation = cc::Augmentation::constant(flow_.gain);
         job.augmentation.scale_decrease(flow_.scale_decrease);
         if (!shard_.attach(connection_, shard_.add_job(job))) throw RunError("the flow carries no job");
-        for (int i = 0; i < 32; ++i) post();
+        for (int i = 0; i < duel_.messages; ++i) post();
       }
       Nanos next = shard_.poll(now);
       std::array<Completion, 16> done;
@@ -174,10 +188,11 @@ class Duel {
 
    private:
     void post() {
-      const Bytes length = std::min(message_bytes, flow_.bytes - posted_);
+      const Bytes length = std::min(duel_.message_bytes, flow_.bytes - posted_);
       if (length > 0 && shard_.send_virtual(connection_, length, 0) == PostResult::ok) posted_ += length;
     }
 
+    const DuelConfig& duel_;
     Shard shard_;
     Address peer_;
     DuelFlow flow_;

@@ -114,6 +114,8 @@ TEST(RttEstimator, loss_delay__is_nine_eighths_of_the_larger_rtt) {
   rtt.add(80_us, 0_ns);
   EXPECT_EQ(rtt.loss_delay(1_us), rtt.smoothed() + rtt.smoothed() / 8);
   EXPECT_EQ(rtt.loss_delay(5_ms), 5_ms);
+  EXPECT_EQ(rtt.loss_delay(1_us, rtt.smoothed()), rtt.smoothed() * 2) << "packets are known to be as late";
+  EXPECT_EQ(rtt.loss_delay(1_us, 1_ns), rtt.loss_delay(1_us)) << "less than the eighth takes nothing away";
 }
 
 }  // namespace

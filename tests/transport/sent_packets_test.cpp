@@ -50,9 +50,11 @@ struct Sent : SentPackets {
     if (batch.has_acks) on_progress(now);
     return honest;
   }
-  Losses detect() {
+  /// `congestion`: what the congestion controller takes losses for.
+  Verdict detect(bool congestion = true) {
     lost.clear();
-    return detect_losses(config, now, [&](const Chunk& chunk) { lost.push_back(chunk.message); });
+    const Losses losses = detect_losses(config, now, [&](const Chunk& chunk) { lost.push_back(chunk.message); });
+    return losses.packets == 0 ? Verdict{} : judge(losses, congestion, config);
   }
   cc::AckSample sample() {
     cc::AckSample sample = batch.sample;
@@ -212,9 +214,9 @@ TEST(SentPackets, detect_losses__persistent_when_nothing_gets_through) {
   sent.send();
   sent.now += round_trip;
   sent.ack({{6, 6}});
-  const SentPackets::Losses losses = sent.detect();
-  EXPECT_TRUE(losses.congestion);
-  EXPECT_TRUE(losses.persistent) << "4 ms, and three probe timeouts are about 3.6 ms";
+  const SentPackets::Verdict verdict = sent.detect(false);
+  EXPECT_TRUE(verdict.congestion) << "whatever the congestion controller takes it for";
+  EXPECT_TRUE(verdict.persistent) << "4 ms, and three probe timeouts are about 3.6 ms";
   EXPECT_FALSE(sent.undo_losses());
 }
 
@@ -335,7 +337,83 @@ TEST(SentPackets, forget_finished__keeps_lost_packets_for_a_late_acknowledgement
   sent.now += round_trip * 2 + 1_ms;
   sent.forget_finished(sent.config, sent.now);
   sent.send();
-  EXPECT_EQ(sent.span(), 0U);
+  EXPECT_EQ(sent.span(), 0U) << "the peer need not repeat what it has received long ago";
+  sent.ack({{0, 0}});
+  EXPECT_EQ(sent.acked, (Messages{0})) << "but a packet that comes as late is still known";
+  EXPECT_EQ(sent.spurious_losses(), 1U);
+}
+
+TEST(SentPackets, forget_finished__forgets_lost_packets_in_the_end) {
+  Sent sent;
+  sent.send(4);
+  sent.now += round_trip;
+  sent.ack({{1, 3}});
+  sent.detect();
+  sent.send();
+  const Nanos longest = round_trip + Reordering::longest(round_trip) + sent.config.timer_granularity;
+  sent.now += longest - round_trip - 1_ns;
+  sent.forget_finished(sent.config, sent.now);
+  sent.on_sent_bare(sent.config, sent.now);
+  EXPECT_EQ(sent.span(), 1U) << "the packet in flight";
+  ++sent.now.count;
+  sent.forget_finished(sent.config, sent.now);
+  sent.ack({{0, 0}});
+  EXPECT_EQ(sent.spurious_losses(), 0U);
+}
+
+TEST(SentPackets, judge__begins_no_recovery_for_losses_that_are_no_congestion) {
+  Sent sent;
+  sent.send(12);
+  sent.now += round_trip;
+  sent.ack({{3, 3}});
+  EXPECT_FALSE(sent.detect(false).congestion);
+  EXPECT_EQ(sent.lost, (Messages{0}));
+  EXPECT_EQ(sent.lost_packets(), 1U);
+  EXPECT_FALSE(sent.sample().in_recovery);
+  EXPECT_TRUE(sent.responds_to(4)) << "a mark in the same round trip is the first sign of congestion";
+  EXPECT_FALSE(sent.reduction_allows(size, 1e9));
+  sent.ack({{0, 0}});
+  EXPECT_FALSE(sent.undo_losses()) << "there is no response to be undone";
+  // The next ones are, in the same round trip. That the first has arrived proves nothing of them.
+  sent.ack({{11, 11}});
+  EXPECT_TRUE(sent.detect(true).congestion);
+  EXPECT_EQ(sent.lost, (Messages{1, 2, 4, 5, 6, 7})) << "four behind, as the first was three";
+  EXPECT_FALSE(sent.undo_losses());
+}
+
+TEST(SentPackets, reduction_allows__one_packet_at_once_and_then_in_proportion) {
+  Sent sent;
+  sent.send(20);
+  sent.now += round_trip;
+  EXPECT_FALSE(sent.reduction_allows(size, 1e9)) << "nothing is lost";
+  sent.ack({{1, 3}});
+  ASSERT_TRUE(sent.detect().congestion);
+  // 17 packets were in flight when the loss was found, and half of them is the new window.
+  const double window = 8.5 * size;
+  EXPECT_TRUE(sent.reduction_allows(size, window)) << "what was lost";
+  sent.send();
+  EXPECT_FALSE(sent.reduction_allows(size, window)) << "nothing has been delivered since";
+  sent.ack({{4, 6}});
+  EXPECT_FALSE(sent.reduction_allows(size, window));
+  sent.ack({{7, 7}});
+  EXPECT_TRUE(sent.reduction_allows(size, window)) << "four delivered, two sent";
+  sent.send();
+  EXPECT_FALSE(sent.reduction_allows(size, window));
+  sent.ack({{8, 11}});
+  EXPECT_TRUE(sent.reduction_allows(2 * size, window)) << "eight delivered, four sent";
+  EXPECT_FALSE(sent.reduction_allows(2 * size, window * 0.98)) << "in proportion to the window as it is then";
+  sent.ack({{12, 20}});
+  EXPECT_FALSE(sent.reduction_allows(size, 1e9)) << "it is over with what was in flight then";
+}
+
+TEST(SentPackets, reduction_allows__nothing_after_marks) {
+  Sent sent;
+  sent.send(10);
+  sent.now += round_trip;
+  sent.ack({{1, 3}});
+  ASSERT_TRUE(sent.detect().congestion);
+  sent.begin_recovery();
+  EXPECT_FALSE(sent.reduction_allows(size, 1e9));
 }
 
 TEST(SentPackets, make_room__gives_the_oldest_up) {

@@ -234,7 +234,7 @@ void Connection::on_timer(Nanos now) {
     return;  // build() sends the copies of CLOSE
   }
   if (now >= sent_.loss_time()) {
-    detect_losses(now);
+    detect_losses(now, 0);
     update_pacing();
     sent_.forget_finished(*config_, now);
   }

@@ -209,8 +209,8 @@ class alignas(64) Connection {
 
   // Congestion control.
   [[nodiscard]] cc::PathInfo path() const;
-  /// Returns whether there is persistent congestion.
-  bool detect_losses(Nanos now);
+  /// Returns whether there is persistent congestion. `ce_packets`: marked packets that the same batch has acknowledged.
+  bool detect_losses(Nanos now, std::uint32_t ce_packets);
   void requeue(const Chunk& chunk);
   void on_probe_timeout(Nanos now);
   void on_congestion(cc::CongestionEvent::Cause cause, Nanos now);
@@ -379,6 +379,6 @@ class alignas(64) Connection {
 };
 
 // Guards the layout above: every part begins at a cache line, and one member too many adds a line.
-static_assert(sizeof(Connection) == 1152);
+static_assert(sizeof(Connection) == 1216);
 
 }  // namespace mltcp

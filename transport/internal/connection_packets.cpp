@@ -410,7 +410,7 @@ void Connection::end_of_batch(Nanos now) {
   cc::AckSample sample = batch->sample;
   // Spurious losses are undone before new ones are detected.
   if (sent_.undo_losses()) controller_.on_spurious_congestion(now);
-  const bool persistent = detect_losses(now);
+  const bool persistent = detect_losses(now, sample.ce_packets);
   // CE marks that come with persistent congestion belong to the same episode: the window is at its minimum already.
   if (sample.ce_packets > 0 && sent_.responds_to(batch->largest_acked) && !persistent) {
     sent_.begin_recovery();
@@ -460,14 +460,22 @@ void Connection::update_pacing() {
   pacer_.set(rate, Bytes{pacing_burst_packets} * max_packet_, quantum);
 }
 
-bool Connection::detect_losses(Nanos now) {
+bool Connection::detect_losses(Nanos now, std::uint32_t ce_packets) {
   const SentPackets::Losses losses = sent_.detect_losses(*config_, now, [this](const Chunk& chunk) { requeue(chunk); });
-  if (losses.congestion) on_congestion(cc::CongestionEvent::Cause::loss, now);
-  if (losses.persistent) {
+  if (losses.packets == 0) return false;
+  const bool congestion = controller_.is_congestion({.now = now,
+                                                     .packets = losses.packets,
+                                                     .ce_packets = ce_packets,
+                                                     .smoothed_rtt = sent_.rtt().smoothed(),
+                                                     .min_rtt = sent_.rtt().minimum(),
+                                                     .ecn_works = config_->ecn && ecn_.works()});
+  const SentPackets::Verdict verdict = sent_.judge(losses, congestion, *config_);
+  if (verdict.congestion) on_congestion(cc::CongestionEvent::Cause::loss, now);
+  if (verdict.persistent) {
     ++stats_.persistent_congestions;
     controller_.on_timeout(now);
   }
-  return losses.persistent;
+  return verdict.persistent;
 }
 
 void Connection::on_congestion(cc::CongestionEvent::Cause cause, Nanos now) {
@@ -624,9 +632,15 @@ Connection::Blocked Connection::gate_blocked(Nanos now) {
 
 Connection::Blocked Connection::window_blocked(Nanos now) {
   const Bytes in_flight = sent_.in_flight();
-  const double window = controller_.output().cwnd_bytes;
-  if (in_flight > 0 && (static_cast<double>(in_flight + max_packet_) > window ||
-                        (links_->limits.batch > 1 && gathers(static_cast<Bytes>(window) - in_flight)))) {
+  double window = controller_.output().cwnd_bytes;
+  // The window of a rate-based algorithm is a bound of some round trips, beside which packets that are late are in
+  // flight.
+  if (sent_.reordering_window() > Nanos(0) && controller_.algorithm().capabilities.rate_based) [[unlikely]]
+    window += static_cast<double>(controller_.output().pacing_rate.bytes_in(sent_.reordering_window()));
+  const bool full = static_cast<double>(in_flight + max_packet_) > window;
+  const bool reducing = full && sent_.reduction_allows(max_packet_, window);
+  if (in_flight > 0 && !reducing &&
+      (full || (links_->limits.batch > 1 && gathers(static_cast<Bytes>(window) - in_flight)))) {
     in_batch_ = false;
     sent_.on_window_limited();
     return Blocked::window;

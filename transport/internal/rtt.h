@@ -44,10 +44,13 @@ class RttEstimator {
   [[nodiscard]] Nanos probe_timeout(Nanos granularity, Nanos max_ack_delay) const {
     return smoothed_ + std::max(variation_ * 4, granularity) + max_ack_delay;
   }
-  /// How long after a later packet's acknowledgement a packet counts as lost (RFC 9002 section 6.1.2): 9/8 RTT.
-  [[nodiscard]] Nanos loss_delay(Nanos granularity) const {
-    const Nanos rtt = std::max(latest_, smoothed_);
-    return std::max(rtt + rtt / 8, granularity);
+  /// The round trip in which a packet's acknowledgement is expected (RFC 9002 section 6.1.2).
+  [[nodiscard]] Nanos longest_lately() const { return std::max(latest_, smoothed_); }
+  /// How long after it was sent a packet counts as lost once a later one has been acknowledged (RFC 9002 section
+  /// 6.1.2): 9/8 RTT, or more if packets are known to be late by up to `reordering`.
+  [[nodiscard]] Nanos loss_delay(Nanos granularity, Nanos reordering = {}) const {
+    const Nanos rtt = longest_lately();
+    return std::max(rtt + std::max(rtt / 8, reordering), granularity);
   }
 
  private:

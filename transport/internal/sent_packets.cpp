@@ -20,24 +20,39 @@ void SentPackets::skip_number(ShardRandom& random) {
   skip_at_ = packets_.end() + least_between_skips + (random.next() >> 32) % between_skips;
 }
 
-SentPackets::Losses SentPackets::judge(std::uint32_t lost, std::uint64_t largest, Nanos longest_run,
-                                       const ConnectionConfig& config) {
-  Losses found;
-  lost_in_all_ += lost;
-  if (responds_to(largest)) {
-    episode_begin_ = recovery_until_;
-    begin_recovery();
-    episode_lost_ = lost;
+SentPackets::Verdict SentPackets::judge(const Losses& losses, bool congestion, const ConnectionConfig& config) {
+  Verdict verdict;
+  lost_in_all_ += losses.packets;
+  verdict.persistent = losses.longest_run > probe_timeout(config) * 3;
+  if (!responds_to(losses.largest)) {
+    if (episode_lost_ > 0) episode_lost_ += losses.packets;
+  } else if (congestion || verdict.persistent) {
+    verdict.congestion = true;
+    episode_begin_ = losses.first;
+    episode_lost_ = losses.packets;
     episode_spurious_ = 0;
-    found.congestion = true;
-  } else if (episode_lost_ > 0) {
-    episode_lost_ += lost;
+    recovery_until_ = packets_.end();
+    reduced_from_ = static_cast<std::uint32_t>(losses.in_flight_before);
+    reduced_delivered_ = static_cast<std::uint32_t>(delivered_);
+    reduced_sent_ = sent_total();
   }
-  if (longest_run <= probe_timeout(config) * 3) return found;
-  episode_lost_ = 0;
-  recovery_until_ = 0;
-  found.persistent = true;
-  return found;
+  if (verdict.persistent) {
+    episode_lost_ = 0;
+    recovery_until_ = 0;
+  }
+  return verdict;
+}
+
+// What was lost longer ago than the peer's word could be on its way is kept for what may still arrive late, but the
+// peer need not repeat acknowledgements as old as that.
+void SentPackets::pass_over_lost(const ConnectionConfig& config, Nanos now) {
+  const Nanos recent = now - rtt_.smoothed() * 2 - config.timer_granularity;
+  oldest_of_use_ = std::max(oldest_of_use_, packets_.begin());
+  for (; oldest_of_use_ != packets_.end(); ++oldest_of_use_) {
+    const Packet& packet = packets_[oldest_of_use_];
+    if (packet.state == State::in_flight || (packet.state == State::lost && packet.sent > recent)) break;
+  }
+  acked_.remove_below(oldest_of_use_);
 }
 
 void SentPackets::give_up(const ConnectionConfig& config, Nanos now) {

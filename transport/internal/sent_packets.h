@@ -1,7 +1,8 @@
 // The packets that a connection has sent, and what is derived from their acknowledgements: round-trip times, delivery
 // rate, losses. Loss recovery follows RFC 9002: packet numbers are never reused; a packet is lost when one sent
-// `packet_threshold` packets later, or sufficiently later in time, has been acknowledged; a probe timeout sends probes
-// without declaring losses. The delivery rate is sampled as in draft-cheng-iccrg-delivery-rate-estimation.
+// sufficiently later, in packets or in time, has been acknowledged (reordering.h); a probe timeout sends probes without
+// declaring losses. The delivery rate is sampled as in draft-cheng-iccrg-delivery-rate-estimation. While a window is
+// being reduced after a loss, packets leave in proportion to those that arrive (RFC 9937).
 //
 // This class only detects. It hands the contents (chunks) of acknowledged and lost packets back to its caller, which
 // also runs the congestion controller.
@@ -20,6 +21,7 @@
 #include "mltcp/transport/internal/ack_batch.h"
 #include "mltcp/transport/internal/chunk.h"
 #include "mltcp/transport/internal/range_set.h"
+#include "mltcp/transport/internal/reordering.h"
 #include "mltcp/transport/internal/rtt.h"
 #include "mltcp/transport/internal/shard_random.h"
 #include "mltcp/transport/types.h"
@@ -29,8 +31,6 @@ namespace mltcp {
 
 class SentPackets {
  public:
-  static constexpr std::uint32_t first_packet_threshold = 3;  ///< RFC 9002 section 6.1.1
-  static constexpr std::uint32_t max_packet_threshold = 64;   ///< maximum reordering, in packets, that is tolerated
   static constexpr Nanos max_probe_interval{1'000'000'000};
   /// Ratio of records to packets in flight: lost packets and pure acknowledgements keep a record for a while, too.
   static constexpr std::size_t records_per_packet_in_flight = 4;
@@ -112,10 +112,11 @@ class SentPackets {
     packets_.push(Packet());
     forget_finished(config, now);
   }
-  /// For the header of the latest packet: its number minus the oldest number tracked.
+  /// For the header of the latest packet: its number minus the oldest number whose acknowledgement is of use, should
+  /// the peer repeat it. A packet that was lost is acknowledged when it arrives late, whatever its number.
   [[nodiscard]] std::uint32_t span() const {
     const std::uint64_t number = packets_.end() - 1;
-    const std::uint64_t span = number - std::min(packets_.begin(), number);
+    const std::uint64_t span = number - std::min(keeps_lost_ ? oldest_of_use_ : packets_.begin(), number);
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(span, ~std::uint32_t{0}));
   }
   /// Whether skip_number() is to be called before the next packet.
@@ -173,6 +174,10 @@ class SentPackets {
     if (largest_acked >= round_end_) {
       ++rounds_;
       round_end_ = packets_.end();
+      if (reorders_) [[unlikely]] {
+        reordering_.on_round(rounds_, rtt_.smoothed());
+        reorders_ = reordering_.seen();
+      }
     }
     if (has_losses_) [[unlikely]] {
       sample.lost_packets = std::exchange(lost_packets_, 0);
@@ -191,32 +196,60 @@ class SentPackets {
 
   // Loss detection.
 
+  /// Packets that were found to be lost.
   struct Losses {
+    std::uint32_t packets = 0;
+    std::uint64_t first = 0;    ///< number of the first one
+    std::uint64_t largest = 0;  ///< ... and of the last one
+    Nanos longest_run;          ///< longest time between two of them with nothing acknowledged in between
+    Bytes in_flight_before = 0;
+  };
+  /// How much later than a round trip acknowledgements may come, as far as known; 0: no later.
+  [[nodiscard]] Nanos reordering_window() const { return reorders_ ? reordering_.window() : Nanos(0); }
+  /// Detects lost packets, and sets loss_time(). If there are any, judge() must follow.
+  template <typename OnLost>
+  Losses detect_losses(const ConnectionConfig& config, Nanos now, OnLost on_lost);
+  struct Verdict {
     bool congestion = false;  ///< first loss in its round trip: the congestion controller must respond
     bool persistent = false;  ///< nothing was delivered for three probe timeouts (RFC 9002 section 7.6)
   };
-  /// Detects lost packets, and sets loss_time().
-  template <typename OnLost>
-  Losses detect_losses(const ConnectionConfig& config, Nanos now, OnLost on_lost);
+  /// What `losses` mean. `congestion`: whether the congestion controller takes them for a sign of it.
+  Verdict judge(const Losses& losses, bool congestion, const ConnectionConfig& config);
   /// When the next packet will be declared lost by time unless acknowledged before; never() if there is no such packet.
   [[nodiscard]] Nanos loss_time() const { return loss_time_; }
   /// Whether a sign of congestion in packet `number` is the first in its round trip.
   [[nodiscard]] bool responds_to(std::uint64_t number) const { return number >= recovery_until_; }
-  /// The congestion controller is responding: signs of congestion in packets sent so far belong to this event. Only a
-  /// response to losses can be undone.
+  /// The congestion controller is responding to marks: signs of congestion in packets sent so far belong to this event.
+  /// Only a response to losses can be undone.
   void begin_recovery() {
     recovery_until_ = packets_.end();
     episode_lost_ = 0;
+    reduced_from_ = 0;
+  }
+  /// Whether the window is being reduced after a loss and a packet of `bytes` may leave although it is full: one at
+  /// once, which carries what was lost, and then as many bytes of those delivered as the new `window` is of what was in
+  /// flight (RFC 9937 section 6.2). Below the window the pacer alone bounds bursts, instead of that RFC's reduction
+  /// bound.
+  [[nodiscard]] bool reduction_allows(Bytes bytes, double window) const {
+    if (largest_acked_ >= recovery_until_ || reduced_from_ == 0) return false;
+    const std::uint32_t delivered = static_cast<std::uint32_t>(delivered_) - reduced_delivered_;
+    const std::uint32_t sent = sent_total() - reduced_sent_;
+    return sent == 0 || static_cast<double>(sent + bytes) * static_cast<double>(reduced_from_) <=
+                            static_cast<double>(delivered) * window;
   }
   /// Removes the oldest records that are acknowledged, or were lost so long ago that no acknowledgement can follow.
   void forget_finished(const ConnectionConfig& config, Nanos now) {
     while (!packets_.empty()) {
       const Packet& packet = packets_.front();
       if (packet.state == State::in_flight) break;
-      if (packet.state == State::lost && now - packet.sent < rtt_.smoothed() * 2 + config.timer_granularity) break;
+      if (packet.state == State::lost && now - packet.sent < longest_wait(config)) break;
       forget_oldest();
     }
-    acked_.remove_below(packets_.begin());
+    keeps_lost_ = !packets_.empty() && packets_.front().state == State::lost;
+    if (keeps_lost_) [[unlikely]]
+      pass_over_lost(config, now);
+    else
+      acked_.remove_below(packets_.begin());
   }
   /// Stops tracking everything in flight.
   void give_up(const ConnectionConfig& config, Nanos now);
@@ -286,6 +319,10 @@ class SentPackets {
   static_assert(sizeof(Packet) == 48);
   static_assert(wire::data_frame_bytes << 13U > 65'535);
 
+  /// Bytes sent since the connection began, modulo 2^32.
+  [[nodiscard]] std::uint32_t sent_total() const {
+    return static_cast<std::uint32_t>(in_flight_ + delivered_) + lost_total_;
+  }
   [[nodiscard]] static std::size_t most_records(const ConnectionConfig& config) {
     return records_per_packet_in_flight * std::size_t{config.max_packets_in_flight};
   }
@@ -299,7 +336,18 @@ class SentPackets {
   template <typename OnAcked>
   void on_acked_packet(Packet& packet, cc::AckSample& sample, Nanos now, OnAcked& on_acked);
   template <typename OnAcked>
-  void on_late_ack(std::uint64_t number, OnAcked& on_acked);
+  void on_late_ack(std::uint64_t number, Nanos now, OnAcked& on_acked);
+  /// How long a late acknowledgement is waited for since a packet was sent.
+  [[nodiscard]] Nanos longest_wait(const ConnectionConfig& config) const {
+    return rtt_.smoothed() + Reordering::longest(rtt_.smoothed()) + config.timer_granularity;
+  }
+  /// Learns from packet `number`, acknowledged after packets with higher numbers.
+  void learn_reordering(std::uint64_t number, std::uint64_t largest, Nanos now) {
+    reordering_.on_late(largest - number, now - packets_[number].sent - rtt_.longest_lately(), rounds_,
+                        rtt_.smoothed());
+    reorders_ = true;
+  }
+  void pass_over_lost(const ConnectionConfig& config, Nanos now);
   template <typename OnLost>
   void mark_lost(Packet& packet, OnLost& on_lost) {
     packet.state = State::lost;
@@ -311,9 +359,6 @@ class SentPackets {
     has_losses_ = true;
     for_chunks(packet, on_lost);
   }
-  /// `lost` packets up to number `largest` were just declared lost; `longest_run` is the longest time between two of
-  /// them with nothing acknowledged in between.
-  Losses judge(std::uint32_t lost, std::uint64_t largest, Nanos longest_run, const ConnectionConfig& config);
   void forget_oldest() {
     for (std::uint32_t i = 0; i < packets_.front().chunk_count; ++i) chunks_.pop();
     packets_.pop();
@@ -327,9 +372,10 @@ class SentPackets {
   std::uint32_t lost_total_ = 0;  ///< bytes lost since the connection began, modulo 2^32: only differences are used
   std::uint8_t probe_count_ = 0;  ///< consecutive probe timeouts, saturated
   std::uint8_t probes_due_ = 0;
-  std::uint8_t packet_threshold_ = first_packet_threshold;
   bool any_acked_ = false;
   bool was_idle_ = true;
+  bool reorders_ = false;    ///< reordering_.seen()
+  bool keeps_lost_ = false;  ///< the oldest record is of a lost packet, and oldest_of_use_ counts
   bool has_losses_ = false;  ///< not yet reported in a sample, or may still be undone
 
   // Second cache line.
@@ -361,19 +407,26 @@ class SentPackets {
   std::uint32_t skipped_in_all_ = 0;  ///< packet numbers skipped in total
   std::uint64_t skip_at_;             ///< the next number to be skipped; 0: to be drawn
   std::uint64_t last_skipped_ = 0;    ///< 0: none
-  std::uint64_t episode_begin_ = 0;   ///< packets with lower numbers were sent before the previous episode's response
+  std::uint64_t episode_begin_ = 0;   ///< the first packet that was lost in the episode
   Nanos first_sample_ = Nanos::never();  ///< time of the first RTT sample
   std::uint64_t lost_in_all_ = 0;
   std::uint64_t spurious_in_all_ = 0;
+  // When the latest reduction of the window after a loss began, see reduction_allows(); modulo 2^32.
+  std::uint32_t reduced_from_ = 0;       ///< bytes in flight before the loss was found; 0: there was none
+  std::uint32_t reduced_delivered_ = 0;  ///< delivered_
+  std::uint32_t reduced_sent_ = 0;       ///< sent_total()
+  std::uint64_t oldest_of_use_ = 0;      ///< packets with lower numbers have been acknowledged, or were lost long ago
+  Reordering reordering_;
 };
 
-static_assert(sizeof(SentPackets) == 328, "the first four cache lines are what a sender touches for each packet");
+static_assert(sizeof(SentPackets) == 384, "the first four cache lines are what a sender touches for each packet");
 
 template <typename OnAcked, typename Stop>
 bool SentPackets::on_ack(const wire::AckFrame& frame, AckBatch& batch, std::vector<RangeSet::Range>& news, Nanos now,
                          OnAcked on_acked, Stop stop) {
   const std::uint64_t largest = frame.ranges[0].last;
   const std::uint64_t end = packets_.end();
+  const std::uint64_t largest_before = largest_acked_;
   cc::AckSample& sample = batch.sample;
   if (!batch.has_acks) sample.bytes_in_flight_before = in_flight_;
   for (std::uint32_t i = 0; i < frame.range_count; ++i) {
@@ -407,12 +460,14 @@ bool SentPackets::on_ack(const wire::AckFrame& frame, AckBatch& batch, std::vect
             sample.latest_rtt = rtt_.latest();
             sample.endpoint_delay = std::min(Nanos(frame.delay_ns), rtt_.latest());
           }
+        } else if (reorders_ && number < largest_before) [[unlikely]] {
+          learn_reordering(number, largest_before, now);
         }
         batch.largest_acked = std::max(batch.largest_acked, number);
         on_acked_packet(packet, sample, now, on_acked);
         if (number < window_limited_until_) sample.cwnd_limited = true;
       } else if (packet.state == State::lost) {
-        on_late_ack(number, on_acked);
+        on_late_ack(number, now, on_acked);
       } else if (packet.state == State::ignored && packet.sent.is_never()) [[unlikely]] {
         return false;
       }
@@ -444,34 +499,32 @@ void SentPackets::on_acked_packet(Packet& packet, cc::AckSample& sample, Nanos n
 }
 
 template <typename OnAcked>
-void SentPackets::on_late_ack(std::uint64_t number, OnAcked& on_acked) {
+void SentPackets::on_late_ack(std::uint64_t number, Nanos now, OnAcked& on_acked) {
   Packet& packet = packets_[number];
   packet.state = State::acked;
   ++spurious_in_all_;
-  if (number >= episode_begin_) ++episode_spurious_;  // a late packet of an earlier episode says nothing about this one
+  // A late packet of another episode, or of losses that were not answered, says nothing about this one.
+  if (number >= episode_begin_ && number < recovery_until_) ++episode_spurious_;
   for_chunks(packet, on_acked);
-  // The packet was reordered, not lost: raise the threshold to that degree of reordering.
-  if (largest_acked_ > number)
-    packet_threshold_ = static_cast<std::uint8_t>(std::min<std::uint64_t>(
-        std::max<std::uint64_t>(packet_threshold_, largest_acked_ - number + 1), max_packet_threshold));
+  if (largest_acked_ > number) learn_reordering(number, largest_acked_, now);
 }
 
 template <typename OnLost>
 SentPackets::Losses SentPackets::detect_losses(const ConnectionConfig& config, Nanos now, OnLost on_lost) {
   loss_time_ = Nanos::never();
-  if (!any_acked_) return {};
-  const Nanos delay = rtt_.loss_delay(config.timer_granularity);
+  Losses losses;
+  if (!any_acked_) return losses;
+  losses.in_flight_before = in_flight_;
+  const Nanos delay = rtt_.loss_delay(config.timer_granularity, reordering_window());
   const Nanos late = now - delay;
+  const std::uint32_t packet_threshold = reorders_ ? reordering_.packet_threshold() : Reordering::first_threshold;
   Nanos run_begin = Nanos::never();  // of lost packets with no acknowledged packet in between
-  Nanos longest_run;
-  std::uint64_t largest_lost = 0;
-  std::uint32_t lost = 0;
   std::uint64_t number = std::max(loss_cursor_, packets_.begin());
   for (; number < largest_acked_; ++number) {
     Packet& packet = packets_[number];
     if (packet.state == State::acked) run_begin = Nanos::never();
     if (packet.state != State::in_flight) continue;
-    if (largest_acked_ - number < packet_threshold_ && packet.sent > late) {
+    if (largest_acked_ - number < packet_threshold && packet.sent > late) {
       // In order of sending: all further packets are younger.
       loss_time_ = packet.sent + delay;
       break;
@@ -480,15 +533,14 @@ SentPackets::Losses SentPackets::detect_losses(const ConnectionConfig& config, N
     // running.
     if (packet.sent >= first_sample_) {
       if (run_begin.is_never()) run_begin = packet.sent;
-      longest_run = std::max(longest_run, packet.sent - run_begin);
+      losses.longest_run = std::max(losses.longest_run, packet.sent - run_begin);
     }
     mark_lost(packet, on_lost);
-    largest_lost = number;
-    ++lost;
+    if (losses.packets++ == 0) losses.first = number;
+    losses.largest = number;
   }
   loss_cursor_ = std::min(number, packets_.end());
-  if (lost == 0) return {};
-  return judge(lost, largest_lost, longest_run, config);
+  return losses;
 }
 
 }  // namespace mltcp

@@ -1,0 +1,90 @@
+// Which losses are a sign of congestion, for algorithms that a path tells of its queue in another way: by marks, or by
+// its delay.
+//
+// Such a path tells before its queue overflows. A light loss of a path that is known to tell is then no sign of
+// congestion, and only sent again; a path counts as one that tells at first, and whenever it has told. That ends, and
+// every loss is a sign until the path tells again, when it has told nothing in this round trip or the one before and
+// - a heavy loss comes. All heavy losses are signs.
+// - or any loss while the round trip is twice what it was when the path told last, or, as long as it never has, twice
+// the
+//   least: a queue that it should have told of. (Not for algorithms that the round trip itself tells.)
+// RFC 8311 section 3.1 leaves senders the choice of how to answer marks and losses. BBR bears losses up to 2% of a
+// round trip (draft-ietf-ccwg-bbr, BBR.LossThresh).
+//
+// Why that is safe: random loss takes the same share of the packets at any rate, but a full queue drops all that is too
+// much, so a window that grows on over light losses makes them heavy ones; one that the sender's own rate bounds fills
+// the queue, which shows. "Heavy" is more than a twentieth of the packets in a moving average over round trips, as
+// DCTCP's of marks is (RFC 8257 section 3.3), or more than an eighth of those of one round trip.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "mltcp/base/units.h"
+
+namespace mltcp::cc {
+
+class LossJudge {
+ public:
+  static constexpr float heavy_share = 0.05F;
+  static constexpr float weight = 1.0F / 16;          ///< of a round trip in the average
+  static constexpr std::uint32_t least_packets = 32;  ///< a round trip with fewer is taken together with the next
+  static constexpr std::uint32_t sudden_losses = 9;   ///< in one round trip, so many and
+  static constexpr std::uint32_t sudden_divisor = 8;  ///< a share above 1 / this
+
+  /// Call with each sample of acknowledgements: how many packets, whether they tell of a queue, the count of round
+  /// trips, and how long these take.
+  void on_acked(std::uint32_t packets, bool told, std::uint64_t round, Nanos smoothed_rtt) {
+    if (told)
+      told_rtt_ = static_cast<std::uint32_t>(
+          std::min<std::int64_t>(smoothed_rtt.count, std::numeric_limits<std::uint32_t>::max()));
+    acked_ = static_cast<std::uint16_t>(std::min(acked_ + packets, most));
+    told_ = told_ || told;
+    tells_ = tells_ || told;
+    const std::uint32_t all = std::uint32_t{acked_} + lost_;
+    if (static_cast<std::uint32_t>(round) == round_ || all < least_packets) return;
+    average_ += weight * (static_cast<float>(lost_) / static_cast<float>(all) - average_);
+    round_ = static_cast<std::uint32_t>(round);
+    packets_before_ = static_cast<std::uint16_t>(std::min(all, most));
+    acked_ = lost_ = 0;
+    told_before_ = told_;
+    told_ = false;
+  }
+  /// Whether `packets` more losses are a sign of congestion. `told`: acknowledgements of the same batch, for which
+  /// on_acked() follows, tell of a queue. `full`: the round trip does, see shows_queue().
+  [[nodiscard]] bool is_congestion(std::uint32_t packets, bool told, bool full) {
+    lost_ = static_cast<std::uint16_t>(std::min(lost_ + packets, most));
+    told = told || told_ || told_before_;
+    // Losses may all be found at the beginning of a round trip.
+    const std::uint32_t all = std::max<std::uint32_t>(std::uint32_t{acked_} + lost_, packets_before_);
+    const bool sudden = lost_ >= sudden_losses && lost_ * sudden_divisor > all;
+    const bool heavy = sudden || average_ > heavy_share;
+    if (!told && (heavy || full)) tells_ = false;
+    if (!heavy) return !tells_;
+    average_ = 0;  // answered
+    acked_ = lost_ = 0;
+    return true;
+  }
+  /// Whether the round trip is so long that the path should have told.
+  [[nodiscard]] bool shows_queue(Nanos smoothed_rtt, Nanos min_rtt) const {
+    return smoothed_rtt > (told_rtt_ > 0 ? Nanos(told_rtt_) : min_rtt) * 2;
+  }
+
+ private:
+  static constexpr std::uint32_t most = 65'535;
+
+  float average_ = 0;  ///< share of packets that are lost, of the round trips before this one
+  std::uint32_t round_ = 0;
+  std::uint32_t told_rtt_ = 0;  ///< in nanoseconds, when the path told last; 0: never
+  std::uint16_t acked_ = 0;     ///< in this round trip
+  std::uint16_t lost_ = 0;
+  std::uint16_t packets_before_ = 0;  ///< in the one before, lost ones included
+  bool told_ : 1 = false;             ///< in this round trip
+  bool told_before_ : 1 = false;
+  bool tells_ : 1 = true;
+};
+
+static_assert(sizeof(LossJudge) == 20, "fits into what the largest algorithm leaves of a controller's state");
+
+}  // namespace mltcp::cc

@@ -1,0 +1,169 @@
+// Which losses count as congestion on a path that tells of its queue, and when it is trusted to.
+#include "mltcp/cc/loss_judge.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "mltcp/cc/controller.h"
+#include "mltcp/cc/registry.h"
+
+namespace mltcp::cc::loss_judge_test {
+namespace {
+
+/// Rounds of `packets`, of which the last `lost` are lost together.
+struct Path {
+  bool round(std::uint32_t packets, std::uint32_t lost, bool told = false) {
+    judge.on_acked(packets - lost, told, rounds, Nanos(100'000));
+    const bool found = lost > 0 && judge.is_congestion(lost, false, false);
+    judge.on_acked(0, false, ++rounds, Nanos(100'000));
+    return found;
+  }
+  int events(int count, std::uint32_t packets, std::uint32_t lost, bool told = false) {
+    int found = 0;
+    for (int i = 0; i < count; ++i) found += round(packets, lost, told) ? 1 : 0;
+    return found;
+  }
+  LossJudge judge;
+  std::uint64_t rounds = 0;
+};
+
+TEST(LossJudge, light_losses__are_none_at_first_and_ever_after) {
+  Path path;
+  EXPECT_EQ(path.events(1000, 100, 1), 0);
+  EXPECT_EQ(path.events(1000, 100, 4), 0) << "4% of each round";
+}
+
+TEST(LossJudge, more_than_a_twentieth__on_average_is_heavy) {
+  Path path;
+  int rounds = 0;
+  while (!path.round(100, 8)) ASSERT_LT(++rounds, 100);
+  EXPECT_GT(rounds, 5) << "a few rounds are luck";
+  // What is answered is forgotten, but not that nothing was told.
+  EXPECT_TRUE(path.round(100, 1)) << "from now on every loss is one";
+  EXPECT_EQ(path.events(10, 100, 1), 10);
+}
+
+TEST(LossJudge, more_than_an_eighth_of_a_round__is_heavy_at_once) {
+  Path path;
+  EXPECT_FALSE(path.round(100, 12));
+  EXPECT_TRUE(path.round(100, 30));
+  Path at_once;
+  at_once.round(100, 0);
+  EXPECT_FALSE(at_once.judge.is_congestion(12, false, false)) << "of a hundred, most of which are still to come";
+  Path few;
+  EXPECT_FALSE(few.round(16, 8)) << "eight are luck";
+}
+
+TEST(LossJudge, told__in_the_round_before_a_heavy_loss_keeps_the_trust) {
+  for (const bool told : {true, false}) {
+    Path path;
+    path.round(100, 0, told);
+    ASSERT_TRUE(path.round(100, 50));
+    EXPECT_EQ(path.round(100, 1), !told);
+  }
+  Path batch;
+  batch.round(100, 0);
+  ASSERT_TRUE(batch.judge.is_congestion(50, true, false));
+  EXPECT_FALSE(batch.round(100, 1)) << "told in the same batch";
+}
+
+TEST(LossJudge, queue_that_it_should_have_told_of__ends_the_trust) {
+  LossJudge judge;
+  EXPECT_FALSE(judge.shows_queue(Nanos(200'000), Nanos(100'000)));
+  EXPECT_TRUE(judge.shows_queue(Nanos(200'001), Nanos(100'000)));
+  EXPECT_TRUE(judge.is_congestion(1, false, true)) << "light as it is";
+  EXPECT_TRUE(judge.is_congestion(1, false, false)) << "and every one from now on";
+  judge.on_acked(10, true, 1, Nanos(300'000));
+  EXPECT_FALSE(judge.shows_queue(Nanos(600'000), Nanos(100'000))) << "so far it tells";
+  EXPECT_TRUE(judge.shows_queue(Nanos(600'001), Nanos(100'000)));
+  EXPECT_FALSE(judge.is_congestion(1, false, true)) << "it has told just now";
+  judge.on_acked(100, false, 2, Nanos(300'000));
+  EXPECT_FALSE(judge.is_congestion(1, false, true)) << "in the round trip before";
+  judge.on_acked(100, false, 3, Nanos(300'000));
+  EXPECT_TRUE(judge.is_congestion(1, false, true));
+}
+
+TEST(LossJudge, told_again__trusts_again) {
+  Path path;
+  ASSERT_TRUE(path.round(100, 50));
+  ASSERT_TRUE(path.round(100, 1));
+  path.round(100, 0, true);
+  EXPECT_EQ(path.events(100, 100, 1), 0);
+}
+
+TEST(LossJudge, short_rounds__are_taken_together) {
+  // One of four packets in every eighth round is 3%.
+  Path path;
+  int found = 0;
+  for (int i = 0; i < 4000; ++i) found += path.round(4, i % 8 == 0 ? 1 : 0) ? 1 : 0;
+  EXPECT_EQ(found, 0);
+  Path bad;
+  EXPECT_GT(bad.events(100, 4, 1), 0) << "a quarter is heavy";
+}
+
+// The algorithms that have one.
+struct Flow {
+  explicit Flow(const std::string& name) : controller(find_algorithm(name), {1000, Rate(1'000'000'000)}) {}
+  AckSample ack(std::uint32_t ce = 0, Nanos delay = Nanos(50'000)) {
+    AckSample sample;
+    sample.now = now += Nanos(100'000);
+    sample.acked_packets = 100;
+    sample.acked_bytes = 100'000;
+    sample.ce_packets = ce;
+    sample.ce_bytes = Bytes{ce} * 1000;
+    sample.latest_rtt = sample.smoothed_rtt = delay;
+    sample.min_rtt = Nanos(50'000);
+    sample.round_count = ++rounds;
+    return sample;
+  }
+  bool loses(std::uint32_t packets, bool ecn = true) {
+    return controller.is_congestion({now, packets, 0, Nanos(50'000), Nanos(50'000), ecn});
+  }
+
+  Controller controller;
+  Nanos now{1'000'000};
+  std::uint64_t rounds = 0;
+};
+
+TEST(LossJudge, reno_and_cubic__take_every_loss_for_congestion) {
+  for (const char* name : {"reno", "cubic"}) {
+    Flow flow(name);
+    EXPECT_EQ(flow.controller.algorithm().is_congestion, nullptr);
+    EXPECT_TRUE(flow.loses(1)) << name;
+  }
+}
+
+TEST(LossJudge, dctcp_and_dcqcn__trust_marks_while_ecn_works) {
+  for (const char* name : {"dctcp", "dcqcn"}) {
+    Flow flow(name);
+    flow.controller.on_ack(flow.ack());
+    EXPECT_FALSE(flow.loses(1)) << name;
+    EXPECT_TRUE(flow.loses(1, false)) << name << ": the path hides marks";
+    EXPECT_TRUE(flow.loses(50)) << name << ": half of a round";
+    flow.controller.on_ack(flow.ack());
+    EXPECT_TRUE(flow.loses(1)) << name << ": without any mark";
+    flow.controller.on_ack(flow.ack(1));
+    EXPECT_FALSE(flow.loses(1)) << name << ": the path marks";
+    EXPECT_TRUE(flow.loses(50)) << name;
+    flow.controller.on_ack(flow.ack());
+    EXPECT_FALSE(flow.loses(1)) << name << ": it has marked in that round";
+  }
+}
+
+TEST(LossJudge, swift__trusts_a_delay_that_has_reached_the_target) {
+  Flow flow("swift");
+  flow.controller.on_ack(flow.ack());
+  EXPECT_FALSE(flow.loses(1));
+  EXPECT_FALSE(flow.loses(1, false)) << "whether the path marks is nothing to it";
+  EXPECT_TRUE(flow.loses(50));
+  flow.controller.on_ack(flow.ack());
+  EXPECT_TRUE(flow.loses(1)) << "a queue of less delay than the target";
+  flow.controller.on_ack(flow.ack(0, Nanos(900'000)));
+  EXPECT_TRUE(flow.loses(1)) << "loss and delay together";
+  flow.controller.on_ack(flow.ack());
+  EXPECT_FALSE(flow.loses(1)) << "this path's delay tells";
+}
+
+}  // namespace
+}  // namespace mltcp::cc::loss_judge_test

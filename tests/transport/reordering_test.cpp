@@ -1,0 +1,96 @@
+// What is learned of packets that arrive late, and when it is forgotten.
+#include "mltcp/transport/internal/reordering.h"
+
+#include <gtest/gtest.h>
+
+namespace mltcp::reordering_test {
+namespace {
+
+using namespace literals;
+
+constexpr Nanos round_trip{100'000};
+
+TEST(Reordering, unseen__has_the_thresholds_of_rfc_9002) {
+  const Reordering reordering;
+  EXPECT_FALSE(reordering.seen());
+  EXPECT_EQ(reordering.packet_threshold(), 3U);
+  EXPECT_EQ(reordering.window(), 0_ns);
+}
+
+TEST(Reordering, on_late__raises_both_as_far_as_was_seen) {
+  Reordering reordering;
+  reordering.on_late(5, 80_us, 0, round_trip);
+  EXPECT_TRUE(reordering.seen());
+  EXPECT_EQ(reordering.packet_threshold(), 6U);
+  EXPECT_EQ(reordering.window(), 90_us) << "and an eighth";
+  reordering.on_late(7, 8_us, 0, round_trip);
+  EXPECT_EQ(reordering.packet_threshold(), 8U);
+  EXPECT_EQ(reordering.window(), 90_us) << "less takes nothing back";
+  reordering.on_late(1, 160_us, 0, round_trip);
+  EXPECT_EQ(reordering.packet_threshold(), 8U);
+  EXPECT_EQ(reordering.window(), 180_us);
+}
+
+TEST(Reordering, on_late__within_the_round_trip_is_a_matter_of_packets) {
+  Reordering reordering;
+  reordering.on_late(1, Nanos(-50'000), 0, round_trip);
+  EXPECT_TRUE(reordering.seen());
+  EXPECT_EQ(reordering.packet_threshold(), 3U) << "never below the first";
+  EXPECT_EQ(reordering.window(), 0_ns);
+}
+
+TEST(Reordering, beyond_63_packets__only_time_counts) {
+  Reordering reordering;
+  reordering.on_late(63, 0_ns, 0, round_trip);
+  EXPECT_EQ(reordering.packet_threshold(), 64U);
+  reordering.on_late(64, 0_ns, 0, round_trip);
+  EXPECT_EQ(reordering.packet_threshold(), Reordering::no_threshold);
+  reordering.on_late(1'000'000, 0_ns, 0, round_trip);
+  EXPECT_EQ(reordering.packet_threshold(), Reordering::no_threshold);
+}
+
+TEST(Reordering, window__is_bounded_by_10_ms_or_two_round_trips) {
+  Reordering quick;
+  quick.on_late(1, 9_s, 0, round_trip);
+  EXPECT_EQ(quick.window(), 10_ms);
+  Reordering slow;
+  slow.on_late(1, 9_s, 0, 20_ms);
+  EXPECT_EQ(slow.window(), 40_ms);
+  Reordering broken;
+  broken.on_late(1, 99_s, 0, 10_s);
+  EXPECT_EQ(broken.window(), 2_s);
+}
+
+TEST(Reordering, on_round__forgets_after_a_period_without) {
+  Reordering reordering;
+  reordering.on_late(10, 80_us, 1000, round_trip);
+  reordering.on_round(1000 + Reordering::period - 1, round_trip);
+  reordering.on_round(1000 + Reordering::period, round_trip);
+  EXPECT_EQ(reordering.packet_threshold(), 11U) << "of the period before";
+  reordering.on_late(4, 40_us, 1000 + Reordering::period + 5, round_trip);
+  EXPECT_EQ(reordering.packet_threshold(), 11U);
+  EXPECT_EQ(reordering.window(), 90_us);
+  reordering.on_round(1000 + 2 * Reordering::period, round_trip);
+  EXPECT_EQ(reordering.packet_threshold(), 5U) << "of what was seen lately";
+  EXPECT_EQ(reordering.window(), 45_us);
+  reordering.on_round(1000 + 3 * Reordering::period, round_trip);
+  EXPECT_FALSE(reordering.seen());
+  EXPECT_EQ(reordering.packet_threshold(), 3U);
+  EXPECT_EQ(reordering.window(), 0_ns);
+}
+
+TEST(Reordering, periods__begin_with_what_was_seen_first) {
+  Reordering reordering;
+  const std::uint64_t late = (std::uint64_t{1} << 32) - 10;  // counted modulo 2^32
+  reordering.on_late(10, 80_us, late, round_trip);
+  reordering.on_round(late + Reordering::period - 1, round_trip);
+  reordering.on_late(20, 160_us, late + Reordering::period - 1, round_trip);
+  reordering.on_round(late + Reordering::period, round_trip);
+  reordering.on_round(late + 2 * Reordering::period - 1, round_trip);
+  EXPECT_EQ(reordering.packet_threshold(), 21U);
+  reordering.on_round(late + 2 * Reordering::period, round_trip);
+  EXPECT_FALSE(reordering.seen());
+}
+
+}  // namespace
+}  // namespace mltcp::reordering_test

@@ -1,0 +1,86 @@
+// How far packets of a path overtake each other, learned from those that were declared lost and arrived nevertheless
+// (after RACK, RFC 8985 section 6.2, which learns from duplicates that the receiver reports).
+//
+// Until a loss has proved spurious, the thresholds are those of RFC 9002 section 6.1. From then on each packet that
+// arrives behind a later one is measured, lost or not: by how many packets it was late, and by how much time beyond the
+// round trip. A packet then counts as lost only if it is later than the latest one seen so far; beyond `most_packets`,
+// the number of packets says nothing any more, and only time counts, as in RFC 8985. What was seen is forgotten one to
+// two periods after the last time that it was.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include "mltcp/base/units.h"
+
+namespace mltcp {
+
+class Reordering {
+ public:
+  static constexpr std::uint32_t first_threshold = 3;  ///< RFC 9002 section 6.1.1
+  static constexpr std::uint32_t most_packets = 63;
+  static constexpr std::uint32_t no_threshold = std::numeric_limits<std::uint32_t>::max();
+  static constexpr std::uint32_t period = 256;  ///< round trips
+
+  /// Longest lateness that is waited for: losses are found as much later. Several round trips where these are short,
+  /// since what delays single packets (another path, a queue in a host) does not shrink with them.
+  static constexpr Nanos longest(Nanos smoothed_rtt) {
+    return std::clamp(smoothed_rtt * 2, Nanos(10'000'000), Nanos(2'000'000'000));
+  }
+
+  /// Whether reordering has been seen, and not been forgotten.
+  [[nodiscard]] bool seen() const { return seen_; }
+  /// A packet is lost if one sent so many packets later has been acknowledged.
+  [[nodiscard]] std::uint32_t packet_threshold() const { return packet_threshold_; }
+  /// ... or if it is not acknowledged so much later than a round trip after it was sent; 0: not known.
+  [[nodiscard]] Nanos window() const { return window_; }
+
+  /// A packet was acknowledged after one sent `packets` packets later, and `late` beyond a round trip (negative: within
+  /// it). `round` counts round trips.
+  void on_late(std::uint64_t packets, Nanos late, std::uint64_t round, Nanos smoothed_rtt) {
+    if (!seen_) {
+      seen_ = true;
+      period_begin_ = static_cast<std::uint32_t>(round);
+    }
+    const auto by = static_cast<std::uint8_t>(std::min<std::uint64_t>(packets, most_packets + 1));
+    const auto time = static_cast<std::uint32_t>(std::clamp(late, Nanos(0), longest(smoothed_rtt)).count);
+    if (by <= packets_ && time <= time_) return;
+    packets_ = std::max(packets_, by);
+    time_ = std::max(time_, time);
+    apply(smoothed_rtt);
+  }
+  /// Call once per round trip while seen().
+  void on_round(std::uint64_t round, Nanos smoothed_rtt) {
+    if (static_cast<std::uint32_t>(round) - period_begin_ < period) return;
+    period_begin_ = static_cast<std::uint32_t>(round);
+    packets_before_ = std::exchange(packets_, std::uint8_t{0});
+    time_before_ = std::exchange(time_, 0U);
+    seen_ = packets_before_ > 0;
+    apply(smoothed_rtt);
+  }
+
+ private:
+  void apply(Nanos smoothed_rtt) {
+    const std::uint32_t packets = std::max(packets_, packets_before_);
+    packet_threshold_ = packets > most_packets ? no_threshold : std::max(first_threshold, packets + 1);
+    // An eighth more than was seen, as RFC 9002 allows beyond the round trip.
+    const Nanos time(std::max(time_, time_before_));
+    window_ = std::min(time + time / 8, longest(smoothed_rtt));
+  }
+
+  Nanos window_;
+  std::uint32_t packet_threshold_ = first_threshold;
+  std::uint32_t period_begin_ = 0;
+  // The largest lateness in this period, and in the one before; nanoseconds.
+  std::uint32_t time_ = 0;
+  std::uint32_t time_before_ = 0;
+  std::uint8_t packets_ = 0;
+  std::uint8_t packets_before_ = 0;
+  bool seen_ = false;
+};
+
+static_assert(sizeof(Reordering) == 32);
+
+}  // namespace mltcp
