@@ -56,6 +56,15 @@ void only_parameters(const ApiRequest& request, std::initializer_list<std::strin
 
 JsonDocument body_of(const ApiRequest& request) { return {request.body, "body", kMostBodyBytes, kBodyLimits}; }
 
+/// What the planner does for it.
+Planning planning_of(const ApiRequest& request) {
+  const std::vector<std::string>& path = request.path;
+  if (path.size() < 2) return Planning::none;
+  if (path[0] == "kubernetes" || path[1] == "placements") return Planning::rank;
+  if (path[0] != "v1" || path[1] != "jobs") return Planning::none;
+  return request.method == "POST" ? Planning::arrive : request.method == "DELETE" ? Planning::depart : Planning::none;
+}
+
 Json to_json(const SchedulerService& service) {
   const Topology& topology = service.topology();
   const std::vector<std::uint32_t> free = service.free_slots();
@@ -76,7 +85,17 @@ Json to_json(const SchedulerService& service) {
 std::string Api::error_body(std::string_view message) { return to_text(Json{{"error", one_line(message)}}); }
 
 ApiAnswer Api::answer(const ApiRequest& request, Nanos now, bool may_wait) {
-  const auto error = [](int status, std::string_view message) { return ApiAnswer{status, error_body(message), {}}; };
+  const Nanos begun = clock_();
+  ApiAnswer answer = answered(request, now, may_wait);
+  // What is to be asked again is counted then.
+  if (!answer.wait) metrics_.count(planning_of(request), answer.status, clock_() - begun);
+  return answer;
+}
+
+ApiAnswer Api::answered(const ApiRequest& request, Nanos now, bool may_wait) {
+  const auto error = [](int status, std::string_view message) {
+    return ApiAnswer{status, error_body(message), {}};
+  };
   try {
     return routed(request, now, may_wait);
   } catch (const InputError& wrong) {
@@ -119,6 +138,10 @@ ApiAnswer Api::routed(const ApiRequest& request, Nanos now, bool may_wait) {
   if (is_plan) {
     allow(request, {"GET"});
     return plan(parts[2], request, may_wait);
+  }
+  if (is({"metrics"})) {
+    allow(request, {"GET"});
+    return {200, metrics_.text(service_), {}, "text/plain; version=0.0.4; charset=utf-8"};
   }
   if (is({"v1", "health"})) {
     allow(request, {"GET"});

@@ -3,14 +3,17 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "mltcp/base/clock.h"
 #include "mltcp/base/units.h"
 #include "mltcp/service/kubernetes.h"
+#include "mltcp/service/metrics.h"
 #include "mltcp/service/scheduler_service.h"
 
 namespace mltcp::service {
@@ -24,7 +27,7 @@ struct ApiRequest {
 
 struct ApiAnswer {
   int status = 200;
-  std::string body;  ///< JSON, with a line end
+  std::string body;  ///< JSON in one line, or what `type` says, with a line end
   /// The plan has not changed yet: to be asked again when it may have, and at the latest after `timeout`, with may_wait
   /// false. The answer is as good as it is now.
   struct Wait {
@@ -33,6 +36,7 @@ struct ApiAnswer {
     Nanos timeout;
   };
   std::optional<Wait> wait;
+  const char* type = "application/json";
 };
 
 /// Longest wait_ms of GET /v1/jobs/ID/plan.
@@ -42,8 +46,9 @@ inline constexpr std::size_t kMostBodyBytes = 4U << 20;
 
 class Api {
  public:
-  /// Both must outlive it.
-  Api(SchedulerService& service, KubernetesExtender& kubernetes) : service_(service), kubernetes_(kubernetes) {}
+  /// Both must outlive it. `clock` is any that is monotonic: by it answers are timed, for metrics.
+  Api(SchedulerService& service, KubernetesExtender& kubernetes, std::function<Nanos()> clock = monotonic_now)
+      : service_(service), kubernetes_(kubernetes), clock_(std::move(clock)) {}
 
   /// Never throws. `now` is of any clock that is monotonic.
   [[nodiscard]] ApiAnswer answer(const ApiRequest& request, Nanos now, bool may_wait = true);
@@ -51,6 +56,7 @@ class Api {
   [[nodiscard]] static std::string error_body(std::string_view message);
 
  private:
+  [[nodiscard]] ApiAnswer answered(const ApiRequest& request, Nanos now, bool may_wait);
   [[nodiscard]] ApiAnswer routed(const ApiRequest& request, Nanos now, bool may_wait);
   [[nodiscard]] ApiAnswer arrive(const ApiRequest& request);
   [[nodiscard]] ApiAnswer rank(const ApiRequest& request);
@@ -58,6 +64,8 @@ class Api {
 
   SchedulerService& service_;
   KubernetesExtender& kubernetes_;
+  const std::function<Nanos()> clock_;
+  ServiceMetrics metrics_;
 };
 
 }  // namespace mltcp::service

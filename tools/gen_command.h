@@ -11,6 +11,7 @@
 #include "mltcp/experiment/files/experiment.h"
 #include "mltcp/experiment/results/results.h"
 #include "provenance.h"
+#include "series_output.h"
 
 namespace mltcp::tools {
 
@@ -26,6 +27,7 @@ struct Serving {
   std::string plan{};                 ///< file; empty: plans are computed
   std::optional<std::string> json{};  ///< file, or "-" for standard output
   bool ranks = false;                 ///< show each rank on the terminal
+  SeriesArguments series{};           ///< written at the end
   /// Told the address when somebody may join.
   std::function<void(const std::string& address)> listening{};
   /// Adds to the results before they are printed.

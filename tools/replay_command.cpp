@@ -356,6 +356,7 @@ int replay_on_hosts(const ReplayArguments& arguments, const experiment::Replay& 
   serving.address = *arguments.serve;
   serving.wait = duration_of("--wait", arguments.wait);
   serving.json = arguments.json;
+  serving.series = arguments.series;
   serving.complete = [&](experiment::Results& results) { compare(replay, results); };
   print_simplified(replay, out);
   const experiment::Results results = serve_experiment(replay.experiment, serving, files, out);
@@ -376,8 +377,8 @@ int replay(const ReplayArguments& arguments) {
   if (own_network) settings.name = request.jobs.size() == 1 ? request.jobs.front().name : "replay";
   if (arguments.serve && arguments.timeline)
     throw InputError("--timeline: hosts do not tell when each of their operations ran; leave it out, or --serve");
-  if (arguments.serve && (arguments.pcap || arguments.series.file))
-    throw InputError("--pcap, --series: hosts capture by themselves (mltcp gen --join); leave them out, or --serve");
+  if (arguments.serve && arguments.pcap)
+    throw InputError("--pcap: hosts capture by themselves (mltcp gen --join --pcap); leave it out, or --serve");
   if (!arguments.serve && arguments.wait != ReplayArguments().wait)
     throw InputError("--wait is for a coordinator; add --serve, or leave it out");
   for (const auto& output : {arguments.json, arguments.report, arguments.timeline})

@@ -19,6 +19,8 @@
 #include "mltcp/experiment/hosts/internal/hosts_protocol.h"
 #include "mltcp/experiment/hosts/internal/program_message.h"
 #include "mltcp/experiment/results/internal/json_values.h"
+#include "mltcp/experiment/series/series_join.h"
+#include "mltcp/experiment/series/series_recorder.h"
 #include "mltcp/workload/phase_program.h"
 
 namespace mltcp::experiment {
@@ -38,7 +40,8 @@ constexpr Nanos least_patience = 40_s;      // connections give up after 30 s, a
 constexpr Nanos longest_turn = 20_ms;       // of a host that sends without end: the others and the user have theirs
 constexpr std::uint32_t least_mtu = 68;     // RFC 791 section 3.2
 constexpr std::uint32_t most_mtu = 65535;
-constexpr std::size_t most_outages = 1000;  // of links that come and go all the time
+constexpr std::size_t most_connections = std::size_t{1} << 24U;  // of a rank, so that sums don't overflow
+constexpr std::size_t most_outages = 1000;                       // of links that come and go all the time
 
 /// What a host has told about one of its ranks.
 struct RankState {
@@ -51,7 +54,8 @@ struct RankState {
   std::uint64_t plan_serial = 0;
   bool connected = false;
   bool done = false;
-  std::string unreached;  ///< why it is not connected
+  std::size_t connections = 0;  ///< on which it sends
+  std::string unreached;        ///< why it is not connected
   std::optional<RankResult> result;
   // For the view.
   Bytes sent_before = 0;
@@ -74,6 +78,10 @@ struct Host {
   ClockMap clock;
   Stalls stalls;
   HostLosses losses;
+  // Of this run's series:
+  std::optional<RunSeries> series;
+  std::size_t series_connection = 0;  ///< the next piece is of this one
+  std::size_t series_row = 0;         ///< from this row on
 };
 
 std::string ip_text(const Address& address) {
@@ -174,6 +182,7 @@ class HostsDatapath final : public Coordinator {
     HostsRun(const HostsRun&) = delete;
     HostsRun& operator=(const HostsRun&) = delete;
     void connect() override { all_.connect(); }
+    void record(SeriesRecorder& recorder, Nanos /*epoch*/) override { all_.record(recorder); }
     Nanos choose_epoch() override { return all_.epoch_ = wall_now() + lead; }
     void start(Nanos /*epoch*/) override { all_.start(); }
     bool run(Nanos until) override { return all_.watch(plan_, until); }
@@ -398,8 +407,14 @@ class HostsDatapath final : public Coordinator {
       rank.result = protocol::result_from(message, limits_of(host, job_of(message), rank));
     } else if (type == "link") {
       if (whole_field<std::uint64_t>(message, "run") == run_) on_link(host, message);
+    } else if (type == "rows" || type == "series") {
+      if (whole_field<std::uint64_t>(message, "run") != run_ || recorder_ == nullptr || !stopping_ || host.stopped)
+        throw InputError("series that nobody has asked for");
+      on_series(host, message, type == "rows");
     } else if (type == "stopped") {
       if (!stopping_) throw InputError("type \"stopped\" before it was asked for");
+      if (recorder_ != nullptr && (!host.series || host.series_connection < connections_to_come(host)))
+        throw InputError("series of which a part is missing");
       host.stopped = true;
       host.stalls = {duration_from(host, message, "longest_gap"), duration_from(host, message, "stalled")};
       host.losses = protocol::losses_from(message.at("losses"));
@@ -407,6 +422,68 @@ class HostsDatapath final : public Coordinator {
     } else {
       throw InputError("type " + in_quotes(type));
     }
+  }
+
+  // ---- Series ----
+
+  /// Connections of that host's ranks on which they send.
+  [[nodiscard]] std::size_t connections_of(const Host& host) const {
+    std::size_t connections = 0;
+    for (const RunJob& job : jobs_)
+      for (const RankState& rank : job.ranks)
+        if (rank.host == host.number) connections += rank.connections;
+    return connections;
+  }
+  /// Without rows there are no pieces.
+  static std::size_t connections_to_come(const Host& host) {
+    return host.series->times.empty() ? 0 : host.series->connections.size();
+  }
+
+  /// When all are connected: what hosts are told with the start.
+  void record(SeriesRecorder& recorder) {
+    std::size_t connections = 0;
+    for (const auto& [number, host] : hosts_) connections += connections_of(*host);
+    if (connections > SeriesRecorder::kMostEntities)
+      throw InputError(
+          fmt::format("series of {} connections: {} can be recorded; leave --series out, or give fewer ranks or flows",
+                      connections, SeriesRecorder::kMostEntities));
+    recorder_ = &recorder;
+    const SeriesOptions& options = recorder.options();
+    series_order_.interval = options.interval;
+    // An odd number, as of a recorder, and the same for all, so that all have the same rows.
+    series_order_.rows =
+        std::max(SeriesRecorder::kFewestRows, options.most_rows / std::max<std::size_t>(1, connections)) | 1U;
+  }
+
+  void on_series(Host& host, const Json& message, bool is_first) {
+    if (is_first) {
+      if (host.series) throw InputError("rows of series again");
+      protocol::rows_from(message, series_order_, connections_of(host), host.series.emplace());
+      host.series_connection = host.series_row = 0;
+      return;
+    }
+    if (!host.series || host.series_connection >= connections_to_come(host))
+      throw InputError("more series than it has told of");
+    RunSeries& series = *host.series;
+    const RunJob& job = job_of(message);
+    host.series_row += protocol::piece_from(message, host.series_connection, host.series_row, series);
+    SeriesConnection& connection = series.connections[host.series_connection];
+    if (connection.worker >= job.ranks.size() || job.ranks[connection.worker].host != host.number ||
+        connection.peer >= job.ranks.size() || connection.flow >= job.spec.job.flows)
+      throw InputError("series of a connection that is not its own");
+    connection.job = job.spec.job.name;
+    if (host.series_row < series.times.size()) return;
+    host.series_row = 0;
+    ++host.series_connection;
+  }
+
+  /// What all hosts have told.
+  void join_series() {
+    if (recorder_ == nullptr) return;
+    std::vector<RunSeries> parts;
+    for (const auto& [number, host] : hosts_) parts.push_back(std::move(*host->series));
+    recorder_->adopt(joined(std::move(parts)));
+    recorder_ = nullptr;
   }
 
   void on_link(const Host& host, const Json& message) {
@@ -465,6 +542,7 @@ class HostsDatapath final : public Coordinator {
       rank.plan = protocol::plan_state_from(entry, "plan");
       rank.plan_serial = whole_field<std::uint64_t>(entry, "plan_serial");
       rank.connected = entry.at("connected").get<bool>();
+      rank.connections = whole_field<std::size_t>(entry, "connections", 0, most_connections);
       rank.done = entry.at("done").get<bool>();
       rank.unreached = entry.contains("unreached") ? protocol::words_from(entry, "unreached") : "";
     }
@@ -514,6 +592,8 @@ class HostsDatapath final : public Coordinator {
     outages_.clear();
     links_told_ = 0;
     stopping_ = false;
+    recorder_ = nullptr;
+    setup.series = plan.series != nullptr;
     epoch_ = set_up_at_ = wall_now();  // the former until it is known
     ++run_;
     std::random_device device;
@@ -549,7 +629,8 @@ class HostsDatapath final : public Coordinator {
     for (const RunJob& job : jobs_) iterations = std::max<std::size_t>(iterations, job.spec.iterations);
     for (const auto& [number, host] : hosts_) {
       host->stopped = false;
-      host->stream->set_longest(protocol::longest_of_host(iterations, layout_.ranks_of(number).size()));
+      host->series.reset();
+      host->stream->set_longest(protocol::longest_of_host(iterations, layout_.ranks_of(number).size(), setup.series));
       send_programs(*host);
       send(*host, message);
     }
@@ -597,7 +678,13 @@ class HostsDatapath final : public Coordinator {
     for (const auto& [number, host] : hosts_) {
       Json at = Json::array();
       for (const RunJob& job : jobs_) at.push_back(host->clock.to_other(start_of(job)).count);
-      send(*host, {{"type", "start"}, {"at", at}});
+      Json message{{"type", "start"}, {"at", at}};
+      if (recorder_ != nullptr) {
+        protocol::SeriesOrder order = series_order_;
+        order.epoch = host->clock.to_other(epoch_);
+        message["series"] = protocol::to_json(order);
+      }
+      send(*host, message);
       host->heard = wall_now();
     }
   }
@@ -637,6 +724,7 @@ class HostsDatapath final : public Coordinator {
     wait_until(answer_limit, [&] { return all_hosts([](const Host& host) { return host.stopped; }); });
     for (const auto& [number, host] : hosts_)
       if (!host->stopped) lost(*host, fmt::format("does not stop within {}", to_text(answer_limit)));
+    join_series();
     run.clock = TimeSpan{epoch_, wall_now()};
     Stalls stalls;
     Nanos uncertainty;
@@ -764,9 +852,11 @@ class HostsDatapath final : public Coordinator {
   std::list<Guest> guests_;
   std::map<std::uint32_t, std::unique_ptr<Host>> hosts_;
   std::vector<RunJob> jobs_;
-  std::vector<LinkOutage> outages_;  ///< of this run, like the next
-  std::size_t links_told_ = 0;       ///< that went or came
-  bool stopping_ = false;            ///< hosts were told to
+  std::vector<LinkOutage> outages_;     ///< of this run, like the next
+  std::size_t links_told_ = 0;          ///< that went or came
+  bool stopping_ = false;               ///< hosts were told to
+  SeriesRecorder* recorder_ = nullptr;  ///< if hosts record
+  protocol::SeriesOrder series_order_;  ///< but for the time 0, which each has by its own clock
   Nanos set_up_at_;
   bool unread_ = false;  ///< somebody had more to say than a turn is long
   std::uint64_t run_ = 0;

@@ -343,7 +343,9 @@ class Runner {
     std::nth_element(periods.begin(), middle, periods.end());
     const Nanos round_trip =
         experiment_.topology ? experiment_.topology->round_trip_delay() : experiment_.bottleneck.delay * 4;
-    return std::max({*middle / per_iteration, round_trip, shortest_series_interval(experiment_)});
+    // In real time a sample may wake a host that sleeps.
+    const Nanos least = datapath_.real_time() ? Nanos(1'000'000) : Nanos();
+    return std::max({*middle / per_iteration, round_trip, shortest_series_interval(experiment_), least});
   }
 
   [[nodiscard]] RunSeries series_of(SeriesRecorder& recorder, const Run& run) const {

@@ -7,19 +7,10 @@
 #include <utility>
 
 #include "mltcp/base/error.h"
+#include "mltcp/experiment/series/internal/widen.h"
 
 namespace mltcp::experiment {
 namespace {
-
-/// The widest of two rows, with the values of the later one.
-void widen(ConnectionState& later, const ConnectionState& before) {
-  later.cwnd_least_bytes = std::min(later.cwnd_least_bytes, before.cwnd_least_bytes);
-  later.cwnd_most_bytes = std::max(later.cwnd_most_bytes, before.cwnd_most_bytes);
-  later.rtt_most = std::max(later.rtt_most, before.rtt_most);
-}
-void widen(LinkState& later, const LinkState& before) {
-  later.queue_most_bytes = std::max(later.queue_most_bytes, before.queue_most_bytes);
-}
 
 /// Keeps rows 0, 2, 4 ... of `count`.
 template <typename State>
@@ -66,7 +57,7 @@ void SeriesRecorder::widen_bounds() {
     bounds.rtt = std::max(bounds.rtt, connections_[c].rtt);
   }
   for (std::size_t l = 0; l < links_.size(); ++l)
-    longest_queues_[l] = std::max(longest_queues_[l], links_[l].queue_bytes);
+    longest_queues_[l] = std::max({longest_queues_[l], links_[l].queue_bytes, links_[l].queue_most_bytes});
 }
 
 void SeriesRecorder::sample() {
@@ -100,6 +91,12 @@ void SeriesRecorder::finish(Nanos now) {
     series_.times.pop_back();
   }
   next_ = Nanos::never();
+}
+
+void SeriesRecorder::adopt(RunSeries recorded) {
+  interval_ = recorded.sampled_every;
+  samples_of_row_ = interval_.count > 0 ? static_cast<std::uint32_t>(recorded.interval.count / interval_.count) : 1U;
+  series_ = std::move(recorded);
 }
 
 void SeriesRecorder::store(Nanos at) {

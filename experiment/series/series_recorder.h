@@ -40,12 +40,17 @@ class SeriesRecorder {
     std::span<ConnectionState> connections;
     std::span<LinkState> links;
   };
-  /// To be filled in before sample() and finish(); what isn't keeps its value.
+  /// To be filled in before sample() and finish(); what isn't keeps its value. Bounds (_least_, _most_) are found here,
+  /// except that who knows the longest queue since the sample before may tell it.
   [[nodiscard]] States states() { return {connections_, links_}; }
   /// states() are those at next(). Allocates nothing.
   void sample();
   /// states() are those at `now`, the run's end.
   void finish(Nanos now);
+
+  /// Instead of all these, what others have recorded.
+  void adopt(RunSeries recorded);
+  [[nodiscard]] const SeriesOptions& options() const { return options_; }
 
   /// What was recorded, without links that carried nothing. What a run is called is the caller's to fill in.
   [[nodiscard]] RunSeries take();

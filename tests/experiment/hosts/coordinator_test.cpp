@@ -81,11 +81,13 @@ class FakeHost {
     }
     if (type == "start") {
       at_ = message.at("at");
+      if (message.contains("series")) order_ = protocol::series_order_from(message.at("series"));
       const Nanos end = Nanos(at_.at(0).get<std::int64_t>()) + iteration * setup_.jobs[0].spec.iterations;
       std::this_thread::sleep_for(std::chrono::nanoseconds((end - wall_now()).count));
       tell_progress(true);
     }
     if (type == "collect") each_rank([&](std::uint32_t job, std::uint32_t rank) { tell_result(job, rank); });
+    if (type == "stop" && setup_.series) tell_series();
     if (type == "stop")
       say({{"type", "stopped"}, {"longest_gap", 0}, {"stalled", 0}, {"losses", protocol::to_json(HostLosses())}});
     return type != "end" && type != "refused";
@@ -106,6 +108,7 @@ class FakeHost {
                        {"plan", 0},
                        {"plan_serial", 0},
                        {"connected", true},
+                       {"connections", rank == 0 ? 1 : 0},
                        {"done", done}});
     });
     say({{"type", "progress"}, {"run", run_}, {"ranks", ranks}});
@@ -122,6 +125,33 @@ class FakeHost {
     say(message);
   }
 
+  /// Rows enough for two pieces, in which what was sent grows by 10 bytes.
+  void tell_series() {
+    RunSeries series;
+    series.interval = series.sampled_every = order_.interval;
+    each_rank([&](std::uint32_t /*job*/, std::uint32_t rank) {
+      if (rank == 0) series.connections.push_back({"a", rank, 1, 0});
+    });
+    for (std::int64_t row = 0; row < 1500; ++row) {
+      series.times.push_back(series.interval * row);
+      for (std::size_t c = 0; c < series.connections.size(); ++c) {
+        ConnectionState& state = series.connection_states.emplace_back();
+        state.cwnd_bytes = 1.5;
+        state.sent_bytes = static_cast<Bytes>(row) * 10;
+      }
+    }
+    if (series.connections.empty()) series = {};  // as of a host where nobody sends
+    const auto tell = [&](Json message) {
+      message["run"] = run_;
+      message["job"] = 0;
+      say(std::move(message));
+    };
+    tell(protocol::rows_to_json(series));
+    for (std::size_t c = 0; c < series.connections.size(); ++c)
+      for (std::size_t row = 0; row < series.times.size(); row += protocol::kSeriesPiece)
+        tell(protocol::piece_to_json(series, c, row));
+  }
+
   const std::string address_;
   const std::uint32_t number_;
   const Lie lie_;
@@ -129,6 +159,7 @@ class FakeHost {
   std::uint64_t run_ = 0;
   protocol::RunSetup setup_;
   Json at_;
+  protocol::SeriesOrder order_;
   std::thread thread_;
 };
 
@@ -149,6 +180,7 @@ class Coordinated : public testing::Test {
     plan.policy = "fair";
     plan.jobs = experiment_.jobs;
     plan.iterations = experiment_.iterations;
+    plan.series = recorder_;
     experiment::Run run = coordinator->run(experiment_, plan, {});
     coordinator->finish();
     return run;
@@ -168,6 +200,7 @@ class Coordinated : public testing::Test {
   }
 
   TemporaryFolder folder_;
+  SeriesRecorder* recorder_ = nullptr;
   Nanos alive_every_;  ///< 0: as it is by default
   std::vector<std::string> warnings_;
   const Experiment experiment_ = parse_experiment(R"(
@@ -189,6 +222,64 @@ TEST_F(Coordinated, hosts_that_say_what_is__are_believed) {
   ASSERT_EQ(done.jobs.size(), 1U);
   EXPECT_THAT(done.jobs[0].iterations, ElementsAre(iteration, iteration, iteration));
   EXPECT_EQ(done.jobs[0].bytes, 60'000U);
+}
+
+TEST_F(Coordinated, series_of_hosts__become_those_of_the_run) {
+  SeriesRecorder recorder({1_ms, 10'000});
+  recorder_ = &recorder;
+  run_with({});
+  const RunSeries series = recorder.take();
+  EXPECT_EQ(series.interval, 1_ms);
+  ASSERT_EQ(series.times.size(), 1500U);
+  EXPECT_EQ(series.times[1200], 1200_ms);
+  ASSERT_EQ(series.connections.size(), 1U);
+  EXPECT_EQ(series.connections[0], (SeriesConnection{"a", 0, 1, 0}));
+  EXPECT_EQ(series.connection(1200, 0).sent_bytes, 12'000U);
+  EXPECT_EQ(series.connection(1499, 0).cwnd_bytes, 1.5);
+}
+
+TEST_F(Coordinated, series_that_can_not_be__are_refused) {
+  SeriesRecorder recorder({1_ms, 10'000});
+  recorder_ = &recorder;
+  const auto set = [](const std::string& key, const Json& value) {
+    return [=](FakeHost& /*host*/, Json& message) { message[Json::json_pointer(key)] = value; };
+  };
+  for (const auto& [type, key, value, why] :
+       {std::tuple<std::string, std::string, Json, std::string>{"rows", "/rows", 20'000, "no whole number"},
+        {"rows", "/connections", 2, "no whole number"},
+        {"rows", "/interval", 3'000'000, "that nobody has asked for"},
+        {"rows", "/interval", 0, "that nobody has asked for"},
+        {"rows", "/sampled_every", -1'000'000, "that nobody has asked for"},
+        {"rows", "/last", 1'498'000'000, "before the others"},
+        {"rows", "/rows", 1025, "without a value a row"},
+        {"rows", "/rows", 1024, "more series than it has told of"},
+        {"rows", "/rows", 5000, "before the others"},
+        {"rows", "/run", 7, "nobody has asked for"},
+        {"series", "/worker", 1, "not its own"},
+        {"series", "/peer", 2, "not its own"},
+        {"series", "/flow", 1, "not its own"},
+        {"series", "/job", 1, "a job that is not there"},
+        {"series", "/columns/rtt_ns/5", -1, "no whole number"},
+        {"series", "/columns/gain/5", nullptr, "null"},
+        {"series", "/columns/sent_bytes", Json::array(), "without a value a row"}})
+    EXPECT_THAT(refusal(in(type, set(key, value))),
+                AllOf(StartsWith("host 0 (10.0.0.1, fake) sends a malformed message"), HasSubstr(why)))
+        << key << " " << value;
+  EXPECT_THAT(refusal([](FakeHost& /*host*/, Json& message) { return message.at("type") != "series"; }),
+              HasSubstr("of which a part is missing"));
+  EXPECT_THAT(refusal([](FakeHost& host, Json& message) {
+                if (message.at("type") == "stopped") protocol::send(host.stream(), {{"type", "rows"}, {"run", 1}});
+                return true;
+              }),
+              HasSubstr("rows of series again"));
+}
+
+TEST_F(Coordinated, series_that_nobody_wants__are_refused) {
+  EXPECT_THAT(refusal([](FakeHost& host, Json& message) {
+                if (message.at("type") == "stopped") protocol::send(host.stream(), {{"type", "rows"}, {"run", 1}});
+                return true;
+              }),
+              HasSubstr("series that nobody has asked for"));
 }
 
 TEST_F(Coordinated, iterations_at_times_that_can_not_be__are_no_result) {
