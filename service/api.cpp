@@ -93,9 +93,7 @@ ApiAnswer Api::answer(const ApiRequest& request, Nanos now, bool may_wait) {
 }
 
 ApiAnswer Api::answered(const ApiRequest& request, Nanos now, bool may_wait) {
-  const auto error = [](int status, std::string_view message) {
-    return ApiAnswer{status, error_body(message), {}};
-  };
+  const auto error = [](int status, std::string_view message) { return ApiAnswer{status, error_body(message), {}}; };
   try {
     return routed(request, now, may_wait);
   } catch (const InputError& wrong) {
