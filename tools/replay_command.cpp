@@ -393,6 +393,9 @@ int replay(const ReplayArguments& arguments) {
   std::FILE* const out = is_taken ? stderr : stdout;
   if (arguments.serve) return replay_on_hosts(arguments, replay, files, out);
   choose_datapath(arguments, replay, out);
+  std::vector<std::string> ties;
+  if (experiment.datapath == "flow") ties = experiment::warnings_at_flow_level(experiment);
+  print_warnings(ties.empty() ? experiment::warnings_of_ties(experiment) : ties);
   const std::unique_ptr<experiment::Datapath> datapath = make_datapath(arguments, experiment);
   experiment::RunOptions options;
   options.threads = arguments.threads;

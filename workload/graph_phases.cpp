@@ -297,15 +297,17 @@ class Summary {
            ((a.kind == Kind::send && b.kind == Kind::receive) || (a.kind == Kind::receive && b.kind == Kind::send));
   }
 
-  /// Time between communications is compute time; one beside which the rank computes, for half of it at least, delays
-  /// nothing.
+  /// Of recorded times, what lies between communications is compute time, and a communication beside which the rank
+  /// computes, for half of it at least, delays nothing. Where nodes were laid out by what they wait for, both are
+  /// exact: compute time is what computes, as the rest is waiting for the link, and what anything computes beside
+  /// delays nothing.
   void phases_of(const Iteration& one) {
     Nanos at = one.time.from;
     const auto compute_until = [&](Nanos until) {
       if (until <= at) return;
       Phase phase;
-      phase.compute = until - at;
-      result_.phases.push_back(std::move(phase));
+      phase.compute = result_.recorded ? until - at : within(computing_, {at, until});
+      if (phase.compute.count > 0) result_.phases.push_back(std::move(phase));
       at = until;
     };
     for (const std::uint32_t index : one.communications) {
@@ -316,7 +318,8 @@ class Summary {
       phase.kind = Phase::Kind::communicate;
       phase.bytes = sent_[index];
       phase.label = one_line(graph_.names[rank_.nodes[index].name]);
-      phase.overlap = (within(computing_, time) * 2 >= time.to - time.from) && time.to > time.from;
+      const Nanos beside = within(computing_, time);
+      phase.overlap = result_.recorded ? beside * 2 >= time.to - time.from && time.to > time.from : beside.count > 0;
       if (!phase.overlap) at = std::max(at, std::min(time.to, one.time.to));
       result_.phases.push_back(std::move(phase));
     }
@@ -351,6 +354,11 @@ std::string_view name(GraphSummary::Period period) {
       break;
   }
   return "none found: the whole trace is taken as one";
+}
+
+std::string_view key_of(GraphSummary::Period period) {
+  constexpr std::string_view keys[] = {"marked", "repeated", "single"};
+  return keys[static_cast<std::size_t>(period)];
 }
 
 GraphSummary summarise(const ExecutionGraph& graph, const PhaseOptions& options) {

@@ -104,6 +104,14 @@ class Replay(unittest.TestCase):
         self.assertEqual([job["start_ns"][0] for job in runs[0]["jobs"]], [0, 5_000_000])
         self.assertGreater(runs[0]["jobs"][0]["slowdown"], 1.05)
 
+    def test_jobs_that_nothing_parts_are_named(self):
+        files = ",".join(TRACES)
+        for datapath in ("flow", "sim"):
+            words = ("replay", f"a={files}", "--datapath", datapath, "--iterations", "1", "--policy", "mltcp")
+            said = mltcp(*words, f"b={files}").stderr
+            self.assertEqual(said.count('jobs "a", "b" are alike and start together'), 1, said)
+            self.assertEqual(mltcp(*words, f"b={files}@5ms").stderr, "")
+
     def test_timeline_is_of_the_run_that_is_compared(self):
         timeline, series = self.folder / "timeline.json", self.folder / "series.json"
         traces = ",".join(TRACES)

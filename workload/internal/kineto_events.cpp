@@ -29,7 +29,8 @@ constexpr std::int64_t kMostWorkers = 10'000'000;
 constexpr int kMostDepth = 64;
 constexpr std::size_t kMostValues = 1'000'000;  // of an event
 constexpr std::size_t kChunk = std::size_t{1} << 16;
-constexpr std::size_t kMostQuietChunks = 256;  // 16 MiB without a value: a text that long is no profiler's
+constexpr std::size_t kMostKept = std::size_t{1} << 30;  // bytes in memory
+constexpr std::size_t kMostQuietChunks = 256;            // 16 MiB without a value: a text that long is no profiler's
 constexpr std::string_view kCure = "give a trace that torch.profiler exported";
 constexpr std::string_view kAnew = "export the trace anew";
 
@@ -572,6 +573,10 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     values_ = 0;
     const Sort sort = this->sort();
     if (sort == Sort::none) return;
+    const bool detailed = sort == Sort::around || sort == Sort::communication || sort == Sort::step;
+    kept_ += detailed ? sizeof(KinetoEvents::Communication) : sizeof(KinetoEvents::Kernel);
+    if (kept_ > kMostKept)
+      fail(fmt::format("what is kept of its events takes more than {} MiB", kMostKept >> 20U), "record fewer steps");
     const std::string_view name = text(kName);
     const Nanos start = time(kStart, "ts", kMostStart);
     // A profiler that was stopped in a call may leave it out.
@@ -766,6 +771,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
   Top top_ = Top::other;
   int depth_ = 0;
   bool has_events_ = false;
+  std::size_t kept_ = 0;    ///< bytes
   std::size_t values_ = 0;  ///< of the event that is being read, or before it
   // Of the event that is being read.
   bool skipped_ = false;

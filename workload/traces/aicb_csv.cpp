@@ -52,7 +52,7 @@ std::string_view bare(std::string_view text) {
 class Reader {
  public:
   Reader(TraceInput& input, const TraceOptions& options)
-      : builder_("AICB CSV", input.name()), lines_(input), options_(options) {}
+      : builder_("AICB CSV", input), lines_(input), options_(options) {}
 
   PartialGraph read() {
     std::string_view line;
@@ -161,7 +161,7 @@ class Reader {
       row.count = number(count, "count", 1, 1'000'000);
     row.step = steps_;
     in_step_ = true;
-    if (rows_.size() == kMostGraphNodes) lines_.fail("there are too many lines", "give fewer iterations");
+    builder_.keep(sizeof(row));
     rows_.push_back(row);
   }
 

@@ -63,7 +63,7 @@ struct Trigger {
 
 class Reader {
  public:
-  explicit Reader(TraceInput& input) : builder_("htsim connection matrix", input.name()), lines_(input) {}
+  explicit Reader(TraceInput& input) : builder_("htsim connection matrix", input), lines_(input) {}
 
   PartialGraph read() {
     std::string_view line;
@@ -154,6 +154,7 @@ class Reader {
     if (flow.trigger != 0) triggers_[flow.trigger].flows.push_back(index);
     if (flow.sent != 0) triggers_[flow.sent].fired_by.emplace_back(index, false);
     if (flow.received != 0) triggers_[flow.received].fired_by.emplace_back(index, true);
+    builder_.keep(sizeof(flow));
     flows_.push_back(flow);
   }
 

@@ -65,7 +65,7 @@ struct Wait {
 
 class Reader {
  public:
-  Reader(TraceInput& input, const KinetoEvents& events) : builder_("Kineto", input.name()), events_(events) {}
+  Reader(TraceInput& input, const KinetoEvents& events) : builder_("Kineto", input), events_(events) {}
 
   PartialGraph read() {
     find_rank();

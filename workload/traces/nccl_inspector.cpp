@@ -25,7 +25,7 @@ constexpr std::string_view kCure = "give a file that NCCL's Inspector wrote to i
 
 class Reader {
  public:
-  explicit Reader(TraceInput& input) : builder_("NCCL Inspector", input.name()), calls_(builder_), input_(input) {}
+  explicit Reader(TraceInput& input) : builder_("NCCL Inspector", input), calls_(builder_), input_(input) {}
 
   PartialGraph read() {
     split();

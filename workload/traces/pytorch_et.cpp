@@ -62,7 +62,7 @@ Bytes tensor_bytes(const rapidjson::Value& value, int depth = 0) {
 
 class Reader {
  public:
-  explicit Reader(TraceInput& input) : builder_(kPytorchEt.name, input.name()), elements_(input, "nodes") {}
+  explicit Reader(TraceInput& input) : builder_(kPytorchEt.name, input), elements_(input, "nodes") {}
 
   PartialGraph read() {
     elements_.read([this](const rapidjson::Value& value) { add(value); });
@@ -84,15 +84,20 @@ class Reader {
       add_groups(value);
     } else if (name.starts_with("ProfilerStep#")) {
       node.step = name;
-      kept_.push_back(std::move(node));
+      keep(std::move(node));
     } else if (name == "record_param_comms") {
       communication(value, node);
     } else if (name.starts_with("nccl:")) {
       node.kernel = true;
       node.operation = name.substr(5);
       sizes(value, node);
-      kept_.push_back(std::move(node));
+      keep(std::move(node));
     }
+  }
+
+  void keep(Node node) {
+    builder_.keep(sizeof(node) + node.step.size() + node.operation.size() + node.group.size());
+    kept_.push_back(std::move(node));
   }
 
   /// inputs, of either schema: {"values": [...]} or [...].
@@ -149,7 +154,7 @@ class Reader {
       ++nameless_;
       return;
     }
-    kept_.push_back(std::move(node));
+    keep(std::move(node));
   }
 
   static std::string group_name(const rapidjson::Value& value) {

@@ -92,6 +92,23 @@ PhaseOptions at_a_gigabit() {
   return options;
 }
 
+TEST(GraphPhases, phases__of_what_was_laid_out_are_exact) {
+  // 10 ms, a reduction of 100 ms beside 2 ms, and one that waits for both: what anything computes beside overlaps, and
+  // waiting for the link is no computation.
+  Maker maker;
+  const std::uint32_t first = maker.compute(10);
+  maker.reduce(12'500'000, {first});
+  const std::uint32_t second = maker.compute(2, {first});
+  const std::uint32_t last = maker.reduce(1'250'000, {second});
+  maker.compute(3, {last});
+  const GraphSummary summary = summarise(maker.graph(), at_a_gigabit());
+  std::vector<std::int64_t> phases;
+  for (const Phase& phase : summary.phases)
+    phases.push_back(phase.kind == Phase::Kind::compute ? phase.compute.count / kMs : phase.overlap ? -1 : -2);
+  EXPECT_THAT(phases, testing::ElementsAre(10, -1, 2, -2, 3));
+  EXPECT_EQ(ideal_iteration(summary.phases, Rate(1'000'000'000)).length, Nanos((10 + 100 + 10 + 3) * kMs));
+}
+
 TEST(GraphPhases, step__without_times_is_laid_out_by_dependencies) {
   Maker maker;
   maker.step("one");
