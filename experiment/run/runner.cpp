@@ -313,7 +313,10 @@ class Runner {
     std::optional<SeriesRecorder> recorder;
     if (options_.series) {
       SeriesOptions series = *options_.series;
-      if (series.interval.count == 0) series.interval = usual_series_interval();
+      if (series.interval.count == 0) {
+        series.interval = usual_series_interval();
+        series.is_usual_interval = true;
+      }
       recorder.emplace(series);
       plan.series = &*recorder;
     }

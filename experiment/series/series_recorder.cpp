@@ -35,6 +35,8 @@ void SeriesRecorder::begin(Nanos epoch, std::vector<SeriesConnection> connection
         connections.size(), links.size(), kMostEntities));
   epoch_ = epoch;
   interval_ = options_.interval;
+  if (options_.is_usual_interval)
+    interval_ = interval_ * static_cast<std::int64_t>((entities + kFewEntities - 1) / kFewEntities);
   next_ = epoch;
   most_rows_ = std::max(kFewestRows, options_.most_rows / entities) | 1U;
   connections_.resize(connections.size());

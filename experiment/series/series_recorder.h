@@ -19,11 +19,15 @@ struct SeriesOptions {
   Nanos interval;  ///< between samples at first; 0: chosen for the run
   /// Bound of the rows of all connections and links together; each has kFewestRows at least.
   std::size_t most_rows = 100'000;
+  /// Nobody has asked for that interval: where there are more than kFewEntities connections and links together, it is as many
+  /// times longer, as a sample reads them all.
+  bool is_usual_interval = false;
 };
 
 class SeriesRecorder {
  public:
   static constexpr std::size_t kFewestRows = 256;
+  static constexpr std::size_t kFewEntities = 64;
   static constexpr std::size_t kMostEntities = 8192;  ///< connections and links together: some 300 MB
   static constexpr std::uint32_t kMostSamplesOfARow = 8;
 
