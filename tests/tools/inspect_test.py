@@ -131,6 +131,8 @@ class Inspect(unittest.TestCase):
                 self.assertEqual(said.count("\n"), 1, said)
                 self.assertIn("which is no trace that is known; known are: Kineto, PyTorch execution trace, PARAM", said)
                 self.assertEqual("measured profile" in said, words[0] != "replay", said)
+        settings = self.put("network.yml", "### licence\nTopology: [2, 2]\n")
+        self.assertIn("give them together with the workload", mltcp("inspect", settings, status=2).stderr)
         # What is meant to be a profile is told what is wrong with it.
         self.assertIn("rate", mltcp("inspect", self.put("p.csv", "time_ms,speed\n0,1\n"), status=2).stderr)
 

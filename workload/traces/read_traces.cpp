@@ -157,8 +157,10 @@ std::string unknown_format(const std::string& name, std::string_view beginning, 
   std::vector<std::string_view> known;
   for (const TraceFormat& format : trace_formats()) known.push_back(format.name);
   if (!more.empty()) known.push_back(more);
-  return fmt::format("{}: it begins with {}, which is no trace that is known; known are: {}", name,
-                     in_quotes(trimmed(beginning.substr(0, shown))), fmt::join(known, ", "));
+  const bool is_yaml = name.ends_with(".yml") || name.ends_with(".yaml");
+  return fmt::format("{}: it begins with {}, which is no trace that is known; known are: {}{}", name,
+                     in_quotes(trimmed(beginning.substr(0, shown))), fmt::join(known, ", "),
+                     is_yaml ? "; LIBRA's settings: give them together with the workload" : "");
 }
 
 const TraceFormat* format_of(const std::filesystem::path& path) {
