@@ -56,15 +56,6 @@ void only_parameters(const ApiRequest& request, std::initializer_list<std::strin
 
 JsonDocument body_of(const ApiRequest& request) { return {request.body, "body", kMostBodyBytes, kBodyLimits}; }
 
-/// What the planner does for it.
-Planning planning_of(const ApiRequest& request) {
-  const std::vector<std::string>& path = request.path;
-  if (path.size() < 2) return Planning::none;
-  if (path[0] == "kubernetes" || path[1] == "placements") return Planning::rank;
-  if (path[0] != "v1" || path[1] != "jobs") return Planning::none;
-  return request.method == "POST" ? Planning::arrive : request.method == "DELETE" ? Planning::depart : Planning::none;
-}
-
 Json to_json(const SchedulerService& service) {
   const Topology& topology = service.topology();
   const std::vector<std::uint32_t> free = service.free_slots();
@@ -85,10 +76,9 @@ Json to_json(const SchedulerService& service) {
 std::string Api::error_body(std::string_view message) { return to_text(Json{{"error", one_line(message)}}); }
 
 ApiAnswer Api::answer(const ApiRequest& request, Nanos now, bool may_wait) {
-  const Nanos begun = clock_();
   ApiAnswer answer = answered(request, now, may_wait);
   // What is to be asked again is counted then.
-  if (!answer.wait) metrics_.count(planning_of(request), answer.status, clock_() - begun);
+  if (!answer.wait) metrics_.count(answer.status);
   return answer;
 }
 

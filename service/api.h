@@ -3,14 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "mltcp/base/clock.h"
 #include "mltcp/base/units.h"
 #include "mltcp/service/kubernetes.h"
 #include "mltcp/service/metrics.h"
@@ -46,9 +44,8 @@ inline constexpr std::size_t kMostBodyBytes = 4U << 20;
 
 class Api {
  public:
-  /// Both must outlive it. `clock` is any that is monotonic: by it answers are timed, for metrics.
-  Api(SchedulerService& service, KubernetesExtender& kubernetes, std::function<Nanos()> clock = monotonic_now)
-      : service_(service), kubernetes_(kubernetes), clock_(std::move(clock)) {}
+  /// Both must outlive it.
+  Api(SchedulerService& service, KubernetesExtender& kubernetes) : service_(service), kubernetes_(kubernetes) {}
 
   /// Never throws. `now` is of any clock that is monotonic.
   [[nodiscard]] ApiAnswer answer(const ApiRequest& request, Nanos now, bool may_wait = true);
@@ -64,7 +61,6 @@ class Api {
 
   SchedulerService& service_;
   KubernetesExtender& kubernetes_;
-  const std::function<Nanos()> clock_;
   ServiceMetrics metrics_;
 };
 

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <iterator>
 #include <numeric>
+#include <string_view>
 #include <vector>
 
 namespace mltcp::service {
@@ -34,28 +36,24 @@ class Text {
   fmt::memory_buffer out_;
 };
 
-double seconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e9; }
+/// In the order of Planning.
+constexpr std::array<std::string_view, 3> kPlannings{"arrive", "depart", "rank"};
 
 }  // namespace
 
-void ServiceMetrics::count(Planning planning, int status, Nanos took) {
+void ServiceMetrics::count(int status) {
   const auto* const found = std::find(kStatuses.begin(), kStatuses.end(), status);
   const auto which = static_cast<std::size_t>(found == kStatuses.end() ? kStatuses.size() - 1
                                                                        : std::size_t(found - kStatuses.begin()));
   answers_[which].fetch_add(1, std::memory_order_relaxed);
-  if (planning == Planning::none || status >= 400) return;
-  Planned& planned = planned_[static_cast<std::size_t>(planning) - 1];
-  planned.done.fetch_add(1, std::memory_order_relaxed);
-  planned.took_ns.fetch_add(took.count, std::memory_order_relaxed);
-  std::int64_t longest = planned.longest_ns.load(std::memory_order_relaxed);
-  while (longest < took.count && !planned.longest_ns.compare_exchange_weak(longest, took.count)) {
-  }
 }
 
 std::string ServiceMetrics::text(const SchedulerService& service) const {
   const std::vector<JobPlan> plans = service.plans();
   const auto with_slots = std::count_if(plans.begin(), plans.end(), [](const JobPlan& plan) { return plan.slots; });
   const std::vector<std::uint32_t> free = service.free_slots();
+  std::array<PlanningStats, kPlannings.size()> planned;
+  for (std::size_t i = 0; i < planned.size(); ++i) planned[i] = service.planning(static_cast<Planning>(i));
   Text out;
   out.gauge("jobs", "Jobs that run.", plans.size());
   out.gauge("jobs_with_slots", "Jobs that are held to slots in time.", with_slots);
@@ -65,15 +63,14 @@ std::string ServiceMetrics::text(const SchedulerService& service) const {
   out.gauge("revision", "Revision of the plans, over restarts.", service.revision());
   out.family("plans_total", "counter", "Plans made: placements ranked, jobs that came or went.");
   for (std::size_t i = 0; i < kPlannings.size(); ++i)
-    out.sample("plans_total", fmt::format("{{operation=\"{}\"}}", kPlannings[i]), planned_[i].done.load());
+    out.sample("plans_total", fmt::format("{{operation=\"{}\"}}", kPlannings[i]), planned[i].done);
   out.family("planning_seconds_total", "counter", "Time that making them took, waits for each other included.");
   for (std::size_t i = 0; i < kPlannings.size(); ++i)
-    out.sample("planning_seconds_total", fmt::format("{{operation=\"{}\"}}", kPlannings[i]),
-               seconds(planned_[i].took_ns.load()));
+    out.sample("planning_seconds_total", fmt::format("{{operation=\"{}\"}}", kPlannings[i]), planned[i].took.seconds());
   out.family("longest_planning_seconds", "gauge", "The longest of them since the service started.");
   for (std::size_t i = 0; i < kPlannings.size(); ++i)
     out.sample("longest_planning_seconds", fmt::format("{{operation=\"{}\"}}", kPlannings[i]),
-               seconds(planned_[i].longest_ns.load()));
+               planned[i].longest.seconds());
   out.family("requests_total", "counter", "Requests by the status of their answer; from 400 on they were refused.");
   for (std::size_t i = 0; i < kStatuses.size(); ++i)
     out.sample("requests_total", fmt::format("{{status=\"{}\"}}", kStatuses[i]), answers_[i].load());
