@@ -119,7 +119,7 @@ class Reader {
       if (trace_.all_workers == 0)
         builder_.warn(fmt::format("it does not tell how many ranks reduce gradients: {} are assumed", data_));
     }
-    if (std::uint64_t{model_} * data_ > 10'000'000)
+    if (std::uint64_t{model_} * data_ > std::min<std::uint64_t>(10'000'000, std::uint64_t{options_.most_ranks} * 10))
       builder_.fail(fmt::format("{} times {} ranks are too many", model_, data_), "give fewer ranks");
     expert_ = std::clamp(trace_.expert_group, 1U, data_);
     if (data_ % expert_ != 0) {

@@ -63,7 +63,10 @@ struct Trigger {
 
 class Reader {
  public:
-  explicit Reader(TraceInput& input) : builder_("htsim connection matrix", input), lines_(input) {}
+  Reader(TraceInput& input, const TraceOptions& options)
+      : builder_("htsim connection matrix", input),
+        lines_(input),
+        most_nodes_(std::min<std::uint64_t>(kMostNodes, options.most_ranks)) {}
 
   PartialGraph read() {
     std::string_view line;
@@ -71,7 +74,7 @@ class Reader {
       const auto all = words(line);
       if (all.empty() || all[0].starts_with('#')) continue;
       if (all[0] == "Nodes") {
-        nodes_ = header(all, kMostNodes);
+        nodes_ = header(all, most_nodes_);
       } else if (all[0] == "Connections") {
         connections_ = header(all, kMostFlows);
       } else if (all[0] == "Triggers") {
@@ -347,6 +350,7 @@ class Reader {
 
   GraphBuilder builder_;
   TraceLines lines_;
+  std::uint64_t most_nodes_;
   std::optional<std::uint64_t> nodes_;
   std::optional<std::uint64_t> connections_;
   std::optional<std::uint64_t> triggers_expected_;
@@ -369,7 +373,7 @@ bool recognise(const std::string& /*name*/, std::string_view beginning) {
   return false;
 }
 
-PartialGraph read(TraceInput& input, const TraceOptions& /*options*/) { return Reader(input).read(); }
+PartialGraph read(TraceInput& input, const TraceOptions& options) { return Reader(input, options).read(); }
 
 }  // namespace
 

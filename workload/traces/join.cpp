@@ -24,7 +24,6 @@ namespace {
 using Kind = GraphNode::Kind;
 using Ranks = std::vector<std::uint32_t>;
 
-constexpr std::uint32_t kMostWorld = 1'000'000;
 constexpr Bytes kMostBytes = std::uint64_t{1} << 60;  // of a collective
 constexpr std::size_t kMostMembers = 64'000'000;      // of all groups
 
@@ -275,8 +274,9 @@ class Join {
     if (world_ == 1 && talks && told == 0) world_ = 2;
     if (told == 0 && whole && world_ > present_.size())
       warn(fmt::format("it does not tell how many ranks the job has; {} are taken, as few as can be", world_));
-    if (world_ > kMostWorld)
-      fail(source(), fmt::format("it is of {} ranks, more than {}", world_, kMostWorld), "give a trace of fewer");
+    if (world_ > options_.most_ranks)
+      fail(source(), fmt::format("it is of {} ranks, more than {}", world_, options_.most_ranks),
+           "give a trace of fewer");
   }
 
   void complete_members() {

@@ -36,6 +36,8 @@ struct TraceOptions {
   /// Whether ranks without a trace stay in the graph, without nodes, and communication with them as it was recorded:
   /// what there is to see in a trace. check() refuses such a graph, and it can't be replayed.
   bool as_recorded = false;
+  /// A trace of more is refused.
+  std::uint32_t most_ranks = 1'000'000;
 };
 
 /// A rank whose number the input does not tell: it gets the lowest one that is free.
