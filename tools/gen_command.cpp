@@ -147,8 +147,10 @@ experiment::Experiment load(ExperimentArguments arguments) {
 /// What hosts are to record, or nothing.
 std::optional<experiment::SeriesOptions> series_of(const SeriesArguments& series,
                                                    const experiment::Experiment& experiment,
-                                                   const std::optional<std::string>& json, const std::string& plan) {
-  return check_series(series, experiment.file, {json, plan.empty() ? std::nullopt : std::optional<std::string>(plan)});
+                                                   const std::optional<std::string>& json, const std::string& plan,
+                                                   const std::optional<std::string>& report = std::nullopt) {
+  return check_series(series, experiment.file,
+                      {json, report, plan.empty() ? std::nullopt : std::optional<std::string>(plan)});
 }
 
 std::string rate_text(double bits_per_second) { return fmt::format("{:.1f}", bits_per_second * 1e-6); }
@@ -484,7 +486,7 @@ experiment::Results serve_experiment(const experiment::Experiment& experiment, c
     experiment::RunOptions run_options;
     run_options.plan_file = serving.plan;
     run_options.report = options.warn;
-    run_options.series = series_of(serving.series, experiment, serving.json, serving.plan);
+    run_options.series = series_of(serving.series, experiment, serving.json, serving.plan, serving.report);
     run_options.recorded = &series.runs;
     experiment::check(experiment, *coordinator, run_options);
     provenance = provenance_of(files);
@@ -516,6 +518,7 @@ experiment::Results serve_experiment(const experiment::Experiment& experiment, c
     series.provenance = provenance;
     write_series(*serving.series.file, series, results);
   }
+  if (serving.report) write_report(results, serving.series.file ? &series : nullptr, *serving.report, out);
   return results;
 }
 
