@@ -283,9 +283,7 @@ class LiveView {
 class Series {
  public:
   Series(Opened& opened, Nanos every)
-      : opened_(opened),
-        most_(std::min<std::size_t>(16384, (131'072 / opened.size()) & ~std::size_t{1})),
-        every_(every) {
+      : opened_(opened), most_((std::min<std::size_t>(16384, 131'072 / opened.size()) - 1) | 1U), every_(every) {
     times_.reserve(most_);
     counts_.reserve(most_ * opened.size());
   }
@@ -293,8 +291,11 @@ class Series {
   /// For an entry, if it is time for one.
   void look(Nanos now) {
     if (now < next_) return;
-    add(now);
     next_ = now + every_;
+    if (times_.size() < most_)
+      add(now);
+    else
+      thin();  // and the next entry is twice as far from the last as before
   }
   /// Now, whatever the time.
   void add(Nanos now) {
@@ -362,24 +363,26 @@ class Series {
     Bytes queue = 0;
   };
 
-  /// Leaves the first of each two out; the second one's queue is then that of both.
+  /// Leaves the second of each two out, and its queue is then that of the next one, too: the first entry, at the
+  /// beginning, stays, and so does the last.
   void thin() {
     const std::size_t ports = opened_.size();
-    for (std::size_t kept = 0; kept < most_ / 2; ++kept) {
-      times_[kept] = times_[2 * kept + 1];
+    const std::size_t left = (most_ + 1) / 2;
+    for (std::size_t kept = 1; kept < left; ++kept) {
+      times_[kept] = times_[2 * kept];
       for (std::size_t port = 0; port < ports; ++port) {
-        Counts counts = counts_[(2 * kept + 1) * ports + port];
-        counts.longest_queue = std::max(counts.longest_queue, counts_[2 * kept * ports + port].longest_queue);
+        Counts counts = counts_[2 * kept * ports + port];
+        counts.longest_queue = std::max(counts.longest_queue, counts_[(2 * kept - 1) * ports + port].longest_queue);
         counts_[kept * ports + port] = counts;
       }
     }
-    times_.resize(most_ / 2);
-    counts_.resize(most_ / 2 * ports);
+    times_.resize(left);
+    counts_.resize(left * ports);
     every_ = every_ * 2;
   }
 
   Opened& opened_;
-  const std::size_t most_;  ///< even; fewer for many ports, as thinning must not hold the switch up
+  const std::size_t most_;  ///< odd; fewer for many ports, as thinning must not hold the switch up
   Nanos every_;
   Nanos next_;
   Nanos begun_;  ///< time of the first entry
@@ -576,7 +579,10 @@ int run_switch(const SwitchArguments& arguments) {
   Nanos end = arguments.duration ? duration_of("--for", *arguments.duration) : Nanos::never();
   const std::optional<Nanos> every = every_of(arguments);
   if (arguments.json) check_writable(*arguments.json, arguments.file);
-  if (arguments.series) check_series({arguments.series, std::nullopt}, arguments.file, {arguments.json});
+  const std::optional<std::string> capture =
+      arguments.pcap ? std::optional(capture::parse_capture("--pcap", *arguments.pcap).file) : std::nullopt;
+  check_distinct({arguments.json, capture}, "--json and --pcap");
+  if (arguments.series) check_series({arguments.series, std::nullopt}, arguments.file, {arguments.json, capture});
   // Counters on standard output are alone there.
   std::FILE* const out = arguments.json == "-" ? stderr : stdout;
   const EndOnSignal signals;
@@ -616,13 +622,15 @@ int run_switch(const SwitchArguments& arguments) {
   }
   print_warnings(warnings);
   if (series) series->add(experiment::wall_now());
+  // Counters first: a failure to write series must not cost them.
+  if (arguments.json) {
+    Json all = to_json(opened, duration);
+    all["warnings"] = warnings;
+    if (arguments.every) all["series"] = series->to_json();
+    all["provenance"] = experiment::to_json(provenance);
+    write_file(*arguments.json, all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  }
   if (arguments.series) write_series(*arguments.series, {"switch", {series->links()}, provenance}, {});
-  if (!arguments.json) return 0;
-  Json all = to_json(opened, duration);
-  all["warnings"] = warnings;
-  if (arguments.every) all["series"] = series->to_json();
-  all["provenance"] = experiment::to_json(provenance);
-  write_file(*arguments.json, all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   return 0;
 }
 

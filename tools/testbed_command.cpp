@@ -19,6 +19,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -270,6 +271,18 @@ void add_capture(Words& words, const TestbedArguments& arguments, const std::str
   words.push_back(capture_words(*arguments.pcap, who));
 }
 
+/// The file of each that captures.
+std::vector<std::optional<std::string>> captures_of(const Plan& plan, const TestbedArguments& arguments) {
+  std::vector<std::optional<std::string>> files;
+  if (!arguments.pcap) return files;
+  for (std::size_t i = 0; i < plan.layout.switches.size(); ++i)
+    files.emplace_back(capture_file(*arguments.pcap, fmt::format("switch-{}", i)));
+  if (arguments.hosts) return files;
+  for (const std::uint32_t host : plan.layout.hosts)
+    files.emplace_back(capture_file(*arguments.pcap, fmt::format("host-{}", host)));
+  return files;
+}
+
 /// How often switches note their counters: for results ten times a second; for series as often as these are wanted.
 Nanos counted_every(const TestbedArguments& arguments) {
   constexpr Nanos usual{100'000'000};
@@ -330,15 +343,26 @@ Words host_command(const Plan& plan, const TestbedArguments& arguments, std::siz
   return words;
 }
 
+/// Files that the coordinator writes; a name that is empty is none.
+struct CoordinatorFiles {
+  std::string json;
+  std::string series;
+};
+/// In the sandbox's folder: what the testbed adds to comes first. Series take the results' times of runs.
+CoordinatorFiles files_in(const fs::path& folder, const TestbedArguments& arguments) {
+  return {arguments.json || arguments.series.file ? (folder / "results.json").string() : "",
+          arguments.series.file ? (folder / "series.json").string() : ""};
+}
+
 Words coordinator_command(const TestbedArguments& arguments, const std::string& self, const std::string& server,
-                          const fs::path& folder) {
+                          const CoordinatorFiles& files) {
   Words words{self, "gen", arguments.file, "--serve", server};
   const auto add = [&](const char* option, const std::string& value) {
     words.emplace_back(option);
     words.push_back(value);
   };
-  if (arguments.json || arguments.series.file) add("--json", folder / "results.json");
-  if (arguments.series.file) add("--series", folder / "series.json");
+  if (!files.json.empty()) add("--json", files.json);
+  if (!files.series.empty()) add("--series", files.series);
   if (arguments.series.interval) add("--series-interval", *arguments.series.interval);
   words.insert(words.end(), arguments.gen.begin(), arguments.gen.end());
   return words;
@@ -370,7 +394,7 @@ void print_steps(const Plan& plan, const TestbedArguments& arguments) {
     if (arguments.command) fmt::print("sh -c '{}'\n", *arguments.command);
     return;
   }
-  fmt::print("{}\n", line_of(coordinator_command(arguments, "mltcp", "unix:DIR/gen", "DIR")));
+  fmt::print("{}\n", line_of(coordinator_command(arguments, "mltcp", "unix:DIR/gen", files_in("DIR", arguments))));
   for (std::size_t i = 0; i < plan.layout.hosts.size(); ++i)
     fmt::print("{}\n", line_of(host_command(plan, arguments, i, "mltcp", "unix:DIR/gen")));
 }
@@ -458,7 +482,7 @@ class TestbedRun {
     std::vector<Words> hosts;
     for (std::size_t i = 0; i < plan_.layout.hosts.size(); ++i)
       hosts.push_back(host_command(plan_, arguments_, i, self_, server));
-    return testbed_.run_jobs(coordinator_command(arguments_, self_, server, folder_), hosts);
+    return testbed_.run_jobs(coordinator_command(arguments_, self_, server, files_in(folder_, arguments_)), hosts);
   }
 
   /// Returns the exit status of the shell, if there is one.
@@ -492,7 +516,8 @@ class TestbedRun {
       summarise();
       write_results();
     } catch (const std::exception& error) {
-      print_warning(fmt::format("results of policies that had been run could not be kept: {}", error.what()));
+      print_warning(
+          fmt::format("results or series of policies that had been run could not all be kept: {}", error.what()));
     }
   }
 
@@ -557,18 +582,31 @@ class TestbedRun {
                           {"host_cpus", plan_.host_cpus},
                           {"switch_cpus", plan_.switch_cpus},
                           {"stolen", stolen_}};
+    std::exception_ptr wrong;  // told when all that can be kept is written
+    if (arguments_.json) wrong = write_json(results);
     if (arguments_.series.file && fs::exists(folder_ / "series.json")) write_own_series(results);
-    if (!arguments_.json) return;
-    for (Json& run : results["runs"]) testbed::add_links(run, plan_.layout, switched_);
-    for (Json& one : switched_) {
+    if (wrong) std::rethrow_exception(wrong);
+  }
+
+  /// Returns what is wrong with the switches' counters, if anything: then results are without links.
+  std::exception_ptr write_json(Json results) {
+    std::exception_ptr wrong;
+    try {
+      for (Json& run : results["runs"]) testbed::add_links(run, plan_.layout, switched_);
+    } catch (const RunError&) {
+      wrong = std::current_exception();
+    }
+    Json switches = switched_;
+    for (Json& one : switches) {
       one.erase("series");
       one.erase("number");
       one.erase("provenance");  // that of all stands beside
     }
-    results["switches"] = switched_;
+    results["switches"] = std::move(switches);
     // Who wants to do it again calls this, and not the coordinator that it has started.
     if (results.contains("provenance")) results["provenance"]["command"] = command_line();
     write_file(*arguments_.json, results.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    return wrong;
   }
 
   /// What hosts have recorded, and switches counted meanwhile.
@@ -597,17 +635,23 @@ int testbed(const TestbedArguments& arguments) {
   const Plan plan = make_plan(arguments);
   // What the coordinator would refuse is refused before anything is made and told.
   if (!arguments.hosts) {
-    Words words = coordinator_command(arguments, "mltcp", "unix:gen", "");
+    Words words = coordinator_command(arguments, "mltcp", "unix:gen",
+                                      {arguments.json.value_or(""), arguments.series.file.value_or("")});
     words.erase(words.begin(), words.begin() + 2);
     if (!check_coordinator_words(words)) return 0;
   }
-  check_series(arguments.series, arguments.file, {arguments.json});
+  std::vector<std::optional<std::string>> others = captures_of(plan, arguments);
+  for (const std::optional<std::string>& capture : others)
+    check_distinct({arguments.json, capture}, "--json and --pcap's files");
+  others.push_back(arguments.json);
+  check_series(arguments.series, arguments.file, others);
   if (arguments.dry_run) {
     print_steps(plan, arguments);
     return 0;
   }
   if (arguments.json) check_writable(*arguments.json, arguments.file);
-  if (arguments.pcap) check_writable(capture_file(*arguments.pcap, "switch-0"), arguments.file);
+  for (const std::optional<std::string>& capture : captures_of(plan, arguments))
+    check_writable(*capture, arguments.file);
   std::error_code failed;
   if (arguments.log_dir && !fs::create_directories(*arguments.log_dir, failed) && failed)
     throw InputError(fmt::format("--log-dir {}: {}; give a folder that can be written to",

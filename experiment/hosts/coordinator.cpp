@@ -40,8 +40,7 @@ constexpr Nanos least_patience = 40_s;      // connections give up after 30 s, a
 constexpr Nanos longest_turn = 20_ms;       // of a host that sends without end: the others and the user have theirs
 constexpr std::uint32_t least_mtu = 68;     // RFC 791 section 3.2
 constexpr std::uint32_t most_mtu = 65535;
-constexpr std::size_t most_connections = std::size_t{1} << 24U;  // of a rank, so that sums don't overflow
-constexpr std::size_t most_outages = 1000;                       // of links that come and go all the time
+constexpr std::size_t most_outages = 1000;  // of links that come and go all the time
 
 /// What a host has told about one of its ranks.
 struct RankState {
@@ -80,8 +79,9 @@ struct Host {
   HostLosses losses;
   // Of this run's series:
   std::optional<RunSeries> series;
-  std::size_t series_connection = 0;  ///< the next piece is of this one
-  std::size_t series_row = 0;         ///< from this row on
+  std::size_t series_connections = 0;  ///< that were there when it was told to record
+  std::size_t series_connection = 0;   ///< the next piece is of this one
+  std::size_t series_row = 0;          ///< from this row on
 };
 
 std::string ip_text(const Address& address) {
@@ -442,7 +442,7 @@ class HostsDatapath final : public Coordinator {
   /// When all are connected: what hosts are told with the start.
   void record(SeriesRecorder& recorder) {
     std::size_t connections = 0;
-    for (const auto& [number, host] : hosts_) connections += connections_of(*host);
+    for (const auto& [number, host] : hosts_) connections += host->series_connections = connections_of(*host);
     if (connections > SeriesRecorder::kMostEntities)
       throw InputError(
           fmt::format("series of {} connections: {} can be recorded; leave --series out, or give fewer ranks or flows",
@@ -456,9 +456,12 @@ class HostsDatapath final : public Coordinator {
   }
 
   void on_series(Host& host, const Json& message, bool is_first) {
+    last_series_ = wall_now();
     if (is_first) {
       if (host.series) throw InputError("rows of series again");
-      protocol::rows_from(message, series_order_, connections_of(host), host.series.emplace());
+      const Nanos now = wall_now();
+      protocol::rows_from(message, series_order_, {host.series_connections, now - epoch_ + host.clock.slack(now)},
+                          host.series.emplace());
       host.series_connection = host.series_row = 0;
       return;
     }
@@ -482,7 +485,7 @@ class HostsDatapath final : public Coordinator {
     if (recorder_ == nullptr) return;
     std::vector<RunSeries> parts;
     for (const auto& [number, host] : hosts_) parts.push_back(std::move(*host->series));
-    recorder_->adopt(joined(std::move(parts)));
+    recorder_->adopt(joined(parts));
     recorder_ = nullptr;
   }
 
@@ -532,6 +535,9 @@ class HostsDatapath final : public Coordinator {
     return job.ranks[rank];
   }
 
+  /// Of one rank, to each of the others.
+  static std::size_t most_connections_of(const RunJob& job) { return job.ranks.size() * job.spec.job.flows; }
+
   void on_progress(const Host& host, const Json& message) {
     for (const Json& entry : message.at("ranks")) {
       RankState& rank = rank_of(host, entry);
@@ -542,7 +548,12 @@ class HostsDatapath final : public Coordinator {
       rank.plan = protocol::plan_state_from(entry, "plan");
       rank.plan_serial = whole_field<std::uint64_t>(entry, "plan_serial");
       rank.connected = entry.at("connected").get<bool>();
-      rank.connections = whole_field<std::size_t>(entry, "connections", 0, most_connections);
+      const std::size_t connections = rank.connections;
+      rank.connections = whole_field<std::size_t>(entry, "connections", 0, most_connections_of(job_of(entry)));
+      // Memory for their series, and how often each is sampled, follow from the number.
+      if (recorder_ != nullptr && rank.connections != connections)
+        throw InputError(fmt::format("{} of a rank that had {} when its series began",
+                                     plural(rank.connections, "connection"), connections));
       rank.done = entry.at("done").get<bool>();
       rank.unreached = entry.contains("unreached") ? protocol::words_from(entry, "unreached") : "";
     }
@@ -721,9 +732,7 @@ class HostsDatapath final : public Coordinator {
                           in_quotes(job.spec.job.name)));
     stopping_ = true;
     send_all({{"type", "stop"}});
-    wait_until(answer_limit, [&] { return all_hosts([](const Host& host) { return host.stopped; }); });
-    for (const auto& [number, host] : hosts_)
-      if (!host->stopped) lost(*host, fmt::format("does not stop within {}", to_text(answer_limit)));
+    wait_for_stop();
     join_series();
     run.clock = TimeSpan{epoch_, wall_now()};
     Stalls stalls;
@@ -745,6 +754,17 @@ class HostsDatapath final : public Coordinator {
     run.clock_uncertainty = uncertainty;
     for (std::uint32_t i = 0; i < jobs_.size(); ++i) record_job(merged(i), plan.jobs[i], run);
     if (options_.view) show(plan, wall_now());
+  }
+
+  /// Series of many connections take their time: they are hundreds of megabytes. Their number is bounded.
+  void wait_for_stop() {
+    last_series_ = wall_now();
+    while (!all_hosts([](const Host& host) { return host.stopped; })) {
+      if (wall_now() - last_series_ >= options_.stop_limit) break;
+      pump(slice);
+    }
+    for (const auto& [number, host] : hosts_)
+      if (!host->stopped) lost(*host, fmt::format("does not stop within {}", to_text(options_.stop_limit)));
   }
 
   static bool done(const RunJob& job) {
@@ -857,6 +877,7 @@ class HostsDatapath final : public Coordinator {
   bool stopping_ = false;               ///< hosts were told to
   SeriesRecorder* recorder_ = nullptr;  ///< if hosts record
   protocol::SeriesOrder series_order_;  ///< but for the time 0, which each has by its own clock
+  Nanos last_series_;                   ///< when a piece of series came, or hosts were told to stop
   Nanos set_up_at_;
   bool unread_ = false;  ///< somebody had more to say than a turn is long
   std::uint64_t run_ = 0;

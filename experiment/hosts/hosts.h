@@ -50,6 +50,7 @@ struct CoordinatorOptions {
   std::function<void(const std::string&)> warn{};  ///< the same, of what spoils the results
   std::function<void(const HostsView&)> view{};    ///< twice a second while jobs run
   Nanos alive_every{5'000'000'000};                ///< hosts hear something so often, whatever goes on
+  Nanos stop_limit{20'000'000'000};  ///< that hosts have to stop, and after each piece of their series again
 };
 
 class Coordinator : public Datapath {

@@ -221,6 +221,21 @@ TEST_F(TestbedCommand, bad_input__is_refused_in_one_line) {
   EXPECT_THAT(refusal({"e.toml", "--", "--json", "x"}), HasSubstr("put it before that"));
   EXPECT_THAT(refusal({"e.toml", "--json", "/nosuch/folder/x.json", "--device", "af_packet"}),
               HasSubstr("/nosuch/folder"));
+  EXPECT_THAT(refusal({"e.toml", "--device", "af_packet", "--pcap", "p.json", "--series", "p-host-1.json"}),
+              HasSubstr("--series and the other files: two of them are p-host-1.json"));
+  EXPECT_THAT(refusal({"e.toml", "--device", "af_packet", "--pcap", "p.json", "--json", "p-switch-0.json"}),
+              HasSubstr("--json and --pcap's files: two of them are p-switch-0.json"));
+}
+
+TEST_F(TestbedCommand, files_of_this_folder__are_nothing_to_those_of_the_testbed) {
+  // What the coordinator writes in a folder of its own has such names.
+  for (const char* const name : {"series.json", "results.json"}) {
+    fs::copy_file(folder_ / "e.toml", folder_ / name);
+    Started run = start({name, "--dry-run", "--device", "af_packet", "--json", "r.json", "--series", "s.json"});
+    EXPECT_EQ(run.finish(), 0) << run.err();
+    EXPECT_THAT(refusal({name, "--dry-run", "--device", "af_packet", "--series", name}),
+                HasSubstr("is the file that is read"));
+  }
 }
 
 TEST_F(TestbedCommand, dry_run__tells_each_step_and_takes_none) {
@@ -361,6 +376,31 @@ void check_series(const fs::path& folder) {
 TEST_F(TestbedCommand, experiment__runs_over_af_packet) {
   if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
   run_experiment(folder_, start({"e.toml", "--device", "af_packet", "--json", "r.json"}), "af_packet");
+}
+
+TEST_F(TestbedCommand, series_that_can_not_be_written__cost_no_results) {
+  if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
+  fs::create_symlink("/dev/full", folder_ / "full.json");
+  Started run = start({"e.toml", "--device", "af_packet", "--json", "r.json", "--series", "full.json"});
+  EXPECT_EQ(run.finish(), 1) << run.out();
+  EXPECT_THAT(run.err(), HasSubstr("full.json: can't be written: No space left on device"));
+  const auto results = nlohmann::json::parse(content(folder_ / "r.json"));
+  ASSERT_EQ(results["runs"].size(), 2U);
+  EXPECT_EQ(results["runs"][1]["links"].size(), 3U);
+  EXPECT_EQ(results["switches"].size(), 1U);
+}
+
+TEST_F(TestbedCommand, series_of_a_switch_that_can_not_be_written__cost_no_counters) {
+  if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
+  fs::create_symlink("/dev/full", folder_ / "full.json");
+  const std::string command = "cd '" + folder_.string() + R"(' && unshare -n sh -c '
+ip link add p0 type veth peer name q0 && ip link add p1 type veth peer name q1
+for i in p0 p1 q0 q1; do ip link set $i up; done
+exec )" MLTCP_PROGRAM R"( switch --port af_packet:p0 --port af_packet:p1 --for 100ms --json c.json --series full.json
+' >out 2>err)";
+  EXPECT_NE(std::system(command.c_str()), 0);  // NOLINT(cert-env33-c)
+  EXPECT_THAT(content(folder_ / "err"), HasSubstr("full.json: can't be written: No space left on device"));
+  EXPECT_EQ(nlohmann::json::parse(content(folder_ / "c.json"))["ports"].size(), 2U);
 }
 
 TEST_F(TestbedCommand, experiment__runs_over_af_xdp) {

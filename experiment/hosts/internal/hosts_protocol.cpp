@@ -22,6 +22,7 @@
 #include "mltcp/experiment/results/internal/json_values.h"
 #include "mltcp/experiment/results/results_fields.h"
 #include "mltcp/experiment/series/series_fields.h"
+#include "mltcp/experiment/series/series_recorder.h"
 #include "mltcp/workload/phase_program.h"
 
 namespace mltcp::experiment::protocol {
@@ -166,14 +167,35 @@ std::uint32_t ranks_in(const workload::Job& job) { return job.pattern ? job.patt
 bool is_time(Nanos time) { return time <= kMostTime; }  // and no never()
 
 /// What is counted stays below what a double tells apart, so that sums over all ranks don't overflow.
+constexpr std::uint64_t kMostCount = std::uint64_t{1} << 53U;
+
 template <HasFields T>
 void check_counts(const T& counts) {
-  constexpr std::uint64_t most = std::uint64_t{1} << 53U;
   for_each_field<T>([&](const auto& field) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(counts.*field.member)>, std::uint64_t>)
-      if (counts.*field.member > most)
+      if (counts.*field.member > kMostCount)
         throw InputError(fmt::format("\"{}\" is {}, more than can be", field.name, counts.*field.member));
   });
+}
+
+/// A cell of a series within what its column can have.
+template <typename T>
+T cell_from(const Json& json, const char* key) {
+  if constexpr (std::is_same_v<T, Nanos>) {
+    return Nanos(whole_value<std::int64_t>(json, key, 0, kMostTime.count));
+  } else if constexpr (std::is_same_v<T, Rate>) {
+    constexpr std::uint64_t most = 1'000'000'000'000'000'000;  // that windows are paced with (cc/pacing.h)
+    return Rate(whole_value<std::uint64_t>(json, key, 0, most));
+  } else if constexpr (std::is_same_v<T, std::int64_t>) {  // -1 stands for none
+    return whole_value<std::int64_t>(json, key, -1, static_cast<std::int64_t>(kMostCount));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    const auto value = json.get<T>();
+    if (!(value >= 0 && value <= static_cast<T>(kMostCount)))  // what is not a number isn't either
+      throw InputError(fmt::format("\"{}\" of series is {}, and no number from 0 to 2^53", key, value));
+    return value;
+  } else {
+    return whole_value<T>(json, key, 0, kMostCount);
+  }
 }
 
 }  // namespace
@@ -289,23 +311,29 @@ Json rows_to_json(const RunSeries& series) {
           {"connections", series.connections.size()}};
 }
 
-void rows_from(const Json& json, const SeriesOrder& order, std::size_t most_connections, RunSeries& series) {
+void rows_from(const Json& json, const SeriesOrder& order, const SeriesLimits& limits, RunSeries& series) {
   const auto rows = whole_field<std::size_t>(json, "rows", 0, order.rows + 1);
-  const auto connections = whole_field<std::size_t>(json, "connections", 0, most_connections);
+  const auto connections = whole_field<std::size_t>(json, "connections", 0, limits.connections);
   if (rows == 0) {  // nobody sends there
     series = {};
     return;
   }
   const Nanos last = time_from(json, "last");
+  if (last > limits.last)
+    throw InputError(
+        fmt::format("a last row of series at {} ns, and the run has lasted {}", last.count, to_text(limits.last)));
   series.sampled_every = time_from(json, "sampled_every");
   series.interval = time_from(json, "interval");
-  // Rows are only ever left out by halves.
+  // Rows are only ever left out by halves, when there are as many as may be.
   const auto is_doubled = [](Nanos wide, Nanos narrow) {
     const std::int64_t times = wide.count / narrow.count;
     return wide.count % narrow.count == 0 && times > 0 && (times & (times - 1)) == 0;
   };
-  if (!is_doubled(series.sampled_every, order.interval) || !is_doubled(series.interval, series.sampled_every))
+  if (!is_doubled(series.sampled_every, order.interval) || !is_doubled(series.interval, series.sampled_every) ||
+      series.interval.count / series.sampled_every.count > SeriesRecorder::kMostSamplesOfARow)
     throw InputError("rows of series at an interval that nobody has asked for");
+  if (series.interval > order.interval && rows < (order.rows + 1) / 2)
+    throw InputError("rows of series further apart than so few have to be");
   const auto before_last = static_cast<std::int64_t>(std::max<std::size_t>(rows, 2) - 2);
   if (before_last > kMostTime.count / series.interval.count || last.count < 0 ||
       (rows > 1 && last <= series.interval * before_last))
@@ -340,21 +368,25 @@ std::size_t piece_from(const Json& json, std::size_t connection, std::size_t fir
   key.flow = whole_field<std::uint32_t>(json, "flow");
   const std::size_t rows = std::min(kSeriesPiece, series.times.size() - first);
   const Json& columns = json.at("columns");
+  const auto state = [&](std::size_t row) -> ConnectionState& {
+    return series.connection_states[row * series.connections.size() + connection];
+  };
   for_each_field<ConnectionState>([&](const auto& field) {
     const Json& column = columns.at(field.name);
     if (!column.is_array() || column.size() != rows)
       throw InputError(fmt::format("\"{}\" of series without a value a row", field.name));
-    for (std::size_t row = 0; row < rows; ++row) {
-      auto& value = series.connection_states[(first + row) * series.connections.size() + connection].*field.member;
+    for (std::size_t row = first; row < first + rows; ++row) {
+      auto& value = state(row).*field.member;
       using Value = std::remove_cvref_t<decltype(value)>;
-      if constexpr (std::is_same_v<Value, std::int64_t>)  // -1 stands for none
-        value = whole_value<std::int64_t>(column[row], field.name, -1);
-      else if constexpr (std::is_same_v<Value, Nanos>)
-        value = Nanos(whole_value<std::int64_t>(column[row], field.name, 0, kMostTime.count));
-      else
-        take(column[row], value, field.name);
+      value = cell_from<Value>(column[row - first], field.name);
+      if constexpr (std::is_same_v<Value, std::uint64_t>)
+        if (field.about.counts && row > 0 && value < state(row - 1).*field.member)
+          throw InputError(fmt::format("\"{}\" of series falls, and it is a total", field.name));
     }
   });
+  for (std::size_t row = first; row < first + rows; ++row)
+    if (const double ratio = state(row).bytes_ratio; ratio > 1)
+      throw InputError(fmt::format("\"bytes_ratio\" of series is {}, and at most 1", ratio));
   return rows;
 }
 

@@ -97,12 +97,18 @@ inline constexpr std::size_t kSeriesPiece = 1024;
 
 /// Times of all rows of a host, and how many connections follow.
 Json rows_to_json(const RunSeries& series);
+/// What the series of a host can have.
+struct SeriesLimits {
+  std::size_t connections = 0;
+  Nanos last;  ///< how long the run has lasted, or a little longer: clocks are only known so well
+};
 /// Gives `series` its times, and room for connections, of which the names are still unknown. Throws Json::exception or
-/// InputError for more than `order` allows, like the next.
-void rows_from(const Json& json, const SeriesOrder& order, std::size_t most_connections, RunSeries& series);
+/// InputError for more than `order` and `limits` allow, like the next.
+void rows_from(const Json& json, const SeriesOrder& order, const SeriesLimits& limits, RunSeries& series);
 /// Rows [first, first + kSeriesPiece) of a connection, or up to the end.
 Json piece_to_json(const RunSeries& series, std::size_t connection, std::size_t first);
-/// Puts it into `series`. Returns how many rows it has.
+/// Puts it into `series`, whose rows before have come. Returns how many rows it has. Throws for values that can't be,
+/// and for totals that fall.
 std::size_t piece_from(const Json& json, std::size_t connection, std::size_t first, RunSeries& series);
 
 /// The longest message of a host with so many ranks that records so many iterations, and series or none.

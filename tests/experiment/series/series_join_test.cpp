@@ -58,6 +58,26 @@ TEST(joined, narrower_rows__are_left_out_and_keep_their_bounds) {
   EXPECT_EQ(both.connection(2, 0).cwnd_most_bytes, 6);
 }
 
+TEST(joined, row_without_a_new_one_of_a_part__repeats_its_state_and_not_its_bounds) {
+  RunSeries wide = sent("a", 2_ms, {{0_ms, 1}, {2_ms, 4}});
+  wide.connection_states[1].cwnd_least_bytes = 2;
+  wide.connection_states[1].cwnd_most_bytes = 9;
+  wide.connection_states[1].rtt = 3_us;
+  wide.connection_states[1].rtt_most = 8_us;
+  RunSeries whole = sent("b", 1_ms, {{0_ms, 0}, {1_ms, 1}, {2_ms, 2}, {3_ms, 3}});
+  wide.links = {{"x", Rate(8)}};
+  wide.link_states = {{}, {.queue_bytes = 5, .queue_most_bytes = 70}};
+  join(whole, wide);
+  EXPECT_THAT(bytes_of(whole, 1), ElementsAre(1, 1, 4, 4));
+  EXPECT_EQ(whole.connection(2, 1).cwnd_most_bytes, 9);
+  EXPECT_EQ(whole.link(2, 0).queue_most_bytes, 70U);
+  const ConnectionState& again = whole.connection(3, 1);
+  EXPECT_EQ(again.cwnd_least_bytes, 4);
+  EXPECT_EQ(again.cwnd_most_bytes, 4);
+  EXPECT_EQ(again.rtt_most, 3_us);
+  EXPECT_EQ(whole.link(3, 0).queue_most_bytes, 5U);
+}
+
 TEST(joined, part_that_is_shorter__keeps_its_last_state_and_the_end_is_the_latest) {
   const RunSeries both = joined({sent("a", 1_ms, {{0_ms, 0}, {1_ms, 5}, {1500_us, 6}}),
                                  sent("b", 1_ms, {{0_ms, 0}, {1_ms, 2}, {2_ms, 3}, {2300_us, 4}})});
