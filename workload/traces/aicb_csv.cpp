@@ -161,7 +161,7 @@ class Reader {
       row.count = number(count, "count", 1, 1'000'000);
     row.step = steps_;
     in_step_ = true;
-    builder_.keep(sizeof(row));
+    builder_.hold(sizeof(row));
     rows_.push_back(row);
   }
 

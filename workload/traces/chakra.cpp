@@ -128,8 +128,9 @@ class Reader {
     dependencies_.insert(dependencies_.end(), entry.dependencies.begin(), entry.dependencies.end());
     dependencies_.insert(dependencies_.end(), entry.control.begin(), entry.control.end());
     counts_.emplace_back(entry.dependencies.size(), entry.control.size());
-    builder_.keep(sizeof(places_.front()) + sizeof(counts_.front()) +
-                  (entry.dependencies.size() + entry.control.size()) * sizeof(dependencies_.front()));
+    const std::size_t dependencies = entry.dependencies.size() + entry.control.size();
+    builder_.hold(sizeof(places_.front()) + sizeof(counts_.front()) + dependencies * sizeof(dependencies_.front()));
+    builder_.keep(dependencies * sizeof(std::uint32_t));  // what the node waits for, once all are there
     builder_.add(rank_, node);
   }
 
@@ -253,6 +254,7 @@ class Reader {
                                              rank.waits.begin() + node.first_wait + node.waits);
       node.first_wait = static_cast<std::uint32_t>(rank.waits.size());
       node.waits = static_cast<std::uint32_t>(waits.size() + 1);
+      builder_.keep(node.waits * sizeof(*computed));
       rank.waits.insert(rank.waits.end(), waits.begin(), waits.end());
       rank.waits.push_back(*computed);
     }

@@ -58,7 +58,7 @@ std::uint32_t GraphBuilder::group(std::vector<std::uint32_t> ranks, PartialGraph
   const auto index = static_cast<std::uint32_t>(part_.graph.groups.size());
   const auto [at, added] = groups_.try_emplace({ranks, what.size, what.id}, index);
   if (added) {
-    keep(2 * (sizeof(at->first) + ranks.size() * sizeof(ranks.front())));
+    keep(2 * (sizeof(at->first) + ranks.size() * sizeof(ranks.front()) + what.id.size()));
     part_.graph.groups.push_back(std::move(ranks));
     part_.groups.push_back(std::move(what));
   }
@@ -173,6 +173,7 @@ PartialGraph GraphBuilder::take() {
         fmt::format("{}: {} more of that kind", part_.graph.sources.front(), warnings_ - kMostWarnings));
   part_.graph.names = names_.take();
   part_.graph.lanes = lanes_.take();
+  let_go(held_);
   return std::move(part_);
 }
 

@@ -38,12 +38,19 @@ class GraphBuilder {
   std::uint32_t add(std::uint32_t position, GraphNode node, std::span<const std::uint32_t> waits = {});
   std::uint32_t step(std::string name, Nanos start = Nanos::never(), Nanos length = Nanos(0));
 
-  /// Counts what is kept of the input, here or by its reader. Throws InputError if all of the job's take more than the
-  /// budget.
+  /// Counts what is kept of the input. Throws InputError if all of the job's take more than the budget.
   void keep(std::size_t bytes) {
     if (!budget_->take(bytes)) fail_by_budget();
   }
-  void give_back(std::size_t bytes) { budget_->give_back(bytes); }
+  /// The same of what its reader keeps for itself: until take(), or until it lets go of it.
+  void hold(std::size_t bytes) {
+    held_ += bytes;
+    keep(bytes);
+  }
+  void let_go(std::size_t bytes) {
+    held_ -= bytes;
+    budget_->give_back(bytes);
+  }
 
   /// One line; the input's name is put before it. Beyond 20, warnings are counted.
   void warn(std::string_view text);
@@ -59,6 +66,7 @@ class GraphBuilder {
   [[nodiscard]] const std::string& source() const { return part_.graph.sources.front(); }
   [[nodiscard]] PartialGraph& part() { return part_; }
   [[nodiscard]] const RankGraph& at(std::uint32_t position) const { return part_.graph.ranks[position]; }
+  /// What was built; the last that a reader does.
   PartialGraph take();
 
  private:
@@ -86,6 +94,7 @@ class GraphBuilder {
   std::uint32_t number(Texts& texts, std::string_view text);
 
   std::shared_ptr<TraceBudget> budget_;
+  std::size_t held_ = 0;  ///< of what is kept, by the reader for itself
   PartialGraph part_;
   Texts names_;
   Texts lanes_;

@@ -30,6 +30,7 @@ bool NcclCalls::known(std::string_view name) { return operation(name) != Operati
 std::uint32_t NcclCalls::owner(std::string_view name, std::uint64_t order) {
   if (const auto found = owner_of_.find(name); found != owner_of_.end()) return found->second;
   const auto index = static_cast<std::uint32_t>(owners_.size());
+  builder_.hold(sizeof(Owner) + kPlace + 2 * (sizeof(std::string) + name.size()));
   owner_of_.emplace(name, index);
   Owner owner;
   owner.name = name;
@@ -42,12 +43,14 @@ std::uint32_t NcclCalls::communicator(std::uint32_t owner, std::string_view name
   const auto index = static_cast<std::uint32_t>(communicators_.size());
   const auto [found, is_new] = communicator_of_.try_emplace({owner, std::string(name)}, index);
   if (is_new) {
+    builder_.hold(sizeof(Communicator) + sizeof(*found) + kPlace + name.size());
     communicators_.emplace_back();
     communicators_.back().owner = owner;
   }
   Communicator& one = communicators_[found->second];
   // A pointer may be used again after its communicator has gone.
   if (one.ranks != 0 && ranks != 0 && one.ranks != ranks) {
+    builder_.hold(sizeof(Communicator) + kPlace);
     found->second = index;
     communicators_.emplace_back();
     communicators_.back().owner = owner;
@@ -60,6 +63,7 @@ std::uint32_t NcclCalls::communicator(std::uint32_t owner, std::string_view name
 
 void NcclCalls::describe(std::uint32_t communicator, std::string_view id, std::uint32_t rank) {
   Communicator& one = communicators_[communicator];
+  if (id.size() > one.id.size()) builder_.hold(id.size() - one.id.size());
   one.id = id;
   one.rank = rank;
 }
@@ -74,10 +78,11 @@ void NcclCalls::call(std::uint32_t communicator, const NcclCall& call) {
     return;
   }
   ++calls_;
-  builder_.keep(sizeof(Call));
-  const auto stream =
+  builder_.hold(sizeof(Call));
+  const auto [stream, is_new] =
       owner.streams.try_emplace(std::string(call.stream), static_cast<std::uint32_t>(owner.streams.size()));
-  owner.calls.push_back({communicator, operation, builder_.name(call.name), stream.first->second, call.root, call.bytes,
+  if (is_new) builder_.hold(sizeof(*stream) + kPlace + call.stream.size());
+  owner.calls.push_back({communicator, operation, builder_.name(call.name), stream->second, call.root, call.bytes,
                          call.order, call.start, call.length});
 }
 
@@ -128,6 +133,7 @@ void NcclCalls::find_groups() {
       for (const Communicator* other : by_id[one.id])
         if (other->rank && *other->rank < one.ranks && owners_[other->owner].rank != kUnknownRank)
           found[*other->rank] = owners_[other->owner].rank;
+      if (found.size() == one.ranks) builder_.hold(found.size() * sizeof(one.ranks));
       if (found.size() == one.ranks)
         for (const auto& [rank, member] : found) members.push_back(member);
     }
@@ -150,7 +156,7 @@ void NcclCalls::finish(bool timed) {
   std::stable_sort(order.begin(), order.end(), [](const Owner* a, const Owner* b) { return a->rank < b->rank; });
   for (Owner* owner : order) {
     write(builder_.rank(owner->rank), *owner, timed);
-    builder_.give_back(owner->calls.size() * sizeof(Call));
+    builder_.let_go(owner->calls.size() * sizeof(Call));
     owner->calls = {};
   }
   if (unknown_ > 0)

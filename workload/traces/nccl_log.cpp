@@ -105,6 +105,7 @@ class Reader {
     const std::string host(process.substr(0, pid));
     const auto place = hosts_.try_emplace(host, hosts_.size()).first->second;
     const std::uint32_t owner = calls_.owner(key_, (std::uint64_t{place} << 16) + *gpu);
+    builder_.hold(2 * (kPlace + sizeof(std::string)) + key_.size() + host.size());
     owners_.emplace(key_, owner);
     return owner;
   }

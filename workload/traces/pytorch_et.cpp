@@ -25,6 +25,7 @@ constexpr Bytes kMostBytes = std::uint64_t{1} << 50;
 constexpr std::int64_t kMostRank = 1'000'000;
 constexpr std::size_t kMostGroups = 100'000;
 constexpr int kMostDepth = 8;
+constexpr std::size_t kPlace = 64;  // bytes of an entry of a map, beside what it holds
 
 /// A node of interest; the file has them in the order in which they ended.
 struct Node {
@@ -96,7 +97,7 @@ class Reader {
   }
 
   void keep(Node node) {
-    builder_.keep(sizeof(node) + node.step.size() + node.operation.size() + node.group.size());
+    builder_.hold(sizeof(node) + node.step.size() + node.operation.size() + node.group.size());
     kept_.push_back(std::move(node));
   }
 
@@ -184,7 +185,11 @@ class Reader {
       if (group.ranks.empty()) world_ = std::max(world_, group.size);
       if (groups_.size() > kMostGroups) return;
       for (const char* key : {"pg_name", "backend_id", "uid"})
-        if (const auto* name = json::member(one, key)) groups_.emplace(group_name(*name), group);
+        if (const auto* name = json::member(one, key)) {
+          const auto [at, is_new] = groups_.emplace(group_name(*name), group);
+          if (is_new)
+            builder_.hold(sizeof(*at) + kPlace + at->first.size() + group.ranks.size() * sizeof(group.ranks.front()));
+        }
     }
   }
 

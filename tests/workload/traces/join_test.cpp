@@ -95,6 +95,23 @@ TEST(GraphBuilder, memory__is_bounded_for_all_inputs_together) {
   EXPECT_EQ(alone([&](GraphBuilder& b, std::uint32_t) { b.name(text); }), "no error") << "one text is kept once";
 }
 
+TEST(GraphBuilder, memory__that_a_reader_held_for_itself_is_there_for_the_next) {
+  const auto budget = std::make_shared<TraceBudget>(std::size_t{1} << 20);
+  const auto fill = [&](std::size_t held) {
+    return error_of([&] {
+      GraphBuilder builder("test", "a", budget);
+      builder.rank(0);
+      builder.hold(held);
+      builder.hold(1000);
+      builder.let_go(1000);
+      builder.take();
+    });
+  };
+  constexpr std::size_t most = (std::size_t{1} << 20) - 1000;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(fill(most), "no error") << i;
+  EXPECT_THAT(fill(most + 1), HasSubstr("takes more than 1 MiB"));
+}
+
 ExecutionGraph joined(std::vector<PartialGraph> parts, const TraceOptions& options = {}) {
   return join(std::move(parts), options);
 }
