@@ -92,7 +92,7 @@ endif()
 # compile within 20 s, so that a change is still tried out fast; the data path and the transport are compiled file by
 # file. That each file compiles by itself is seen by MLTCP_UNITY=OFF, as in the sanitizer presets and in tools/lint.
 option(MLTCP_UNITY "Compile several files of a target as one" ON)
-if(MLTCP_SANITIZE)
+if(MLTCP_SANITIZE AND NOT MLTCP_FUZZERS)
   set(MLTCP_UNITY OFF)
 endif()
 function(mltcp_unity target batch)

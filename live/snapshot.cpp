@@ -78,7 +78,7 @@ Snapshot snapshot_from(std::string_view text) {
     read_into(snapshot, json);
     return snapshot;
   } catch (const Json::exception&) {
-    throw InputError("no snapshot of an MLTCP process");
+    throw InputError("no snapshot of an MLTCP process; use the mltcp that runs there");
   }
 }
 

@@ -76,6 +76,13 @@ Json to_json(const SchedulerService& service) {
 std::string Api::error_body(std::string_view message) { return to_text(Json{{"error", one_line(message)}}); }
 
 ApiAnswer Api::answer(const ApiRequest& request, Nanos now, bool may_wait) {
+  ApiAnswer answer = answered(request, now, may_wait);
+  // What is to be asked again is counted then.
+  if (!answer.wait) metrics_.count(answer.status);
+  return answer;
+}
+
+ApiAnswer Api::answered(const ApiRequest& request, Nanos now, bool may_wait) {
   const auto error = [](int status, std::string_view message) { return ApiAnswer{status, error_body(message), {}}; };
   try {
     return routed(request, now, may_wait);
@@ -119,6 +126,10 @@ ApiAnswer Api::routed(const ApiRequest& request, Nanos now, bool may_wait) {
   if (is_plan) {
     allow(request, {"GET"});
     return plan(parts[2], request, may_wait);
+  }
+  if (is({"metrics"})) {
+    allow(request, {"GET"});
+    return {200, metrics_.text(service_), {}, "text/plain; version=0.0.4; charset=utf-8"};
   }
   if (is({"v1", "health"})) {
     allow(request, {"GET"});

@@ -11,6 +11,7 @@
 
 #include "mltcp/base/units.h"
 #include "mltcp/service/kubernetes.h"
+#include "mltcp/service/metrics.h"
 #include "mltcp/service/scheduler_service.h"
 
 namespace mltcp::service {
@@ -24,7 +25,7 @@ struct ApiRequest {
 
 struct ApiAnswer {
   int status = 200;
-  std::string body;  ///< JSON, with a line end
+  std::string body;  ///< JSON in one line, or what `type` says, with a line end
   /// The plan has not changed yet: to be asked again when it may have, and at the latest after `timeout`, with may_wait
   /// false. The answer is as good as it is now.
   struct Wait {
@@ -33,6 +34,7 @@ struct ApiAnswer {
     Nanos timeout;
   };
   std::optional<Wait> wait;
+  const char* type = "application/json";
 };
 
 /// Longest wait_ms of GET /v1/jobs/ID/plan.
@@ -51,6 +53,7 @@ class Api {
   [[nodiscard]] static std::string error_body(std::string_view message);
 
  private:
+  [[nodiscard]] ApiAnswer answered(const ApiRequest& request, Nanos now, bool may_wait);
   [[nodiscard]] ApiAnswer routed(const ApiRequest& request, Nanos now, bool may_wait);
   [[nodiscard]] ApiAnswer arrive(const ApiRequest& request);
   [[nodiscard]] ApiAnswer rank(const ApiRequest& request);
@@ -58,6 +61,7 @@ class Api {
 
   SchedulerService& service_;
   KubernetesExtender& kubernetes_;
+  ServiceMetrics metrics_;
 };
 
 }  // namespace mltcp::service

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
@@ -277,6 +278,26 @@ class SchedulerService::Impl {
   }
   std::uint32_t slots_per_host() const { return options_.slots_per_host; }
   std::int64_t epoch_unix_ns() const { return journal_.state().epoch_unix_ns; }
+
+  /// Counts what `work` does, unless it throws or says that nothing was to be done.
+  template <typename Work, typename IsDone>
+  auto timed(Planning kind, Work work, IsDone is_done) {
+    const Nanos begun = options_.clock();
+    auto result = work();
+    const Nanos took = options_.clock() - begun;
+    if (is_done(result)) {
+      const std::lock_guard lock(published_);
+      PlanningStats& stats = planning_[static_cast<std::size_t>(kind)];
+      ++stats.done;
+      stats.took += took;
+      stats.longest = std::max(stats.longest, took);
+    }
+    return result;
+  }
+  PlanningStats planning(Planning kind) const {
+    const std::lock_guard lock(published_);
+    return planning_[static_cast<std::size_t>(kind)];
+  }
 
  private:
   static scheduler::ClusterOptions bounded(scheduler::ClusterOptions options) {
@@ -661,24 +682,39 @@ class SchedulerService::Impl {
   std::vector<RunningJob> running_;                        ///< in the order of their arrivals
   std::map<std::string, std::size_t, std::less<>> index_;  ///< by id, in running_
   std::uint64_t revision_ = 0;
+  std::array<PlanningStats, 3> planning_;
   bool ended_ = false;
 };
+
+namespace {
+
+constexpr auto kAlways = [](const auto& /*result*/) { return true; };
+
+}  // namespace
 
 SchedulerService::SchedulerService(Topology topology, ServiceOptions options)
     : impl_(std::make_unique<Impl>(std::move(topology), std::move(options))) {}
 SchedulerService::~SchedulerService() = default;
 
 std::vector<RankedPlacement> SchedulerService::rank(const JobRequest& request, std::uint32_t candidates) const {
-  return impl_->rank(request, candidates);
+  return impl_->timed(
+      Planning::rank, [&] { return impl_->rank(request, candidates); }, kAlways);
 }
 std::vector<RankedPlacement> SchedulerService::rank(const JobRequest& request,
                                                     const std::vector<std::vector<std::string>>& placements) const {
-  return impl_->rank(request, placements);
+  return impl_->timed(
+      Planning::rank, [&] { return impl_->rank(request, placements); }, kAlways);
 }
 Arrival SchedulerService::arrive(const JobRequest& request, const std::vector<std::string>& hosts, Room room) {
-  return impl_->arrive(request, hosts, room);
+  return impl_->timed(
+      Planning::arrive, [&] { return impl_->arrive(request, hosts, room); },
+      [](const Arrival& arrival) { return !arrival.known; });
 }
-std::vector<JobPlan> SchedulerService::depart(std::string_view id) { return impl_->depart(id); }
+std::vector<JobPlan> SchedulerService::depart(std::string_view id) {
+  return impl_->timed(
+      Planning::depart, [&] { return impl_->depart(id); }, kAlways);
+}
+PlanningStats SchedulerService::planning(Planning kind) const { return impl_->planning(kind); }
 std::string SchedulerService::trouble() { return impl_->trouble(); }
 JobPlan SchedulerService::plan(std::string_view id) const { return impl_->plan(id); }
 std::vector<RunningJob> SchedulerService::jobs() const { return impl_->jobs(); }

@@ -24,6 +24,7 @@
 #include <string_view>
 #include <vector>
 
+#include "mltcp/base/clock.h"
 #include "mltcp/base/topology.h"
 #include "mltcp/base/units.h"
 #include "mltcp/scheduler/cluster.h"
@@ -129,9 +130,21 @@ struct ServiceOptions {
   scheduler::ClusterOptions cluster;    ///< with most_bursts 0 that is 100,000
   /// Epoch of slots if no state is there yet, in Unix time; 0 to 2^62.
   std::int64_t epoch_unix_ns = 0;
+  /// Any that is monotonic: by it planning is timed.
+  std::function<Nanos()> clock = monotonic_now;
   /// Called with one line per event (arrival, departure, changed plan, trouble with the journal), by the thread that
   /// caused it, in order; must not call the service.
   std::function<void(const std::string& line)> log;
+};
+
+/// What takes the planner's time.
+enum class Planning : std::uint8_t { arrive, depart, rank };
+
+/// Of one kind, since the service started: what was done, and not refused, or known already.
+struct PlanningStats {
+  std::uint64_t done = 0;
+  Nanos took;  ///< waits for each other included
+  Nanos longest;
 };
 
 class SchedulerService {
@@ -175,6 +188,9 @@ class SchedulerService {
   [[nodiscard]] std::uint64_t revision() const;
   /// Free slots of each host, by host.
   [[nodiscard]] std::vector<std::uint32_t> free_slots() const;
+
+  /// Whoever asked for it: a request, Kubernetes, Slurm, or a job that is gone.
+  [[nodiscard]] PlanningStats planning(Planning kind) const;
 
   /// Waits until revision() exceeds `after`, for at most `timeout`, or until end_waits(); returns the revision.
   std::uint64_t wait_for(std::uint64_t after, Nanos timeout) const;

@@ -169,7 +169,9 @@ JobProfile profile_from_line(std::string_view text, const std::string& where) {
   Json object = Json::parse(text, nullptr, false);
   if (!object.is_object() || !object.contains("flows")) return profile_from_text(text, where);
   const auto flows = whole_number<std::uint32_t>(object["flows"], 1, most_flows);
-  if (!flows) throw InputError(fmt::format("{}: flows: give a whole number from 1 to {}", where, most_flows));
+  if (!flows)
+    throw InputError(
+        fmt::format("{}: flows: this is out of range; give a whole number from 1 to {}", where, most_flows));
   object.erase("flows");
   JobProfile profile = profile_from_text(object.dump(), where);
   profile.job.flows = *flows;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -21,12 +22,12 @@
 #include "mltcp/experiment/files/file_kind.h"
 #include "mltcp/experiment/files/job_file.h"
 #include "mltcp/workload/graph_phases.h"
-#include "mltcp/workload/kineto.h"
 #include "mltcp/workload/profile.h"
 #include "mltcp/workload/traces/read_traces.h"
 #include "output_file.h"
 #include "provenance.h"
 #include "terminal.h"
+#include "trace_summary.h"
 
 namespace mltcp::tools {
 namespace {
@@ -134,57 +135,48 @@ experiment::Experiment network_of(const AdviseArguments& arguments) {
   return experiment::parse_experiment(text, "--rate, --delay, --buffer, --ecn, --cc", options);
 }
 
-/// A trace of ranks as the job of its first rank, on a link of that rate.
-workload::Job job_of_ranks(const std::string& file, Rate link, std::vector<std::string>& warnings) {
-  const std::vector<std::filesystem::path> paths{file};
-  workload::TraceOptions reading;
-  reading.as_recorded = true;
-  const workload::ExecutionGraph graph = workload::read_traces(paths, reading);
-  workload::PhaseOptions phases;
-  while (phases.rank + 1 < graph.ranks.size() && graph.ranks[phases.rank].nodes.empty()) ++phases.rank;
-  phases.link = link;
-  const workload::GraphSummary summary = workload::summarise(graph, phases);
+using Period = std::optional<experiment::Advice::Period>;
+
+/// A trace as the job of its first rank, on a link of that rate.
+workload::Job job_of_trace(const std::string& file, Rate link, std::uint32_t workers, Period& period,
+                           std::vector<std::string>& warnings) {
+  TraceRequest request;
+  request.files = {file};
+  request.link = link;
+  std::error_code error;
+  const bool looked_into = std::filesystem::is_regular_file(file, error) || std::filesystem::is_directory(file, error);
+  if (workers != 0 && looked_into)
+    if (const auto* format = workload::format_of(file); format != nullptr && format->name == workload::kTwelveColumns)
+      request.workers = workers;
+  const workload::GraphSummary summary = summarise_traces(request);
   warnings.insert(warnings.end(), summary.warnings.begin(), summary.warnings.end());
+  constexpr double sure = 0.5;  // of a single step that the trace marks
+  const Nanos length = summary.steps[summary.typical].length;
+  if (summary.confidence < sure)
+    warnings.push_back(
+        fmt::format("{}: its iterations of {:.3f} ms are {}, with a confidence of {:.2f}: check them by "
+                    "mltcp inspect, or record it with steps that are marked",
+                    file, length.millis(), name(summary.period), summary.confidence));
+  period = experiment::Advice::Period{length, std::string(key_of(summary.period)), summary.confidence};
   return workload::to_job(summary, std::filesystem::path(file).stem().string());
 }
 
-/// What the key `trace` or `profile` of a job reads.
-workload::Job job_of_phases(const std::string& file, std::uint32_t workers, std::vector<std::string>& warnings) {
-  const std::string_view key = workload::is_profile(file) ? "profile" : "trace";
-  std::string text = fmt::format(
-      "[bottleneck]\nrate = \"100 Gbps\"\ndelay = \"10 us\"\nbuffer = \"12 MB\"\n[[job]]\nname = \"trace\"\n{} = {}\n",
-      key, quoted(std::filesystem::absolute(file).string()));
-  if (workers != 0 && key == "trace") text += fmt::format("workers = {}\n", workers);
-  try {
-    experiment::Experiment one = experiment::parse_experiment(text, file, file_options());
-    warnings.insert(warnings.end(), one.warnings.begin(), one.warnings.end());
-    one.jobs.front().name = std::filesystem::path(file).stem().string();
-    return std::move(one.jobs.front());
-  } catch (const InputError& error) {
-    // What is said of the line above is not for the user, who wrote none.
-    const std::string what = error.what();
-    const std::string place = fmt::format(": job[1].{}: ", key);
-    const std::size_t at = what.find(place);
-    throw InputError(at == std::string::npos ? what : what.substr(at + place.size()));
-  }
+workload::Job job_of_profile(const std::string& file) {
+  workload::Job job;
+  job.name = std::filesystem::path(file).stem().string();
+  job.phases = workload::to_phases(workload::load_profile(file));
+  return job;
 }
 
-/// The jobs of a file; `link`: of the network, at which what a trace has no times for is laid out.
-std::vector<workload::Job> jobs_of(const std::string& file, Rate link, std::uint32_t workers,
+/// The jobs of a file, and the period of a trace; `link`: of the network, at which what a trace has no times for is
+/// laid out.
+std::vector<workload::Job> jobs_of(const std::string& file, Rate link, std::uint32_t workers, Period& period,
                                    std::vector<std::string>& warnings) {
   constexpr TextFile kind{"a trace, a job or an experiment", std::size_t{1} << 30};
   std::vector<workload::Job> jobs;
   if (std::filesystem::path(file).extension() != ".toml") {
-    std::error_code error;
-    if (!std::filesystem::exists(file, error))
-      throw InputError(
-          fmt::format("{}: there is no such file; give the path of a trace, a job or an experiment", file));
-    const bool folder = std::filesystem::is_directory(file, error);
-    const workload::TraceFormat* const format =
-        !folder && std::filesystem::is_regular_file(file, error) ? workload::format_of(file) : nullptr;
-    const bool phases = format == nullptr || format->name.starts_with("ASTRA-sim") ||
-                        (workload::is_kineto(file) && format->name == "Kineto");
-    jobs.push_back(folder || !phases ? job_of_ranks(file, link, warnings) : job_of_phases(file, workers, warnings));
+    jobs.push_back(is_measured_profile(file) ? job_of_profile(file)
+                                             : job_of_trace(file, link, workers, period, warnings));
     return jobs;
   }
   const std::string text = read_text_file(file, file, kind);
@@ -206,7 +198,8 @@ std::vector<workload::Job> jobs_of(const std::string& file, Rate link, std::uint
   return jobs;
 }
 
-experiment::Experiment experiment_of(const AdviseArguments& arguments) {
+/// `periods`: by job, of those from traces.
+experiment::Experiment experiment_of(const AdviseArguments& arguments, std::vector<Period>& periods) {
   experiment::Experiment experiment = network_of(arguments);
   experiment.name = "advice";
   if (!arguments.network) experiment.warnings.clear();
@@ -214,7 +207,10 @@ experiment::Experiment experiment_of(const AdviseArguments& arguments) {
   experiment.places.clear();
   std::set<std::string> names;
   for (const std::string& file : arguments.files) {
-    for (workload::Job& job : jobs_of(file, experiment.bottleneck.rate, arguments.workers, experiment.warnings)) {
+    Period period;
+    for (workload::Job& job :
+         jobs_of(file, experiment.bottleneck.rate, arguments.workers, period, experiment.warnings)) {
+      periods.push_back(period);
       const std::string name = job.name;
       for (int i = 2; !names.insert(job.name).second; ++i) job.name = fmt::format("{}-{}", name, i);
       if (!experiment.topology) job.hosts.clear();
@@ -248,6 +244,14 @@ void print_advice(const experiment::Advice& advice, std::FILE* out) {
   jobs.add(std::move(by));
   fmt::print(out, "{}, {}, {} iterations from each of {} starts; slow-downs: mean (best to worst start)\n\n{}\n",
              plural(advice.jobs.size(), "job"), advice.cc, advice.iterations, advice.starts, jobs.text());
+  bool any = false;
+  for (const auto& job : advice.jobs) {
+    if (!job.period) continue;
+    fmt::print(out, "period of {}: {:.3f} ms, {}, confidence {:.2f}\n", one_line(job.name), job.period->length.millis(),
+               job.period->found, job.period->confidence);
+    any = true;
+  }
+  if (any) fmt::print(out, "\n");
   if (!advice.pairs.empty()) {
     Table pairs({"pair", "", "score", "bound", "fair", "mltcp"}, 2);
     for (const auto& pair : advice.pairs)
@@ -269,7 +273,8 @@ int advise(const AdviseArguments& arguments) {
     throw InputError("--network names the network; leave out --rate, --delay, --buffer and --ecn");
   if (arguments.json) check_writable(*arguments.json, arguments.files.front());
   const FilesRead files;
-  const experiment::Experiment experiment = experiment_of(arguments);
+  std::vector<Period> periods;
+  const experiment::Experiment experiment = experiment_of(arguments, periods);
   experiment::AdviceOptions options;
   using Level = experiment::AdviceOptions::Level;
   options.level = arguments.level == "flow"     ? Level::flow
@@ -295,6 +300,7 @@ int advise(const AdviseArguments& arguments) {
   }
   bar.clear();
   advice.provenance = provenance;
+  for (std::size_t i = 0; i < advice.jobs.size(); ++i) advice.jobs[i].period = periods[i];
   std::set<std::string> told;
   for (const std::string& warning : advice.warnings)
     if (told.insert(warning).second) print_warning(warning);

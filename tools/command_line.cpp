@@ -70,6 +70,13 @@ std::string no_argument(const CLI::App& app, const CLI::App& command, const std:
         "{0} is an option of mltcp gen; options for that go behind \"--\", as in mltcp testbed "
         "EXPERIMENT.toml -- {0} ...; {1}",
         one_line(name), see);
+  // A sweep keeps no series, say, but what it is made of does.
+  std::vector<std::string> others;
+  for (const CLI::App* other : app.get_subcommands([](const CLI::App*) { return true; }))
+    if (name.starts_with("--") && has_option(*other, name)) others.push_back(other->get_name());
+  if (!others.empty())
+    return fmt::format("{} is no option of mltcp {}, but of mltcp {}; {}", in_quotes(name), command.get_name(),
+                       fmt::join(others, ", "), see);
   std::vector<std::string> known{"--help"};
   for (const CLI::Option* one : command.get_options())
     for (const std::string& long_name : one->get_lnames()) known.push_back("--" + long_name);

@@ -47,6 +47,7 @@ struct GenArguments {
   ExperimentArguments experiment;   ///< file empty: this is a host
   std::string plan;                 ///< file; empty: plans are computed
   std::optional<std::string> json;  ///< file, or "-" for standard output
+  SeriesArguments series;
   std::optional<std::string> serve;
   std::optional<std::string> join;
   bool mpi = false;
@@ -75,6 +76,7 @@ void add_coordinator_options(Options& options, GenArguments& arguments) {
   add_experiment_options(options, arguments.experiment, "");
   options.add("--plan", arguments.plan, "Slots for policies schedule and mltcp+schedule (docs/plans.md)");
   options.add("--json", arguments.json, "Write the results to this file; - is standard output");
+  add_series_options(options, arguments.series);
   options.flag("--ranks", arguments.ranks, "Show every rank on the terminal, not only jobs");
 }
 
@@ -140,6 +142,15 @@ experiment::Experiment load(ExperimentArguments arguments) {
   experiment::Experiment experiment = load_experiment(arguments);
   experiment.datapath = "hosts";
   return experiment;
+}
+
+/// What hosts are to record, or nothing.
+std::optional<experiment::SeriesOptions> series_of(const SeriesArguments& series,
+                                                   const experiment::Experiment& experiment,
+                                                   const std::optional<std::string>& json, const std::string& plan,
+                                                   const std::optional<std::string>& report = std::nullopt) {
+  return check_series(series, experiment.file,
+                      {json, report, plan.empty() ? std::nullopt : std::optional<std::string>(plan)});
 }
 
 std::string rate_text(double bits_per_second) { return fmt::format("{:.1f}", bits_per_second * 1e-6); }
@@ -227,6 +238,7 @@ int serve(const GenArguments& arguments, const std::string& address,
   const FilesRead files;
   const experiment::Experiment experiment = load(arguments.experiment);
   if (arguments.json) check_writable(*arguments.json, arguments.experiment.file);
+  series_of(arguments.series, experiment, arguments.json, arguments.plan);
   std::FILE* const out = arguments.json == "-" ? stderr : stdout;
   print_warnings(experiment.warnings);
   Serving serving;
@@ -234,6 +246,7 @@ int serve(const GenArguments& arguments, const std::string& address,
   serving.wait = wait_of(arguments);
   serving.plan = arguments.plan;
   serving.json = arguments.json;
+  serving.series = arguments.series;
   serving.ranks = arguments.ranks;
   serving.listening = listening;
   serve_experiment(experiment, serving, files, out);
@@ -450,6 +463,7 @@ int check_coordinator(const GenArguments& arguments) {
   static_cast<void>(wait_of(arguments));
   experiment::RunOptions options;
   options.plan_file = arguments.plan;
+  options.series = series_of(arguments.series, experiment, arguments.json, arguments.plan);
   experiment::check(experiment, NoHosts(), options);
   return 0;
 }
@@ -467,10 +481,13 @@ experiment::Results serve_experiment(const experiment::Experiment& experiment, c
   const auto coordinator = experiment::make_coordinator(experiment, options);
   experiment::Provenance provenance;
   experiment::Results results;  // those so far, while it runs
+  experiment::SeriesFile series;
   try {
     experiment::RunOptions run_options;
     run_options.plan_file = serving.plan;
     run_options.report = options.warn;
+    run_options.series = series_of(serving.series, experiment, serving.json, serving.plan, serving.report);
+    run_options.recorded = &series.runs;
     experiment::check(experiment, *coordinator, run_options);
     provenance = provenance_of(files);
     run_options.finished = [&](const experiment::Results& so_far) {
@@ -496,6 +513,12 @@ experiment::Results serve_experiment(const experiment::Experiment& experiment, c
   results.provenance = provenance;
   if (serving.complete) serving.complete(results);
   print_results(results, *coordinator, experiment.file, serving.json, out);
+  if (serving.series.file) {
+    series.experiment = results.experiment;
+    series.provenance = provenance;
+    write_series(*serving.series.file, series, results);
+  }
+  if (serving.report) write_report(results, serving.series.file ? &series : nullptr, *serving.report, out);
   return results;
 }
 

@@ -11,6 +11,7 @@
 #include "mltcp/experiment/files/experiment.h"
 #include "mltcp/experiment/results/results.h"
 #include "provenance.h"
+#include "series_output.h"
 
 namespace mltcp::tools {
 
@@ -21,11 +22,13 @@ bool check_coordinator_words(const std::vector<std::string>& words);
 
 /// How a coordinator runs an experiment across hosts that join it (mltcp gen --join).
 struct Serving {
-  std::string address;                ///< to listen on
-  Nanos wait{60'000'000'000};         ///< for hosts to join
-  std::string plan{};                 ///< file; empty: plans are computed
-  std::optional<std::string> json{};  ///< file, or "-" for standard output
-  bool ranks = false;                 ///< show each rank on the terminal
+  std::string address;                  ///< to listen on
+  Nanos wait{60'000'000'000};           ///< for hosts to join
+  std::string plan{};                   ///< file; empty: plans are computed
+  std::optional<std::string> json{};    ///< file, or "-" for standard output
+  std::optional<std::string> report{};  ///< the page of the results, the same
+  bool ranks = false;                   ///< show each rank on the terminal
+  SeriesArguments series{};             ///< written at the end
   /// Told the address when somebody may join.
   std::function<void(const std::string& address)> listening{};
   /// Adds to the results before they are printed.

@@ -1,7 +1,6 @@
 // `mltcp inspect`: what traces or a measured profile hold, for people, as a job of an experiment or as JSON.
 //
-// Formats of phases (12-column text, a profile, PyTorch's profiler as a plain file) have readers and summaries of their
-// own; all others are read as graphs (workload/traces/).
+// Traces of all formats are read as graphs (workload/traces/); a profile has a reader and a summary of its own.
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -10,26 +9,22 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "command_line.h"
 #include "commands.h"
 #include "mltcp/base/error.h"
-#include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
 #include "mltcp/base/units.h"
 #include "mltcp/experiment/files/experiment_file.h"
-#include "mltcp/experiment/files/file_kind.h"
 #include "mltcp/workload/graph_phases.h"
 #include "mltcp/workload/inspection.h"
-#include "mltcp/workload/kineto.h"
 #include "mltcp/workload/profile.h"
-#include "mltcp/workload/trace.h"
-#include "mltcp/workload/traces/read_traces.h"
+#include "mltcp/workload/schedule.h"
 #include "output_file.h"
 #include "terminal.h"
+#include "trace_summary.h"
 
 namespace mltcp::tools {
 namespace {
@@ -38,8 +33,8 @@ struct InspectArguments {
   std::vector<std::string> files;
   bool toml = false;
   std::optional<std::string> name;  ///< default: the file's
-  std::uint32_t workers = 0;        ///< 0: the mapping's default
-  std::string network;              ///< empty: the mapping's default
+  std::uint32_t workers = 0;        ///< 0: as the trace tells
+  std::string network;              ///< empty: see TraceOptions::network
   double compute_scale = 1.0;
   double bytes_scale = 1.0;
   std::string rate = "100 Gbps";
@@ -59,10 +54,14 @@ void add_options(Options& options, InspectArguments& arguments) {
       .required();
   options.flag("--toml", arguments.toml, "Print it as a job of an experiment file");
   options.add("--name", arguments.name, "Name of that job; default: the file's");
-  options.add("--workers", arguments.workers, "Workers that reduce weight gradients; default: the trace's, or 2")
+  options
+      .add("--workers", arguments.workers,
+           "Workers that reduce weight gradients, of traces in 12 columns; default: the trace's, or 2")
       .check(whole(2, 1'000'000));
-  options.add("--network", arguments.network,
-              "Collectives that cross the shared link: weight-gradient (default), inter-server, all");
+  options.add(
+      "--network", arguments.network,
+      "Collectives of traces in 12 columns that cross the network: weight-gradient, inter-server or all; default: "
+      "weight-gradient, or all if there are no such");
   options.add("--compute-scale", arguments.compute_scale, "Factor on compute times; default 1").check(factor(1e6));
   options.add("--bytes-scale", arguments.bytes_scale, "Factor on bytes sent; default 1").check(factor(1e6));
   options.add("--rank", arguments.rank, "Rank whose view is shown, as recorded; default: the first that has a trace");
@@ -86,37 +85,31 @@ Rate link_rate(const std::string& text) {
   }
 }
 
-workload::MappingOptions mapping_of(const InspectArguments& arguments) {
-  workload::MappingOptions options;
-  if (arguments.workers != 0) options.workers = arguments.workers;
-  options.compute_scale = arguments.compute_scale;
-  options.bytes_scale = arguments.bytes_scale;
-  if (!arguments.network.empty()) {
-    const auto network = workload::network_from(arguments.network);
-    if (!network)
-      throw InputError(
-          fmt::format("--network {}: unknown; it is weight-gradient, inter-server or all", arguments.network));
-    options.network = *network;
-  }
-  return options;
-}
-
 /// What is asked of any kind of file.
 struct Wanted {
-  workload::MappingOptions mapping;
-  Rate rate;
+  TraceRequest trace;
   std::string name;  ///< of the job
 };
 
-int print_kineto(const InspectArguments& arguments, const Wanted& wanted) {
-  if (!arguments.network.empty())
-    throw InputError("--network: a trace of PyTorch's profiler tells what was sent; leave the option out");
-  const workload::KinetoTrace trace = workload::load_kineto(arguments.file());
-  if (arguments.toml)
-    print_toml(workload::to_job(trace, wanted.name, wanted.mapping), trace.warnings);
-  else
-    fmt::print("{}", workload::describe(trace, wanted.mapping, wanted.rate));
-  return 0;
+Wanted wanted_of(const InspectArguments& arguments) {
+  Wanted wanted;
+  TraceRequest& trace = wanted.trace;
+  trace.files = arguments.files;
+  trace.ranks = arguments.ranks;
+  trace.rank = arguments.rank;
+  trace.link = link_rate(arguments.rate);
+  if (trace.link.is_zero()) throw InputError("--rate 0: a link needs a rate above 0, as in \"100 Gbps\"");
+  trace.compute_scale = arguments.compute_scale;
+  trace.bytes_scale = arguments.bytes_scale;
+  trace.workers = arguments.workers;
+  if (!arguments.network.empty()) {
+    trace.network = workload::network_from(arguments.network);
+    if (!trace.network)
+      throw InputError(
+          fmt::format("--network {}: unknown; it is weight-gradient, inter-server or all", arguments.network));
+  }
+  wanted.name = arguments.name.value_or(std::filesystem::path(arguments.file()).stem().string());
+  return wanted;
 }
 
 int print_profile(const InspectArguments& arguments, const Wanted& wanted) {
@@ -127,22 +120,13 @@ int print_profile(const InspectArguments& arguments, const Wanted& wanted) {
         "leave them out");
   const workload::Profile profile = workload::load_profile(arguments.file());
   if (!arguments.toml) {
-    fmt::print("{}", workload::describe(profile, wanted.rate));
+    fmt::print("{}", workload::describe(profile, wanted.trace.link));
     return 0;
   }
   workload::Job job;
   job.name = wanted.name;
   job.phases = workload::to_phases(profile);
   print_toml(job, {});
-  return 0;
-}
-
-int print_trace(const InspectArguments& arguments, const Wanted& wanted) {
-  const workload::Trace trace = workload::load_trace(arguments.file());
-  if (arguments.toml)
-    print_toml(workload::to_job(trace, wanted.name, wanted.mapping), trace.warnings);
-  else
-    fmt::print("{}", workload::describe(workload::inspect(trace, wanted.mapping), wanted.rate));
   return 0;
 }
 
@@ -167,14 +151,13 @@ nlohmann::ordered_json to_json(const workload::GraphSummary& summary) {
     else
       phases.push_back({{"bytes", phase.bytes}, {"overlap", phase.overlap}, {"label", one_line(phase.label)}});
   }
-  constexpr std::string_view period[] = {"marked", "repeated", "single"};
   return {{"schema", "mltcp.inspection/1"},
           {"format", summary.format},
           {"sources", summary.sources},
           {"ranks", summary.ranks},
           {"rank", summary.rank},
           {"times", summary.recorded ? "recorded" : "laid out"},
-          {"period", period[static_cast<std::size_t>(summary.period)]},
+          {"period", key_of(summary.period)},
           {"confidence", summary.confidence},
           {"typical", summary.typical},
           {"steps", std::move(steps)},
@@ -183,31 +166,8 @@ nlohmann::ordered_json to_json(const workload::GraphSummary& summary) {
           {"warnings", summary.warnings}};
 }
 
-/// The rank of the graph that is wanted.
-std::uint32_t chosen_rank(const workload::ExecutionGraph& graph, const InspectArguments& arguments) {
-  std::uint32_t first = 0;
-  while (first + 1 < graph.ranks.size() && graph.ranks[first].nodes.empty()) ++first;
-  if (!arguments.rank) return first;
-  if (*arguments.rank >= graph.ranks.size() || graph.ranks[*arguments.rank].nodes.empty())
-    throw InputError(
-        fmt::format("--rank {}: there is no trace of it; one of rank {} is there", *arguments.rank, first));
-  return *arguments.rank;
-}
-
 int print_graph(const InspectArguments& arguments, const Wanted& wanted) {
-  if (!arguments.network.empty() || arguments.workers != 0)
-    throw InputError("--network, --workers: this trace tells what was sent, and by whom; leave them out");
-  const std::vector<std::filesystem::path> paths(arguments.files.begin(), arguments.files.end());
-  workload::TraceOptions options;
-  options.ranks = arguments.ranks;
-  options.as_recorded = true;
-  const workload::ExecutionGraph graph = workload::read_traces(paths, options);
-  workload::PhaseOptions phases;
-  phases.rank = chosen_rank(graph, arguments);
-  phases.link = wanted.rate;
-  phases.compute_scale = arguments.compute_scale;
-  phases.bytes_scale = arguments.bytes_scale;
-  const workload::GraphSummary summary = workload::summarise(graph, phases);
+  const workload::GraphSummary summary = summarise_traces(wanted.trace);
   if (arguments.json)
     write_file(*arguments.json,
                to_json(summary).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n');
@@ -215,59 +175,21 @@ int print_graph(const InspectArguments& arguments, const Wanted& wanted) {
   if (arguments.toml)
     print_toml(workload::to_job(summary, wanted.name), summary.warnings);
   else
-    fmt::print("{}", workload::describe(summary, wanted.rate));
+    fmt::print("{}", workload::describe(summary, wanted.trace.link));
   return 0;
 }
 
-/// Whether the one file is of a format whose phases are read, or of none that is known. A pipe is not looked into: what
-/// has been read of it is gone.
-bool has_phases(const InspectArguments& arguments) {
-  if (arguments.files.size() > 1) return false;
-  const std::filesystem::path file(arguments.file());
-  std::error_code error;
-  if (std::filesystem::is_directory(file, error)) return false;
-  if (!std::filesystem::is_regular_file(file, error) || std::filesystem::is_empty(file, error)) return true;
-  const workload::TraceFormat* format = workload::format_of(file);
-  if (format == nullptr) return true;
-  if (arguments.json || arguments.rank || arguments.ranks != 0) return false;
-  return format->name.starts_with("ASTRA-sim") || (workload::is_kineto(file) && format->name == "Kineto");
-}
-
-int print_inspection(const InspectArguments& arguments) {
-  Wanted wanted;
-  wanted.mapping = mapping_of(arguments);
-  wanted.rate = link_rate(arguments.rate);
-  if (wanted.rate.is_zero()) throw InputError("--rate 0: a link needs a rate above 0, as in \"100 Gbps\"");
-  wanted.name = arguments.name.value_or(std::filesystem::path(arguments.file()).stem().string());
+int inspect(const InspectArguments& arguments) {
+  const Wanted wanted = wanted_of(arguments);
   if (arguments.toml) {
     const std::string wrong = experiment::objection_to_name(wanted.name);
     if (!wrong.empty()) throw InputError(fmt::format("--name: {}", wrong));
   }
   if (arguments.json) check_writable(*arguments.json, arguments.file());
-  if (!has_phases(arguments)) return print_graph(arguments, wanted);
+  if (arguments.files.size() > 1 || !is_measured_profile(arguments.file())) return print_graph(arguments, wanted);
   if (arguments.json || arguments.rank || arguments.ranks != 0)
-    throw InputError(
-        "--json, --rank, --ranks: for traces of ranks (docs/traces.md), which this file is not; leave them out");
-  if (workload::is_kineto(arguments.file())) return print_kineto(arguments, wanted);
-  if (workload::is_profile(arguments.file())) return print_profile(arguments, wanted);
-  return print_trace(arguments, wanted);
-}
-
-int inspect(const InspectArguments& arguments) {
-  try {
-    return print_inspection(arguments);
-  } catch (const InputError&) {
-    // What a pipe held is gone, and nothing can be said about it.
-    std::error_code error;
-    if (arguments.files.size() == 1 && std::filesystem::is_regular_file(arguments.file(), error) &&
-        has_phases(arguments)) {
-      constexpr TextFile trace{"a trace or a demand profile", std::size_t{1} << 30};
-      using experiment::FileKind;
-      experiment::refuse_other_kind(read_text_file(arguments.file(), arguments.file(), trace), arguments.file(),
-                                    trace.what, {FileKind::trace, FileKind::kineto_trace, FileKind::profile});
-    }
-    throw;
-  }
+    throw InputError("--json, --rank, --ranks: for traces of ranks, and this is a measured profile; leave them out");
+  return print_profile(arguments, wanted);
 }
 
 }  // namespace

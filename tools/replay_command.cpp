@@ -89,7 +89,7 @@ void add_options(Options& options, ReplayArguments& arguments) {
       .add(
           "--datapath", arguments.experiment.datapath,
           "sim (virtual time, packets), flow (virtual time, flows in place of packets: for thousands of ranks) or ring "
-          "(DPDK, real time; two ranks of a job); default: sim, or flow where packets would take minutes")
+          "(DPDK, real time; two ranks of a job); default: sim, or flow where packets would take long")
       .suggest(experiment::available_datapaths());
   options.add("--serve", arguments.serve,
               "Be the coordinator at HOST:PORT or unix:/path of a host for each rank, which join with mltcp gen --join "
@@ -259,10 +259,10 @@ experiment::ReplayRequest request_of(const ReplayArguments& arguments) {
   return request;
 }
 
-/// Packets of so many bytes take some ten seconds; of more, flows are what is wanted unless somebody says otherwise.
+/// Packets of so many bytes take some ten seconds; of more, flows are what is wanted unless something asks for packets.
 constexpr Bytes kMostByPackets = 20'000'000'000;
 
-/// What all runs of it send: each policy's, and each job's alone where there are several.
+/// What all runs of it send, about: each policy's, and those of jobs alone.
 double bytes_sent(const experiment::Replay& replay) {
   double bytes = 0;
   for (const experiment::ReplayedTrace& trace : replay.traces)
@@ -275,15 +275,19 @@ double bytes_sent(const experiment::Replay& replay) {
 
 /// Takes datapath flow where nothing asks for packets, and there would be too many; says so.
 void choose_datapath(const ReplayArguments& arguments, experiment::Replay& replay, std::FILE* out) {
+  const std::vector<std::string>& policies = replay.experiment.policies;
+  const bool only_packets = std::any_of(policies.begin(), policies.end(), [](const std::string& policy) {
+    return experiment::policy_named(policy).priorities;
+  });
   const bool asks = arguments.experiment.datapath || !arguments.experiment.file.empty() || arguments.pcap ||
-                    arguments.series.file || arguments.verify || arguments.cores;
+                    arguments.series.file || arguments.verify || arguments.cores || arguments.ecn || arguments.buffer ||
+                    arguments.mtu != 0 || only_packets;
   if (asks || arguments.serve) return;
   const double bytes = bytes_sent(replay);
   if (bytes <= static_cast<double>(kMostByPackets)) return;
   replay.experiment.datapath = "flow";
-  fmt::print(out,
-             "By flows, as {:.0f} GB would take long as packets (--datapath sim has them; --whole is faster still).\n",
-             bytes * 1e-9);
+  fmt::print(out, "By flows, as {:.0f} GB would take long as packets (--datapath sim has them{}).\n", bytes * 1e-9,
+             arguments.whole ? "" : "; --whole is faster still");
 }
 
 std::unique_ptr<experiment::Datapath> make_datapath(const ReplayArguments& arguments,
@@ -356,11 +360,12 @@ int replay_on_hosts(const ReplayArguments& arguments, const experiment::Replay& 
   serving.address = *arguments.serve;
   serving.wait = duration_of("--wait", arguments.wait);
   serving.json = arguments.json;
+  serving.report = arguments.report;
+  serving.series = arguments.series;
   serving.complete = [&](experiment::Results& results) { compare(replay, results); };
   print_simplified(replay, out);
   const experiment::Results results = serve_experiment(replay.experiment, serving, files, out);
   if (!results.runs.empty()) print_comparison(results.runs.front(), out);
-  if (arguments.report) write_report(results, nullptr, *arguments.report, out);
   return 0;
 }
 
@@ -376,8 +381,8 @@ int replay(const ReplayArguments& arguments) {
   if (own_network) settings.name = request.jobs.size() == 1 ? request.jobs.front().name : "replay";
   if (arguments.serve && arguments.timeline)
     throw InputError("--timeline: hosts do not tell when each of their operations ran; leave it out, or --serve");
-  if (arguments.serve && (arguments.pcap || arguments.series.file))
-    throw InputError("--pcap, --series: hosts capture by themselves (mltcp gen --join); leave them out, or --serve");
+  if (arguments.serve && arguments.pcap)
+    throw InputError("--pcap: hosts capture by themselves (mltcp gen --join --pcap); leave it out, or --serve");
   if (!arguments.serve && arguments.wait != ReplayArguments().wait)
     throw InputError("--wait is for a coordinator; add --serve, or leave it out");
   for (const auto& output : {arguments.json, arguments.report, arguments.timeline})
@@ -392,6 +397,9 @@ int replay(const ReplayArguments& arguments) {
   std::FILE* const out = is_taken ? stderr : stdout;
   if (arguments.serve) return replay_on_hosts(arguments, replay, files, out);
   choose_datapath(arguments, replay, out);
+  std::vector<std::string> ties;
+  if (experiment.datapath == "flow") ties = experiment::warnings_at_flow_level(experiment);
+  print_warnings(ties.empty() ? experiment::warnings_of_ties(experiment) : ties);
   const std::unique_ptr<experiment::Datapath> datapath = make_datapath(arguments, experiment);
   experiment::RunOptions options;
   options.threads = arguments.threads;

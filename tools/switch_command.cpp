@@ -23,9 +23,11 @@
 #include "mltcp/dpdk/soft_switch.h"
 #include "mltcp/experiment/hosts/message_stream.h"
 #include "mltcp/experiment/results/internal/provenance_json.h"
+#include "mltcp/experiment/series/series_file.h"
 #include "mltcp/testbed/readiness.h"
 #include "output_file.h"
 #include "provenance.h"
+#include "series_output.h"
 #include "terminal.h"
 #endif
 
@@ -41,7 +43,8 @@ struct SwitchArguments {
   std::optional<std::string> json;         ///< file, or "-" for standard output
   std::optional<std::string> pcap;         ///< FILE and words, see capture_options.h
   std::optional<std::string> metrics;      ///< port, or IP:PORT
-  std::optional<std::string> every;        ///< counters there as a series, too
+  std::optional<std::string> series;       ///< file, whose name says the format
+  std::optional<std::string> every;        ///< counters as a series, there or in the file of series
 };
 
 /// What all ports have, unless their own words say something else.
@@ -85,7 +88,12 @@ void add_options(Options& options, SwitchArguments& arguments) {
   options.add("--metrics", arguments.metrics,
               "Serve metrics for Prometheus at this port, on the loopback, or at IP:PORT (docs/metrics.md)");
   options.add("--json", arguments.json, "Write the counters to this file at the end; - is standard output");
-  options.add("--every", arguments.every, "With --json: counters as a series, too, one entry every 100ms, say");
+  options.add("--series", arguments.series,
+              "Write time series of every port's output (docs/series.md): a file whose name ends with .json, .csv or "
+              ".trace.json");
+  options.add("--every", arguments.every,
+              "With --json: counters as a series, too, one entry every 100ms, say; with --series: time between its "
+              "rows, 10ms by default");
 }
 
 #if MLTCP_HAS_DPDK
@@ -173,12 +181,18 @@ std::string faults_text(const fabric::FaultConfig& faults) {
   return text.empty() ? "-" : text;
 }
 
+/// 0: as fast as the port takes it.
+Rate rate_of(const fabric::SwitchPortConfig& config) {
+  constexpr std::uint64_t no_limit = 1'000'000'000'000'000;
+  return config.output.rate.bits_per_second < no_limit ? config.output.rate : Rate();
+}
+
 void print_settings(const Opened& opened, std::FILE* out) {
   Table table({"port", "driver", "MTU", "rate", "delay", "buffer", "ECN", "classes", "faults"}, 2);
   for (std::uint32_t i = 0; i < opened.size(); ++i) {
     const dpdk::Port& port = *opened.ports[i];
     const fabric::SwitchPortConfig& config = opened.settings.ports[i].config;
-    const bool limited = config.output.rate.bits_per_second < 1'000'000'000'000'000;
+    const bool limited = !rate_of(config).is_zero();
     table.add({one_line(port.name()), port.driver(), fmt::format("{}", port.mtu()),
                limited ? to_text(config.output.rate) : "the port's", to_text(config.output.delay),
                bytes_to_text(config.output.buffer_bytes), ecn_text(config.output.ecn),
@@ -269,9 +283,7 @@ class LiveView {
 class Series {
  public:
   Series(Opened& opened, Nanos every)
-      : opened_(opened),
-        most_(std::min<std::size_t>(16384, (131'072 / opened.size()) & ~std::size_t{1})),
-        every_(every) {
+      : opened_(opened), most_((std::min<std::size_t>(16384, 131'072 / opened.size()) - 1) | 1U), every_(every) {
     times_.reserve(most_);
     counts_.reserve(most_ * opened.size());
   }
@@ -279,18 +291,23 @@ class Series {
   /// For an entry, if it is time for one.
   void look(Nanos now) {
     if (now < next_) return;
-    add(now);
     next_ = now + every_;
+    if (times_.size() < most_)
+      add(now);
+    else
+      thin();  // and the next entry is twice as far from the last as before
   }
   /// Now, whatever the time.
   void add(Nanos now) {
+    if (times_.empty()) begun_ = now;
     if (times_.size() == most_) thin();
     times_.push_back(now);
     for (std::uint32_t i = 0; i < opened_.size(); ++i) {
       const fabric::LinkCounters& link = opened_.bridge->bridge().output(i).counters();
       const auto& own = opened_.bridge->counters(i);
       counts_.push_back({own.sent_frames, own.sent_bytes, link.dropped_packets, link.marked_packets, own.bad_checksums,
-                         opened_.bridge->take_longest_queue(i)});
+                         opened_.bridge->take_longest_queue(i),
+                         queue_of(opened_.bridge->bridge().output(i), opened_.settings.ports[i].config.classes)});
     }
   }
 
@@ -308,9 +325,31 @@ class Series {
         lists["marked_frames"].push_back(counts.marked_frames);
         lists["bad_checksum_frames_seen"].push_back(counts.bad_checksums);
         lists["max_queue_bytes"].push_back(counts.longest_queue);
+        lists["queue_bytes"].push_back(counts.queue);
       }
     }
     return {{"every_ns", every_.count}, {"time_ns", std::move(times)}, {"ports", std::move(ports)}};
+  }
+
+  /// The same as series of links, from the first entry on.
+  [[nodiscard]] experiment::RunSeries links() const {
+    experiment::RunSeries series;
+    series.policy = "switch";
+    series.cc = "none";
+    series.datapath = "switch";
+    series.interval = series.sampled_every = every_;
+    series.duration = times_.back() - begun_;
+    for (const Nanos time : times_) series.times.push_back(time - begun_);
+    for (std::uint32_t port = 0; port < opened_.size(); ++port)
+      series.links.push_back({one_line(opened_.ports[port]->name()), rate_of(opened_.settings.ports[port].config)});
+    for (const Counts& counts : counts_)
+      series.link_states.push_back({.queue_bytes = counts.queue,
+                                    .queue_most_bytes = counts.longest_queue,
+                                    .sent_bytes = counts.sent_bytes,
+                                    .sent_packets = counts.sent_frames,
+                                    .marked_packets = counts.marked_frames,
+                                    .dropped_packets = counts.dropped_frames});
+    return series;
   }
 
  private:
@@ -321,28 +360,32 @@ class Series {
     std::uint64_t marked_frames = 0;
     std::uint64_t bad_checksums = 0;  ///< of frames received
     Bytes longest_queue = 0;          ///< since the entry before
+    Bytes queue = 0;
   };
 
-  /// Leaves the first of each two out; the second one's queue is then that of both.
+  /// Leaves the second of each two out, and its queue is then that of the next one, too: the first entry, at the
+  /// beginning, stays, and so does the last.
   void thin() {
     const std::size_t ports = opened_.size();
-    for (std::size_t kept = 0; kept < most_ / 2; ++kept) {
-      times_[kept] = times_[2 * kept + 1];
+    const std::size_t left = (most_ + 1) / 2;
+    for (std::size_t kept = 1; kept < left; ++kept) {
+      times_[kept] = times_[2 * kept];
       for (std::size_t port = 0; port < ports; ++port) {
-        Counts counts = counts_[(2 * kept + 1) * ports + port];
-        counts.longest_queue = std::max(counts.longest_queue, counts_[2 * kept * ports + port].longest_queue);
+        Counts counts = counts_[2 * kept * ports + port];
+        counts.longest_queue = std::max(counts.longest_queue, counts_[(2 * kept - 1) * ports + port].longest_queue);
         counts_[kept * ports + port] = counts;
       }
     }
-    times_.resize(most_ / 2);
-    counts_.resize(most_ / 2 * ports);
+    times_.resize(left);
+    counts_.resize(left * ports);
     every_ = every_ * 2;
   }
 
   Opened& opened_;
-  const std::size_t most_;  ///< even; fewer for many ports, as thinning must not hold the switch up
+  const std::size_t most_;  ///< odd; fewer for many ports, as thinning must not hold the switch up
   Nanos every_;
   Nanos next_;
+  Nanos begun_;  ///< time of the first entry
   std::vector<Nanos> times_;
   std::vector<Counts> counts_;  ///< by entry and port
 };
@@ -499,8 +542,10 @@ Json to_json(const Opened& opened, Nanos duration) {
 std::optional<Nanos> every_of(const SwitchArguments& arguments) {
   constexpr Nanos least{1'000'000};  // a switch asks no more often
   constexpr Nanos most{3'600'000'000'000};
-  if (!arguments.every) return std::nullopt;
-  if (!arguments.json) throw InputError("--every: it is for what --json writes; give that, too");
+  constexpr Nanos usual{10'000'000};
+  if (!arguments.every) return arguments.series ? std::optional(usual) : std::nullopt;
+  if (!arguments.json && !arguments.series)
+    throw InputError("--every: it is for what --json and --series write; give one of them, too");
   const Nanos every = duration_of("--every", *arguments.every);
   if (every > most)
     throw InputError(fmt::format("--every {}: too seldom; give at most {}", *arguments.every, to_text(most)));
@@ -534,6 +579,10 @@ int run_switch(const SwitchArguments& arguments) {
   Nanos end = arguments.duration ? duration_of("--for", *arguments.duration) : Nanos::never();
   const std::optional<Nanos> every = every_of(arguments);
   if (arguments.json) check_writable(*arguments.json, arguments.file);
+  const std::optional<std::string> capture =
+      arguments.pcap ? std::optional(capture::parse_capture("--pcap", *arguments.pcap).file) : std::nullopt;
+  check_distinct({arguments.json, capture}, "--json and --pcap");
+  if (arguments.series) check_series({arguments.series, std::nullopt}, arguments.file, {arguments.json, capture});
   // Counters on standard output are alone there.
   std::FILE* const out = arguments.json == "-" ? stderr : stdout;
   const EndOnSignal signals;
@@ -572,15 +621,16 @@ int run_switch(const SwitchArguments& arguments) {
     std::fflush(out);
   }
   print_warnings(warnings);
-  if (!arguments.json) return 0;
-  Json all = to_json(opened, duration);
-  all["warnings"] = warnings;
-  if (series) {
-    series->add(experiment::wall_now());
-    all["series"] = series->to_json();
+  if (series) series->add(experiment::wall_now());
+  // Counters first: a failure to write series must not cost them.
+  if (arguments.json) {
+    Json all = to_json(opened, duration);
+    all["warnings"] = warnings;
+    if (arguments.every) all["series"] = series->to_json();
+    all["provenance"] = experiment::to_json(provenance);
+    write_file(*arguments.json, all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   }
-  all["provenance"] = experiment::to_json(provenance);
-  write_file(*arguments.json, all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  if (arguments.series) write_series(*arguments.series, {"switch", {series->links()}, provenance}, {});
   return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/experiment/files/switch_file.h"
 #include "mltcp/testbed/layout.h"
+#include "series_output.h"
 
 #if MLTCP_HAS_DPDK
 #include <pthread.h>
@@ -18,6 +19,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -26,6 +28,7 @@
 #include "gen_command.h"
 #include "mltcp/base/text.h"
 #include "mltcp/base/units.h"
+#include "mltcp/capture/capture_options.h"
 #include "mltcp/cc/registry.h"
 #include "mltcp/dpdk/eal.h"
 #include "mltcp/experiment/files/experiment_file.h"
@@ -60,6 +63,8 @@ struct TestbedArguments {
   bool dry_run = false;
   std::optional<std::string> log_dir;
   std::optional<std::string> json;  ///< file, or "-" for standard output
+  SeriesArguments series;
+  std::optional<std::string> pcap;  ///< FILE and words, see capture_options.h
 };
 
 void add_options(Options& options, TestbedArguments& arguments) {
@@ -80,6 +85,10 @@ void add_options(Options& options, TestbedArguments& arguments) {
               "CPUs, as in 0-3: the first for the switch, the others for hosts, one each or, where there are too few, "
               "all for all of them; default: all");
   options.add("--json", arguments.json, "Write the results to this file; - is standard output");
+  add_series_options(options, arguments.series);
+  options.add("--pcap", arguments.pcap,
+              "Capture the packets of each host and switch, FILE-host-0 and so on: FILE[,snap=BYTES][,size=BYTES]"
+              "[,files=N], as pcapng (docs/captures.md)");
   options.add("--log-dir", arguments.log_dir, "Keep what each process says, in this folder");
   options.flag("--realtime", arguments.realtime,
                "Real-time priority (SCHED_RR) for the switch and, below it, the hosts: steadier results on "
@@ -175,6 +184,8 @@ std::string device_of_switch(const TestbedArguments& arguments) {
 /// A testbed without an experiment.
 Plan plan_of_hosts(const TestbedArguments& arguments) {
   if (arguments.json) throw InputError("--json: without an experiment there are no results; leave it out");
+  if (arguments.series.file)
+    throw InputError("--series: without an experiment nobody has series; leave it out, or see mltcp switch --series");
   if (!arguments.command && !arguments.shell && !arguments.keep)
     throw InputError("--hosts: give --command, --shell or --keep, too: what shall be done on the hosts");
   Plan plan;
@@ -209,8 +220,10 @@ Plan plan_of_experiment(const TestbedArguments& arguments) {
   // Of the rest, mltcp gen --serve warns, which this starts.
   if (arguments.dry_run) print_warnings(given.warnings);
   for (const std::string& word : arguments.gen)
-    if (word == "--json" || word.starts_with("--json="))
-      throw InputError("--json behind \"--\": put it before that; mltcp testbed adds what its switches counted");
+    for (const std::string_view own : {"--json", "--series"})
+      if (word == own || word.starts_with(std::string(own) + "="))
+        throw InputError(
+            fmt::format("{} behind \"--\": put it before that; mltcp testbed adds what its switches counted", own));
   for (const std::string& policy : policies_of_gen(arguments)) given.policies.push_back(policy);
   Plan plan;
   plan.layout = testbed::testbed_layout(given);
@@ -242,6 +255,43 @@ Plan make_plan(const TestbedArguments& arguments) {
 
 // ---- What is run ----
 
+std::string capture_file(const std::string& given, const std::string& who) {
+  return capture::with_suffix(capture::parse_capture("--pcap", given), who).file;
+}
+
+/// What `--pcap` says, for one of those that capture.
+std::string capture_words(const std::string& given, const std::string& who) {
+  const std::size_t comma = std::min(given.find(','), given.size());
+  return capture_file(given, who) + given.substr(comma);
+}
+
+void add_capture(Words& words, const TestbedArguments& arguments, const std::string& who) {
+  if (!arguments.pcap) return;
+  words.emplace_back("--pcap");
+  words.push_back(capture_words(*arguments.pcap, who));
+}
+
+/// The file of each that captures.
+std::vector<std::optional<std::string>> captures_of(const Plan& plan, const TestbedArguments& arguments) {
+  std::vector<std::optional<std::string>> files;
+  if (!arguments.pcap) return files;
+  for (std::size_t i = 0; i < plan.layout.switches.size(); ++i)
+    files.emplace_back(capture_file(*arguments.pcap, fmt::format("switch-{}", i)));
+  if (arguments.hosts) return files;
+  for (const std::uint32_t host : plan.layout.hosts)
+    files.emplace_back(capture_file(*arguments.pcap, fmt::format("host-{}", host)));
+  return files;
+}
+
+/// How often switches note their counters: for results ten times a second; for series as often as these are wanted.
+Nanos counted_every(const TestbedArguments& arguments) {
+  constexpr Nanos usual{100'000'000};
+  constexpr Nanos least{1'000'000};
+  if (!arguments.series.file) return usual;
+  if (!arguments.series.interval) return least;
+  return std::clamp(duration_of("--series-interval", *arguments.series.interval), least, usual);
+}
+
 Words switch_command(const Plan& plan, const TestbedArguments& arguments, std::size_t number, const std::string& self,
                      const fs::path& json) {
   Words words{self, "switch"};
@@ -257,8 +307,9 @@ Words switch_command(const Plan& plan, const TestbedArguments& arguments, std::s
                    "--idle",  plan.idle,
                    "--cores", std::to_string(plan.switch_cpus[number]),
                    "--json",  json.string(),
-                   "--every", "100ms"};
+                   "--every", fmt::format("{}ns", counted_every(arguments).count)};
   words.insert(words.end(), rest.begin(), rest.end());
+  add_capture(words, arguments, fmt::format("switch-{}", number));
   return words;
 }
 
@@ -267,7 +318,8 @@ std::string address_of_port(const Plan& plan, std::uint32_t host) {
   return plan.host_device == "udp" ? TestbedNetwork::kernel_address(host) : TestbedNetwork::port_address(host);
 }
 
-Words host_command(const Plan& plan, std::size_t index, const std::string& self, const std::string& server) {
+Words host_command(const Plan& plan, const TestbedArguments& arguments, std::size_t index, const std::string& self,
+                   const std::string& server) {
   const std::uint32_t host = plan.layout.hosts[index];
   Words words{self,     "gen",
               "--join", server,
@@ -280,6 +332,7 @@ Words host_command(const Plan& plan, std::size_t index, const std::string& self,
     words.emplace_back("--cores");
     words.push_back(std::to_string(plan.host_cpus[index]));
   }
+  add_capture(words, arguments, fmt::format("host-{}", host));
   // What the experiment has loaded, its hosts have to load.
   for (const cc::AlgorithmTable* algorithm : cc::algorithms()) {
     const std::string library = cc::library_file(*algorithm).string();
@@ -290,13 +343,27 @@ Words host_command(const Plan& plan, std::size_t index, const std::string& self,
   return words;
 }
 
+/// Files that the coordinator writes; a name that is empty is none.
+struct CoordinatorFiles {
+  std::string json;
+  std::string series;
+};
+/// In the sandbox's folder: what the testbed adds to comes first. Series take the results' times of runs.
+CoordinatorFiles files_in(const fs::path& folder, const TestbedArguments& arguments) {
+  return {arguments.json || arguments.series.file ? (folder / "results.json").string() : "",
+          arguments.series.file ? (folder / "series.json").string() : ""};
+}
+
 Words coordinator_command(const TestbedArguments& arguments, const std::string& self, const std::string& server,
-                          const fs::path& json) {
+                          const CoordinatorFiles& files) {
   Words words{self, "gen", arguments.file, "--serve", server};
-  if (arguments.json) {
-    words.emplace_back("--json");
-    words.push_back(json.string());
-  }
+  const auto add = [&](const char* option, const std::string& value) {
+    words.emplace_back(option);
+    words.push_back(value);
+  };
+  if (!files.json.empty()) add("--json", files.json);
+  if (!files.series.empty()) add("--series", files.series);
+  if (arguments.series.interval) add("--series-interval", *arguments.series.interval);
   words.insert(words.end(), arguments.gen.begin(), arguments.gen.end());
   return words;
 }
@@ -327,9 +394,9 @@ void print_steps(const Plan& plan, const TestbedArguments& arguments) {
     if (arguments.command) fmt::print("sh -c '{}'\n", *arguments.command);
     return;
   }
-  fmt::print("{}\n", line_of(coordinator_command(arguments, "mltcp", "unix:DIR/gen", "DIR/results.json")));
+  fmt::print("{}\n", line_of(coordinator_command(arguments, "mltcp", "unix:DIR/gen", files_in("DIR", arguments))));
   for (std::size_t i = 0; i < plan.layout.hosts.size(); ++i)
-    fmt::print("{}\n", line_of(host_command(plan, i, "mltcp", "unix:DIR/gen")));
+    fmt::print("{}\n", line_of(host_command(plan, arguments, i, "mltcp", "unix:DIR/gen")));
 }
 
 // ---- In the sandbox ----
@@ -379,6 +446,9 @@ class TestbedRun {
     testbed_.end_all();
     if (status != 2) summarise();  // after wrong usage there is nothing to tell
     if (status != 2 && has_results(status == 0)) write_results();
+    if (status != 2 && arguments_.pcap)
+      fmt::print(out_, "captured in {} and so on, of each host and switch\n",
+                 one_line(capture_file(*arguments_.pcap, "switch-0")));
     return status != 0 ? status : shell_status;
   }
 
@@ -410,8 +480,9 @@ class TestbedRun {
   int run_experiment() {
     const std::string server = "unix:" + (folder_ / "gen").string();
     std::vector<Words> hosts;
-    for (std::size_t i = 0; i < plan_.layout.hosts.size(); ++i) hosts.push_back(host_command(plan_, i, self_, server));
-    return testbed_.run_jobs(coordinator_command(arguments_, self_, server, folder_ / "results.json"), hosts);
+    for (std::size_t i = 0; i < plan_.layout.hosts.size(); ++i)
+      hosts.push_back(host_command(plan_, arguments_, i, self_, server));
+    return testbed_.run_jobs(coordinator_command(arguments_, self_, server, files_in(folder_, arguments_)), hosts);
   }
 
   /// Returns the exit status of the shell, if there is one.
@@ -433,7 +504,8 @@ class TestbedRun {
 
   /// Whether there are results to write; those of policies that had been run before a failure may be `needed` or not.
   [[nodiscard]] bool has_results(bool needed) const {
-    return arguments_.json && !arguments_.hosts && (needed || read_json(folder_ / "results.json").is_object());
+    return (arguments_.json || arguments_.series.file) && !arguments_.hosts &&
+           (needed || read_json(folder_ / "results.json").is_object());
   }
 
   /// The results of policies that had been run when it failed, or when the user had enough.
@@ -444,7 +516,8 @@ class TestbedRun {
       summarise();
       write_results();
     } catch (const std::exception& error) {
-      print_warning(fmt::format("results of policies that had been run could not be kept: {}", error.what()));
+      print_warning(
+          fmt::format("results or series of policies that had been run could not all be kept: {}", error.what()));
     }
   }
 
@@ -509,16 +582,41 @@ class TestbedRun {
                           {"host_cpus", plan_.host_cpus},
                           {"switch_cpus", plan_.switch_cpus},
                           {"stolen", stolen_}};
-    for (Json& run : results["runs"]) testbed::add_links(run, plan_.layout, switched_);
-    for (Json& one : switched_) {
+    std::exception_ptr wrong;  // told when all that can be kept is written
+    if (arguments_.json) wrong = write_json(results);
+    if (arguments_.series.file && fs::exists(folder_ / "series.json")) write_own_series(results);
+    if (wrong) std::rethrow_exception(wrong);
+  }
+
+  /// Returns what is wrong with the switches' counters, if anything: then results are without links.
+  std::exception_ptr write_json(Json results) {
+    std::exception_ptr wrong;
+    try {
+      for (Json& run : results["runs"]) testbed::add_links(run, plan_.layout, switched_);
+    } catch (const RunError&) {
+      wrong = std::current_exception();
+    }
+    Json switches = switched_;
+    for (Json& one : switches) {
       one.erase("series");
       one.erase("number");
       one.erase("provenance");  // that of all stands beside
     }
-    results["switches"] = switched_;
+    results["switches"] = std::move(switches);
     // Who wants to do it again calls this, and not the coordinator that it has started.
     if (results.contains("provenance")) results["provenance"]["command"] = command_line();
     write_file(*arguments_.json, results.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    return wrong;
+  }
+
+  /// What hosts have recorded, and switches counted meanwhile.
+  void write_own_series(const Json& results) {
+    experiment::SeriesFile series = experiment::read_series(folder_ / "series.json");
+    const Json& runs = results.at("runs");
+    for (std::size_t i = 0; i < std::min(series.runs.size(), runs.size()); ++i)
+      testbed::add_links(series.runs[i], runs[i], plan_.layout, switched_);
+    if (series.provenance) series.provenance->command = command_line();
+    write_series(*arguments_.series.file, series, experiment::read_json(folder_ / "results.json"));
   }
 
   const Plan& plan_;
@@ -537,15 +635,23 @@ int testbed(const TestbedArguments& arguments) {
   const Plan plan = make_plan(arguments);
   // What the coordinator would refuse is refused before anything is made and told.
   if (!arguments.hosts) {
-    Words words = coordinator_command(arguments, "mltcp", "unix:gen", "results.json");
+    Words words = coordinator_command(arguments, "mltcp", "unix:gen",
+                                      {arguments.json.value_or(""), arguments.series.file.value_or("")});
     words.erase(words.begin(), words.begin() + 2);
     if (!check_coordinator_words(words)) return 0;
   }
+  std::vector<std::optional<std::string>> others = captures_of(plan, arguments);
+  for (const std::optional<std::string>& capture : others)
+    check_distinct({arguments.json, capture}, "--json and --pcap's files");
+  others.push_back(arguments.json);
+  check_series(arguments.series, arguments.file, others);
   if (arguments.dry_run) {
     print_steps(plan, arguments);
     return 0;
   }
   if (arguments.json) check_writable(*arguments.json, arguments.file);
+  for (const std::optional<std::string>& capture : captures_of(plan, arguments))
+    check_writable(*capture, arguments.file);
   std::error_code failed;
   if (arguments.log_dir && !fs::create_directories(*arguments.log_dir, failed) && failed)
     throw InputError(fmt::format("--log-dir {}: {}; give a folder that can be written to",

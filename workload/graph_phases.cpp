@@ -297,30 +297,59 @@ class Summary {
            ((a.kind == Kind::send && b.kind == Kind::receive) || (a.kind == Kind::receive && b.kind == Kind::send));
   }
 
-  /// Time between communications is compute time; one beside which the rank computes, for half of it at least, delays
-  /// nothing.
+  /// Of recorded times, what lies between communications is compute time, and a communication beside which the rank
+  /// computes, for half of it at least, delays nothing. Where nodes were laid out by what they wait for, compute time
+  /// is what computes, as the rest is waiting for the link, and a communication delays what begins at its end if
+  /// nothing was computed until then. What was computed beside the first part of it stays beside that part.
   void phases_of(const Iteration& one) {
+    constexpr double least = 0.01;  // of a communication: a smaller part is not worth a phase of its own
     Nanos at = one.time.from;
     const auto compute_until = [&](Nanos until) {
       if (until <= at) return;
       Phase phase;
-      phase.compute = until - at;
-      result_.phases.push_back(std::move(phase));
+      phase.compute = result_.recorded ? until - at : within(computing_, {at, until});
+      if (phase.compute.count > 0) result_.phases.push_back(std::move(phase));
       at = until;
     };
     for (const std::uint32_t index : one.communications) {
       if (sent_[index] == 0) continue;
       const Span& time = times_[index];
-      compute_until(std::min(time.from, one.time.to));
       Phase phase;
       phase.kind = Phase::Kind::communicate;
       phase.bytes = sent_[index];
       phase.label = one_line(graph_.names[rank_.nodes[index].name]);
-      phase.overlap = (within(computing_, time) * 2 >= time.to - time.from) && time.to > time.from;
+      const Nanos beside = within(computing_, time);
+      const Nanos length = time.to - time.from;
+      std::optional<Nanos> idle;
+      if (result_.recorded)
+        phase.overlap = beside * 2 >= length && length.count > 0;
+      else if (idle = idle_before(time.to, one.time.to); !idle)
+        phase.overlap = beside.count > 0;
+      if (idle && *idle > time.from) {
+        const double share = static_cast<double>((*idle - time.from).count) / static_cast<double>(length.count);
+        const auto first = std::min(static_cast<Bytes>(static_cast<double>(phase.bytes) * share), phase.bytes - 1);
+        if (share >= least && first > 0) {
+          compute_until(std::min(time.from, one.time.to));
+          result_.phases.push_back(phase);
+          result_.phases.back().bytes = first;
+          result_.phases.back().overlap = true;
+          phase.bytes -= first;
+        }
+        compute_until(*idle);
+      }
+      compute_until(std::min(time.from, one.time.to));
       if (!phase.overlap) at = std::max(at, std::min(time.to, one.time.to));
       result_.phases.push_back(std::move(phase));
     }
     compute_until(one.time.to);
+  }
+
+  /// Since when the rank computed nothing, if it begins to at `time`, before `end`.
+  [[nodiscard]] std::optional<Nanos> idle_before(Nanos time, Nanos end) const {
+    const auto next = std::lower_bound(computing_.begin(), computing_.end(), time,
+                                       [](const Span& span, Nanos when) { return span.from < when; });
+    if (next == computing_.end() || next->from != time || time >= end) return std::nullopt;
+    return next == computing_.begin() ? Nanos(0) : std::prev(next)->to;
   }
 
   const ExecutionGraph& graph_;
@@ -351,6 +380,11 @@ std::string_view name(GraphSummary::Period period) {
       break;
   }
   return "none found: the whole trace is taken as one";
+}
+
+std::string_view key_of(GraphSummary::Period period) {
+  constexpr std::string_view keys[] = {"marked", "repeated", "single"};
+  return keys[static_cast<std::size_t>(period)];
 }
 
 GraphSummary summarise(const ExecutionGraph& graph, const PhaseOptions& options) {

@@ -69,6 +69,8 @@ struct GraphSummary {
 
 /// "marked by the trace" and so on.
 std::string_view name(GraphSummary::Period period);
+/// In files: "marked", "repeated" or "single".
+std::string_view key_of(GraphSummary::Period period);
 
 /// Throws InputError if the rank has no nodes.
 GraphSummary summarise(const ExecutionGraph& graph, const PhaseOptions& options = {});

@@ -24,6 +24,7 @@ namespace {
 
 using internal::both;
 using internal::Group;
+using internal::Members;
 using internal::ProgramWriter;
 using internal::Slice;
 using internal::tag_of;
@@ -50,6 +51,22 @@ struct Split {
   Group peers;
   std::uint32_t islands = 0;
 };
+
+/// Programs of the ranks of a group, ascending, once for all of them: a list for each would grow with their square.
+struct GroupMembers {
+  Members all;
+  std::vector<std::uint32_t> islands;  ///< ascending; empty if they have different numbers of the group's ranks
+  std::vector<Members> locals;         ///< of each of these islands
+  std::vector<Members> peers;          ///< of each place in an island
+};
+
+Members shared(std::vector<std::uint32_t> ranks) {
+  return std::make_shared<const std::vector<std::uint32_t>>(std::move(ranks));
+}
+/// Place in an ascending list that has it.
+std::uint32_t place_in(const std::vector<std::uint32_t>& list, std::uint32_t value) {
+  return static_cast<std::uint32_t>(std::lower_bound(list.begin(), list.end(), value) - list.begin());
+}
 
 class Maker {
  public:
@@ -746,12 +763,8 @@ class Maker {
     const auto [at, is_new] = groups_[rank].try_emplace(number);
     Group& group = at->second;
     if (!is_new) return group;
-    for (const std::uint32_t member : graph_.groups[number]) {
-      const std::uint32_t program = program_of_[member];
-      if (program == kNone) continue;
-      if (program == rank) group.me = group.size();
-      group.ranks.push_back(program);
-    }
+    group.members = members_of(number).all;
+    group.me = place_in(*group.members, rank);
     if (!options_.whole && group.size() > kMostRanks)
       refuse(
           fmt::format("a group has {} ranks, and collectives in steps have at most {}; replay whole rings, or fewer "
@@ -760,21 +773,44 @@ class Maker {
     return group;
   }
 
-  /// Empty unless every island has the same number of ranks of the group.
-  [[nodiscard]] std::optional<Split> split(const Group& group) const {
+  const GroupMembers& members_of(std::uint32_t number) {
+    const auto [at, is_new] = members_.try_emplace(number);
+    GroupMembers& members = at->second;
+    if (!is_new) return members;
+    std::vector<std::uint32_t> all;
+    for (const std::uint32_t member : graph_.groups[number])
+      if (program_of_[member] != kNone) all.push_back(program_of_[member]);
     std::map<std::uint32_t, std::vector<std::uint32_t>> islands;
-    for (const std::uint32_t rank : group.ranks) islands[island_of(rank)].push_back(rank);
-    const std::vector<std::uint32_t>& own = islands[island_of(group.ranks[group.me])];
-    Split result;
-    result.islands = static_cast<std::uint32_t>(islands.size());
-    result.locals.ranks = own;
-    result.locals.me =
-        static_cast<std::uint32_t>(std::find(own.begin(), own.end(), group.ranks[group.me]) - own.begin());
-    for (const auto& [island, ranks] : islands) {
-      if (ranks.size() != own.size()) return std::nullopt;
-      if (ranks == own) result.peers.me = result.peers.size();
-      result.peers.ranks.push_back(ranks[result.locals.me]);
+    if (options_.islands > 1)
+      for (const std::uint32_t rank : all) islands[island_of(rank)].push_back(rank);
+    members.all = shared(std::move(all));
+    const bool even = std::all_of(islands.begin(), islands.end(), [&](const auto& island) {
+      return island.second.size() == islands.begin()->second.size();
+    });
+    if (islands.empty() || !even) return members;
+    for (std::size_t place = 0; place < islands.begin()->second.size(); ++place) {
+      std::vector<std::uint32_t> peers;
+      for (const auto& [island, ranks] : islands) peers.push_back(ranks[place]);
+      members.peers.push_back(shared(std::move(peers)));
     }
+    for (auto& [island, ranks] : islands) {
+      members.islands.push_back(island);
+      members.locals.push_back(shared(std::move(ranks)));
+    }
+    return members;
+  }
+
+  /// Empty unless every island has the same number of ranks of the group.
+  [[nodiscard]] std::optional<Split> split(const Group& group, std::uint32_t number) {
+    const GroupMembers& members = members_of(number);
+    if (members.islands.empty()) return std::nullopt;
+    const std::uint32_t rank = group.rank(group.me);
+    Split result;
+    result.islands = static_cast<std::uint32_t>(members.islands.size());
+    result.peers.me = place_in(members.islands, island_of(rank));
+    result.locals.members = members.locals[result.peers.me];
+    result.locals.me = place_in(*result.locals.members, rank);
+    result.peers.members = members.peers[result.locals.me];
     result.locals.sequence = result.peers.sequence = group.sequence;
     return result;
   }
@@ -786,7 +822,7 @@ class Maker {
       return ProgramWriter::end(group, at);
     }
     if (options_.islands > 1) {
-      if (auto parts = split(group)) {
+      if (auto parts = split(group, given.group)) {
         if (parts->locals.size() > 1) {
           const Waits at = collect_on_islands(writer, *parts, group, given, bytes, ProgramWriter::begin(group, waits));
           return ProgramWriter::end(group, at);
@@ -800,8 +836,8 @@ class Maker {
 
   [[nodiscard]] std::uint32_t root_in(const Group& group, const GraphNode& given) const {
     if (given.collective != workload::Collective::broadcast || given.peer >= program_of_.size()) return 0;
-    const auto at = std::find(group.ranks.begin(), group.ranks.end(), program_of_[given.peer]);
-    return at == group.ranks.end() ? 0 : static_cast<std::uint32_t>(at - group.ranks.begin());
+    const std::uint32_t root = program_of_[given.peer];
+    return std::binary_search(group.members->begin(), group.members->end(), root) ? place_in(*group.members, root) : 0;
   }
 
   /// Over the network alone.
@@ -867,7 +903,7 @@ class Maker {
       const bool split_bytes = kind != Collective::all_to_all;
       const Bytes share = split_bytes ? internal::block({0, bytes}, locals, parts.locals.me).bytes : bytes;
       std::uint32_t root = 0;
-      if (kind == Collective::broadcast) root = island_index(parts, group.ranks[root_in(group, given)]);
+      if (kind == Collective::broadcast) root = island_index(parts, group.rank(root_in(group, given)));
       if (share > 0) at = flat(writer, parts.peers, kind, share, root, at);
     }
     return after ? within(bytes, at, 1) : at;
@@ -875,7 +911,7 @@ class Maker {
 
   [[nodiscard]] std::uint32_t island_index(const Split& parts, std::uint32_t rank) const {
     for (std::uint32_t i = 0; i < parts.peers.size(); ++i)
-      if (island_of(parts.peers.ranks[i]) == island_of(rank)) return i;
+      if (island_of(parts.peers.rank(i)) == island_of(rank)) return i;
     return 0;
   }
 
@@ -920,7 +956,8 @@ class Maker {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> senders_;  ///< by message: program and node
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges_;    ///< joints, sorted
   std::vector<ProgramWriter> writers_;
-  std::vector<std::map<std::uint32_t, Group>> groups_;
+  std::vector<std::map<std::uint32_t, Group>> groups_;  ///< by program and group
+  std::map<std::uint32_t, GroupMembers> members_;       ///< by group
   std::map<std::uint32_t, std::size_t> waiting_until_;  ///< by program: operations up to the node's own
   std::map<std::uint32_t, std::size_t> counted_;
   std::uint64_t total_ = 0;

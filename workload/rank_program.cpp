@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <memory>
+#include <numeric>
 #include <utility>
 
 #include "mltcp/base/error.h"
@@ -53,9 +55,12 @@ class Training {
   static constexpr std::uint64_t kBlocks = 2;  // of a layer
 
   static Group group(std::uint32_t first, std::uint32_t size, std::uint32_t stride, std::uint32_t me) {
+    std::vector<std::uint32_t> members;
+    members.reserve(size);
+    for (std::uint32_t i = 0; i < size; ++i) members.push_back(first + i * stride);
     Group result;
+    result.members = std::make_shared<const std::vector<std::uint32_t>>(std::move(members));
     result.me = me;
-    for (std::uint32_t i = 0; i < size; ++i) result.ranks.push_back(first + i * stride);
     return result;
   }
 
@@ -299,9 +304,11 @@ RankProgram rank_program(const Pattern& pattern, std::uint32_t rank) {
     return writer.take();
   }
   const std::uint32_t n = pattern.ranks;
+  std::vector<std::uint32_t> members(n);
+  std::iota(members.begin(), members.end(), 0U);
   Group all;
+  all.members = std::make_shared<const std::vector<std::uint32_t>>(std::move(members));
   all.me = rank;
-  for (std::uint32_t i = 0; i < n; ++i) all.ranks.push_back(i);
   const Waits computed = writer.compute(pattern.compute, {});
   switch (pattern.kind) {
     case Kind::all_reduce:

@@ -69,10 +69,17 @@ struct Advice {
     double fair = 1;         ///< mean slow-down of both alone together, by flows
     double mltcp = 1;
   };
+  /// Of a job from a trace: which iteration of it was taken.
+  struct Period {
+    Nanos length;           ///< as the trace has it, or as laid out
+    std::string found;      ///< "marked", "repeated" or "single"
+    double confidence = 0;  ///< 0 to 1
+  };
   struct Job {
     std::string name;
-    Nanos isolated;   ///< iteration time alone
-    double busy = 0;  ///< share of it in which it sends, at the rate of its link
+    Nanos isolated;                               ///< iteration time alone
+    double busy = 0;                              ///< share of it in which it sends, at the rate of its link
+    std::optional<Period> period = std::nullopt;  ///< not known to advise()
   };
 
   std::string experiment;

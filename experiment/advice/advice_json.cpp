@@ -12,8 +12,14 @@ using nlohmann::ordered_json;
 
 std::string to_json(const Advice& advice) {
   ordered_json jobs = ordered_json::array();
-  for (const Advice::Job& job : advice.jobs)
-    jobs.push_back({{"name", job.name}, {"isolated_ns", job.isolated.count}, {"busy", job.busy}});
+  for (const Advice::Job& job : advice.jobs) {
+    ordered_json entry{{"name", job.name}, {"isolated_ns", job.isolated.count}, {"busy", job.busy}};
+    if (job.period)
+      entry["period"] = {{"length_ns", job.period->length.count},
+                         {"found", job.period->found},
+                         {"confidence", job.period->confidence}};
+    jobs.push_back(std::move(entry));
+  }
   ordered_json policies = ordered_json::array();
   for (const Advice::Policy& policy : advice.policies) {
     ordered_json predictions = ordered_json::array();

@@ -80,7 +80,8 @@ void LiveRun::record(SeriesRecorder& /*recorder*/, Nanos /*epoch*/) {
 Run Datapath::run(const Experiment& experiment, const RunPlan& plan, const std::function<void(double)>& tick) {
   const std::unique_ptr<LiveRun> live = prepare(experiment, plan);
   Progress progress(*live, experiment, plan, real_time(), tick);
-  live->ask_with([&] { progress.ask(); });
+  // In real time slices are short, and a loop that polls is not to be kept.
+  if (!real_time()) live->ask_with([&] { progress.ask(); });
   live->connect();
   const Nanos epoch = live->choose_epoch();
   for (std::size_t i = 0; i < plan.slots.size(); ++i) {

@@ -104,6 +104,8 @@ class RankDriver final : public Pollable, private IterationEngine::Carrier {
   [[nodiscard]] bool done() const { return engine_.done(); }
   [[nodiscard]] std::size_t recorded() const { return engine_.recorded(); }
   [[nodiscard]] Progress progress() const;
+  /// Whether it has data to send, in any iteration.
+  [[nodiscard]] bool sends() const { return load_.sent > 0; }
   /// A rank that is not connected yet, if any.
   [[nodiscard]] std::optional<std::uint32_t> unreached() const;
   [[nodiscard]] RankResult result() const;

@@ -19,6 +19,8 @@
 #include "mltcp/experiment/hosts/internal/hosts_protocol.h"
 #include "mltcp/experiment/hosts/internal/program_message.h"
 #include "mltcp/experiment/results/internal/json_values.h"
+#include "mltcp/experiment/series/series_join.h"
+#include "mltcp/experiment/series/series_recorder.h"
 #include "mltcp/workload/phase_program.h"
 
 namespace mltcp::experiment {
@@ -51,7 +53,8 @@ struct RankState {
   std::uint64_t plan_serial = 0;
   bool connected = false;
   bool done = false;
-  std::string unreached;  ///< why it is not connected
+  std::size_t connections = 0;  ///< on which it sends
+  std::string unreached;        ///< why it is not connected
   std::optional<RankResult> result;
   // For the view.
   Bytes sent_before = 0;
@@ -74,6 +77,11 @@ struct Host {
   ClockMap clock;
   Stalls stalls;
   HostLosses losses;
+  // Of this run's series:
+  std::optional<RunSeries> series;
+  std::size_t series_connections = 0;  ///< that were there when it was told to record
+  std::size_t series_connection = 0;   ///< the next piece is of this one
+  std::size_t series_row = 0;          ///< from this row on
 };
 
 std::string ip_text(const Address& address) {
@@ -177,6 +185,7 @@ class HostsDatapath final : public Coordinator {
     HostsRun(const HostsRun&) = delete;
     HostsRun& operator=(const HostsRun&) = delete;
     void connect() override { all_.connect(); }
+    void record(SeriesRecorder& recorder, Nanos /*epoch*/) override { all_.record(recorder); }
     Nanos choose_epoch() override { return all_.epoch_ = wall_now() + lead; }
     void start(Nanos /*epoch*/) override { all_.start(); }
     bool run(Nanos until) override { return all_.watch(plan_, until); }
@@ -413,8 +422,14 @@ class HostsDatapath final : public Coordinator {
       rank.result = protocol::result_from(message, limits_of(host, job_of(message), rank));
     } else if (type == "link") {
       if (whole_field<std::uint64_t>(message, "run") == run_) on_link(host, message);
+    } else if (type == "rows" || type == "series") {
+      if (whole_field<std::uint64_t>(message, "run") != run_ || recorder_ == nullptr || !stopping_ || host.stopped)
+        throw InputError("series that nobody has asked for");
+      on_series(host, message, type == "rows");
     } else if (type == "stopped") {
       if (!stopping_) throw InputError("type \"stopped\" before it was asked for");
+      if (recorder_ != nullptr && (!host.series || host.series_connection < connections_to_come(host)))
+        throw InputError("series of which a part is missing");
       host.stopped = true;
       host.stalls = {duration_from(host, message, "longest_gap"), duration_from(host, message, "stalled")};
       host.losses = protocol::losses_from(message.at("losses"));
@@ -422,6 +437,71 @@ class HostsDatapath final : public Coordinator {
     } else {
       throw InputError("type " + in_quotes(type));
     }
+  }
+
+  // ---- Series ----
+
+  /// Connections of that host's ranks on which they send.
+  [[nodiscard]] std::size_t connections_of(const Host& host) const {
+    std::size_t connections = 0;
+    for (const RunJob& job : jobs_)
+      for (const RankState& rank : job.ranks)
+        if (rank.host == host.number) connections += rank.connections;
+    return connections;
+  }
+  /// Without rows there are no pieces.
+  static std::size_t connections_to_come(const Host& host) {
+    return host.series->times.empty() ? 0 : host.series->connections.size();
+  }
+
+  /// When all are connected: what hosts are told with the start.
+  void record(SeriesRecorder& recorder) {
+    std::size_t connections = 0;
+    for (const auto& [number, host] : hosts_) connections += host->series_connections = connections_of(*host);
+    if (connections > SeriesRecorder::kMostEntities)
+      throw InputError(
+          fmt::format("series of {} connections: {} can be recorded; leave --series out, or give fewer ranks or flows",
+                      connections, SeriesRecorder::kMostEntities));
+    recorder_ = &recorder;
+    const SeriesOptions& options = recorder.options();
+    series_order_.interval = options.interval;
+    // An odd number, as of a recorder, and the same for all, so that all have the same rows.
+    series_order_.rows =
+        std::max(SeriesRecorder::kFewestRows, options.most_rows / std::max<std::size_t>(1, connections)) | 1U;
+  }
+
+  void on_series(Host& host, const Json& message, bool is_first) {
+    last_series_ = wall_now();
+    if (is_first) {
+      if (host.series) throw InputError("rows of series again");
+      const Nanos now = wall_now();
+      protocol::rows_from(message, series_order_, {host.series_connections, now - epoch_ + host.clock.slack(now)},
+                          host.series.emplace());
+      host.series_connection = host.series_row = 0;
+      return;
+    }
+    if (!host.series || host.series_connection >= connections_to_come(host))
+      throw InputError("more series than it has told of");
+    RunSeries& series = *host.series;
+    const RunJob& job = job_of(message);
+    host.series_row += protocol::piece_from(message, host.series_connection, host.series_row, series);
+    SeriesConnection& connection = series.connections[host.series_connection];
+    if (connection.worker >= job.ranks.size() || job.ranks[connection.worker].host != host.number ||
+        connection.peer >= job.ranks.size() || connection.flow >= job.spec.job.flows)
+      throw InputError("series of a connection that is not its own");
+    connection.job = job.spec.job.name;
+    if (host.series_row < series.times.size()) return;
+    host.series_row = 0;
+    ++host.series_connection;
+  }
+
+  /// What all hosts have told.
+  void join_series() {
+    if (recorder_ == nullptr) return;
+    std::vector<RunSeries> parts;
+    for (const auto& [number, host] : hosts_) parts.push_back(std::move(*host->series));
+    recorder_->adopt(joined(parts));
+    recorder_ = nullptr;
   }
 
   void on_link(const Host& host, const Json& message) {
@@ -470,6 +550,9 @@ class HostsDatapath final : public Coordinator {
     return job.ranks[rank];
   }
 
+  /// Of one rank, to each of the others.
+  static std::size_t most_connections_of(const RunJob& job) { return job.ranks.size() * job.spec.job.flows; }
+
   void on_progress(const Host& host, const Json& message) {
     for (const Json& entry : message.at("ranks")) {
       RankState& rank = rank_of(host, entry);
@@ -480,6 +563,12 @@ class HostsDatapath final : public Coordinator {
       rank.plan = protocol::plan_state_from(entry, "plan");
       rank.plan_serial = whole_field<std::uint64_t>(entry, "plan_serial");
       rank.connected = entry.at("connected").get<bool>();
+      const std::size_t connections = rank.connections;
+      rank.connections = whole_field<std::size_t>(entry, "connections", 0, most_connections_of(job_of(entry)));
+      // Memory for their series, and how often each is sampled, follow from the number.
+      if (recorder_ != nullptr && rank.connections != connections)
+        throw InputError(fmt::format("{} of a rank that had {} when its series began",
+                                     plural(rank.connections, "connection"), connections));
       rank.done = entry.at("done").get<bool>();
       rank.unreached = entry.contains("unreached") ? protocol::words_from(entry, "unreached") : "";
     }
@@ -529,6 +618,8 @@ class HostsDatapath final : public Coordinator {
     outages_.clear();
     links_told_ = 0;
     stopping_ = false;
+    recorder_ = nullptr;
+    setup.series = plan.series != nullptr;
     epoch_ = set_up_at_ = wall_now();  // the former until it is known
     ++run_;
     std::random_device device;
@@ -564,7 +655,8 @@ class HostsDatapath final : public Coordinator {
     for (const RunJob& job : jobs_) iterations = std::max<std::size_t>(iterations, job.spec.iterations);
     for (const auto& [number, host] : hosts_) {
       host->stopped = false;
-      host->stream->set_longest(protocol::longest_of_host(iterations, layout_.ranks_of(number).size()));
+      host->series.reset();
+      host->stream->set_longest(protocol::longest_of_host(iterations, layout_.ranks_of(number).size(), setup.series));
       send_programs(*host);
       send(*host, message);
     }
@@ -612,7 +704,13 @@ class HostsDatapath final : public Coordinator {
     for (const auto& [number, host] : hosts_) {
       Json at = Json::array();
       for (const RunJob& job : jobs_) at.push_back(host->clock.to_other(start_of(job)).count);
-      send(*host, {{"type", "start"}, {"at", at}});
+      Json message{{"type", "start"}, {"at", at}};
+      if (recorder_ != nullptr) {
+        protocol::SeriesOrder order = series_order_;
+        order.epoch = host->clock.to_other(epoch_);
+        message["series"] = protocol::to_json(order);
+      }
+      send(*host, message);
       host->heard = wall_now();
     }
   }
@@ -649,9 +747,8 @@ class HostsDatapath final : public Coordinator {
                           in_quotes(job.spec.job.name)));
     stopping_ = true;
     send_all({{"type", "stop"}});
-    wait_until(answer_limit, [&] { return all_hosts([](const Host& host) { return host.stopped; }); });
-    for (const auto& [number, host] : hosts_)
-      if (!host->stopped) lost(*host, fmt::format("does not stop within {}", to_text(answer_limit)));
+    wait_for_stop();
+    join_series();
     run.clock = TimeSpan{epoch_, wall_now()};
     Stalls stalls;
     Nanos uncertainty;
@@ -672,6 +769,17 @@ class HostsDatapath final : public Coordinator {
     run.clock_uncertainty = uncertainty;
     for (std::uint32_t i = 0; i < jobs_.size(); ++i) record_job(merged(i), plan.jobs[i], run);
     if (options_.view) show(plan, wall_now());
+  }
+
+  /// Series of many connections take their time: they are hundreds of megabytes. Their number is bounded.
+  void wait_for_stop() {
+    last_series_ = wall_now();
+    while (!all_hosts([](const Host& host) { return host.stopped; })) {
+      if (wall_now() - last_series_ >= options_.stop_limit) break;
+      pump(slice);
+    }
+    for (const auto& [number, host] : hosts_)
+      if (!host->stopped) lost(*host, fmt::format("does not stop within {}", to_text(options_.stop_limit)));
   }
 
   static bool done(const RunJob& job) {
@@ -779,9 +887,12 @@ class HostsDatapath final : public Coordinator {
   std::list<Guest> guests_;
   std::map<std::uint32_t, std::unique_ptr<Host>> hosts_;
   std::vector<RunJob> jobs_;
-  std::vector<LinkOutage> outages_;  ///< of this run, like the next
-  std::size_t links_told_ = 0;       ///< that went or came
-  bool stopping_ = false;            ///< hosts were told to
+  std::vector<LinkOutage> outages_;     ///< of this run, like the next
+  std::size_t links_told_ = 0;          ///< that went or came
+  bool stopping_ = false;               ///< hosts were told to
+  SeriesRecorder* recorder_ = nullptr;  ///< if hosts record
+  protocol::SeriesOrder series_order_;  ///< but for the time 0, which each has by its own clock
+  Nanos last_series_;                   ///< when a piece of series came, or hosts were told to stop
   Nanos set_up_at_;
   bool unread_ = false;  ///< somebody had more to say than a turn is long
   std::uint64_t run_ = 0;

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "mltcp/base/error.h"
@@ -18,6 +20,7 @@
 #include "mltcp/experiment/hosts/internal/hosts_protocol.h"
 #include "mltcp/experiment/hosts/internal/program_message.h"
 #include "mltcp/experiment/results/internal/json_values.h"
+#include "mltcp/experiment/series/series_recorder.h"
 #include "mltcp/live/describe.h"
 #include "mltcp/transport/host_datapath.h"
 #include "mltcp/transport/poll_loop.h"
@@ -78,6 +81,29 @@ class Drain final : public Pollable {
 
  private:
   PacketIo& io_;
+};
+
+/// Takes samples of series before a shard is polled: what the state has been since it was polled last is what it was
+/// when the sample was due.
+class Sampler final : public Pollable {
+ public:
+  /// Reads the states of all connections.
+  using Read = std::function<void(std::span<ConnectionState> states)>;
+
+  Sampler(Pollable& polled, SeriesRecorder& recorder, Read read)
+      : polled_(polled), recorder_(recorder), read_(std::move(read)) {}
+  Nanos poll(Nanos now) override {
+    if (now >= recorder_.next()) {
+      read_(recorder_.states().connections);
+      while (now >= recorder_.next()) recorder_.sample();
+    }
+    return std::min(polled_.poll(now), recorder_.next());
+  }
+
+ private:
+  Pollable& polled_;
+  SeriesRecorder& recorder_;
+  const Read read_;
 };
 
 class HostProcess {
@@ -337,10 +363,14 @@ class HostProcess {
     const HostLosses before = losses();
     make_ranks();
     PollLoop loop(datapath_->time(), idle_of(options_.idle));
+    recorder_ = SeriesRecorder({});
+    std::optional<Sampler> sampler;
     for (std::uint16_t shard = 0; shard < datapath_->shards(); ++shard) {
       const auto rank = std::find_if(here_.begin(), here_.end(), [&](const Rank& own) { return own.shard == shard; });
-      Pollable& pollable = rank != here_.end() ? static_cast<Pollable&>(*rank->driver) : *drains_[shard];
-      loop.attach(datapath_->io(shard), pollable);
+      Pollable* pollable = rank != here_.end() ? static_cast<Pollable*>(rank->driver.get()) : drains_[shard].get();
+      if (setup_.series && shard == 0)
+        pollable = &sampler.emplace(*pollable, recorder_, [this](auto states) { read_states(states); });
+      loop.attach(datapath_->io(shard), *pollable);
     }
     Looks looks;
     try {
@@ -355,6 +385,7 @@ class HostProcess {
       add_packets(own, ended_);
     }
     if (strangers > 0) tell(fmt::format("dropped {} of strangers", plural(strangers, "connection")));
+    if (setup_.series) tell_series();
     here_.clear();
     tell_end(loop.counters(), before);
   }
@@ -406,6 +437,52 @@ class HostProcess {
       report();
     }
     return stop_;
+  }
+
+  // ---- Series ----
+
+  /// Of connections on which data is sent. Takes all memory that it needs.
+  void record(const protocol::SeriesOrder& order) {
+    std::vector<SeriesConnection> connections;
+    for (const Rank& own : here_) {
+      if (!own.driver->sends()) continue;
+      const std::vector<SeriesConnection> flows = own.driver->flows();
+      connections.insert(connections.end(), flows.begin(), flows.end());
+    }
+    recorder_ = SeriesRecorder({.interval = order.interval, .most_rows = order.rows * connections.size()});
+    if (!connections.empty()) recorder_.begin(order.epoch, std::move(connections), {});
+  }
+
+  void read_states(std::span<ConnectionState> states) const {
+    for (const Rank& own : here_) {
+      if (!own.driver->sends()) continue;
+      own.driver->read_states(states.first(own.driver->connections()));
+      states = states.subspan(own.driver->connections());
+    }
+  }
+
+  /// What was recorded, a piece after the other.
+  void tell_series() {
+    if (!recorder_.next().is_never()) {
+      read_states(recorder_.states().connections);
+      recorder_.finish(now());
+    }
+    const RunSeries series = recorder_.take();
+    const auto send = [&](Json message) {
+      message["run"] = run_;
+      protocol::send(*stream_, message);
+    };
+    send(protocol::rows_to_json(series));
+    std::size_t connection = 0;
+    for (const Rank& own : here_) {
+      if (!own.driver->sends() || series.times.empty()) continue;
+      for (const std::size_t end = connection + own.driver->connections(); connection < end; ++connection)
+        for (std::size_t row = 0; row < series.times.size(); row += protocol::kSeriesPiece) {
+          Json piece = protocol::piece_to_json(series, connection, row);
+          piece["job"] = own.job;
+          send(std::move(piece));
+        }
+    }
   }
 
   // ---- What others are shown ----
@@ -559,6 +636,7 @@ class HostProcess {
       throw Ended{message.at("failed").get<bool>(), protocol::words_from(message, "message")};
     } else if (type == "start") {
       if (std::exchange(started_, true)) throw InputError("a second start");
+      if (setup_.series) record(protocol::series_order_from(message.at("series")));
       for (const Rank& own : here_)
         own.driver->start(Nanos(whole_value(message.at("at").at(own.job), "at", -kMostTime.count, kMostTime.count)));
     } else if (type == "plan") {
@@ -611,6 +689,7 @@ class HostProcess {
                  {"plan", static_cast<int>(own.driver->gate().state)},
                  {"plan_serial", own.plan_serial},
                  {"connected", own.driver->connected()},
+                 {"connections", own.driver->sends() ? own.driver->connections() : 0},
                  {"done", own.driver->done()}};
       if (!own.driver->connected()) entry["unreached"] = unreached(own);
       ranks.push_back(std::move(entry));
@@ -650,7 +729,8 @@ class HostProcess {
   std::map<std::pair<std::uint32_t, std::uint32_t>, workload::RankProgram> programs_;  ///< by job and rank
   std::uint64_t programs_run_ = 0;
   std::uint64_t run_ = 0;
-  live::PortView ended_;  ///< packets of runs that are over
+  SeriesRecorder recorder_{{}};  ///< of this run, if it is to have series
+  live::PortView ended_;         ///< packets of runs that are over
   const Nanos begun_ = wall_now();
   bool stop_ = false;
   bool started_ = false;

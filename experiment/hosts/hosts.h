@@ -52,6 +52,7 @@ struct CoordinatorOptions {
   std::function<void(const HostsView&)> view{};    ///< twice a second while jobs run
   Nanos alive_every{5'000'000'000};                ///< hosts hear something so often, whatever goes on
   StreamKey key{};                                 ///< only hosts that have it can join; null: any
+  Nanos stop_limit{20'000'000'000};  ///< that hosts have to stop, and after each piece of their series again
 };
 
 class Coordinator : public Datapath {

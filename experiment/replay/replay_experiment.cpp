@@ -2,6 +2,7 @@
 #include "mltcp/experiment/replay/replay_experiment.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -151,7 +152,19 @@ Replay make_replay(const ReplayRequest& request, Experiment settings, bool own_n
   experiment.jobs.clear();
   experiment.places.clear();
   experiment.warnings.clear();
-  for (const ReplayJob& wanted : request.jobs) {
+  for (std::size_t i = 0; i < request.jobs.size(); ++i) {
+    const ReplayJob& wanted = request.jobs[i];
+    // The same traces again are the same programs.
+    const auto first = std::find_if(request.jobs.begin(), request.jobs.end(),
+                                    [&](const ReplayJob& other) { return other.files == wanted.files; });
+    if (const auto same = static_cast<std::size_t>(first - request.jobs.begin()); same < i) {
+      workload::Job job = experiment.jobs[same];
+      job.name = wanted.name;
+      job.start = wanted.start;
+      experiment.jobs.push_back(std::move(job));
+      replay.traces.push_back(ReplayedTrace(replay.traces[same]));
+      continue;
+    }
     workload::TraceOptions options;
     options.ranks = request.trace_ranks;
     auto graph = std::make_shared<const workload::ExecutionGraph>(workload::read_traces(wanted.files, options));
@@ -173,6 +186,29 @@ Replay make_replay(const ReplayRequest& request, Experiment settings, bool own_n
   for (std::uint32_t i = 0; i < experiment.jobs.size(); ++i)
     place(i, experiment, request.jobs[i].files.front().string());
   return replay;
+}
+
+std::vector<std::string> warnings_of_ties(const Experiment& experiment) {
+  constexpr std::size_t most = 4;  // names of a line
+  const std::vector<workload::Job>& jobs = experiment.jobs;
+  std::vector<std::string> warnings;
+  std::vector<bool> named(jobs.size());
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    std::vector<std::string> names;
+    for (std::size_t j = i; j < jobs.size() && !named[i]; ++j)
+      if (!named[j] && jobs[i].start == jobs[j].start && alike(jobs[i], jobs[j]))
+        names.push_back(in_quotes(jobs[j].name));
+    for (std::size_t j = i + 1; j < jobs.size(); ++j)
+      named[j] = named[j] || (jobs[i].start == jobs[j].start && alike(jobs[i], jobs[j]));
+    if (names.size() < 2) continue;
+    const std::size_t more = names.size() - std::min(names.size(), most);
+    names.resize(names.size() - more);
+    warnings.push_back(fmt::format(
+        "jobs {}{} are alike and start together, and may do the same for ever, as nothing tells them apart; give "
+        "them different starts, as in {}=TRACE@50ms",
+        fmt::join(names, ", "), more > 0 ? fmt::format(" and {} more", more) : "", jobs[i].name));
+  }
+  return warnings;
 }
 
 }  // namespace mltcp::experiment

@@ -66,4 +66,7 @@ struct Replay {
 /// Rank r of each job is on host r. Throws InputError.
 Replay make_replay(const ReplayRequest& request, Experiment settings, bool own_network);
 
+/// A line for each set of jobs that do the same and start together, which nothing may ever part.
+std::vector<std::string> warnings_of_ties(const Experiment& experiment);
+
 }  // namespace mltcp::experiment

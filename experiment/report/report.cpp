@@ -332,15 +332,18 @@ std::string explorer_section(const View& view, ChartList& charts, const SeriesCh
   std::string buttons;
   std::string legend = jobs_legend(view);
   bool chosen = false;
+  bool by_connections = false;  ///< nobody has recorded the link
   const std::size_t runs = std::max<std::size_t>(1, view.results.runs.size());
   const std::size_t bands = view.many() ? 4 : std::max<std::size_t>(1, view.jobs.size());
   const std::size_t columns = std::max<std::size_t>(1000, kMostBins / runs / bands);
   for (std::size_t r = 0; r < view.results.runs.size(); ++r) {
-    if (!view.has_usage(r)) continue;
+    if (!view.has_usage(r) && !series.has_sent(r)) continue;
+    by_connections |= !view.has_usage(r);
     // The run to open with: one where the reader sees the jobs find their places.
     const bool shown = !chosen && view.results.runs[r].policy == "mltcp";
     chosen |= shown;
-    const auto shows = usage_chart(view, r, view.spans[r], columns, "link");
+    const auto shows =
+        view.has_usage(r) ? usage_chart(view, r, view.spans[r], columns, "link") : series.sent(r, "sent");
     if (view.many()) legend = legend_of(shows);
     const std::size_t chart = charts.add_hidden(shows);
     std::string panels;
@@ -356,6 +359,10 @@ std::string explorer_section(const View& view, ChartList& charts, const SeriesCh
       "Drag over a stretch to look closer, or turn the wheel after a click (or with Ctrl). By keyboard: arrows move, + "
       "and − zoom, 0 shows all, as a double click does. Zoomed out, each column of the link's use is the average over "
       "the bins it covers";
+  if (by_connections)
+    words +=
+        ". Nobody has recorded who used the link: the first chart is what each job's connections sent, packets that "
+        "were lost and sent again included";
   if (series.any()) words += "; other lines are drawn from the least to the most that was sampled in their columns";
   if (series.most_joined() > 1)
     words += fmt::format(". A point of these lines joins up to {} rows of the series", series.most_joined());

@@ -313,7 +313,10 @@ class Runner {
     std::optional<SeriesRecorder> recorder;
     if (options_.series) {
       SeriesOptions series = *options_.series;
-      if (series.interval.count == 0) series.interval = usual_series_interval();
+      if (series.interval.count == 0) {
+        series.interval = usual_series_interval();
+        series.is_usual_interval = true;
+      }
       recorder.emplace(series);
       plan.series = &*recorder;
     }
@@ -343,7 +346,9 @@ class Runner {
     std::nth_element(periods.begin(), middle, periods.end());
     const Nanos round_trip =
         experiment_.topology ? experiment_.topology->round_trip_delay() : experiment_.bottleneck.delay * 4;
-    return std::max({*middle / per_iteration, round_trip, shortest_series_interval(experiment_)});
+    // In real time a sample may wake a host that sleeps.
+    const Nanos least = datapath_.real_time() ? Nanos(1'000'000) : Nanos();
+    return std::max({*middle / per_iteration, round_trip, shortest_series_interval(experiment_), least});
   }
 
   [[nodiscard]] RunSeries series_of(SeriesRecorder& recorder, const Run& run) const {

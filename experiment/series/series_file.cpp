@@ -7,6 +7,7 @@
 #include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -29,6 +30,14 @@ void append(Text& out, std::string_view text) { out.append(text); }
 
 /// A number, as short as it is told apart from all others; a real number always has a point or an exponent, so that a
 /// reader that guesses types takes a column for one of real numbers.
+/// With a point or an exponent, so that a column's type is seen from any of its cells.
+void append_double(Text& out, double value) {
+  const std::size_t begin = out.size();
+  fmt::format_to(std::back_inserter(out), "{}", value);
+  if (std::string_view(out.data() + begin, out.size() - begin).find_first_of(".e") == std::string_view::npos)
+    fmt::format_to(std::back_inserter(out), ".0");
+}
+
 template <typename M>
 void append_number(Text& out, const M& value) {
   if constexpr (std::is_same_v<M, Nanos>)
@@ -36,7 +45,7 @@ void append_number(Text& out, const M& value) {
   else if constexpr (std::is_same_v<M, Rate>)
     fmt::format_to(std::back_inserter(out), "{}", value.bits_per_second);
   else if constexpr (std::is_floating_point_v<M>)
-    fmt::format_to(std::back_inserter(out), "{:#}", value);
+    append_double(out, static_cast<double>(value));
   else
     fmt::format_to(std::back_inserter(out), "{}", value);
 }

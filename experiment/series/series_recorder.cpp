@@ -7,19 +7,10 @@
 #include <utility>
 
 #include "mltcp/base/error.h"
+#include "mltcp/experiment/series/internal/widen.h"
 
 namespace mltcp::experiment {
 namespace {
-
-/// The widest of two rows, with the values of the later one.
-void widen(ConnectionState& later, const ConnectionState& before) {
-  later.cwnd_least_bytes = std::min(later.cwnd_least_bytes, before.cwnd_least_bytes);
-  later.cwnd_most_bytes = std::max(later.cwnd_most_bytes, before.cwnd_most_bytes);
-  later.rtt_most = std::max(later.rtt_most, before.rtt_most);
-}
-void widen(LinkState& later, const LinkState& before) {
-  later.queue_most_bytes = std::max(later.queue_most_bytes, before.queue_most_bytes);
-}
 
 /// Keeps rows 0, 2, 4 ... of `count`.
 template <typename State>
@@ -44,6 +35,8 @@ void SeriesRecorder::begin(Nanos epoch, std::vector<SeriesConnection> connection
         connections.size(), links.size(), kMostEntities));
   epoch_ = epoch;
   interval_ = options_.interval;
+  if (options_.is_usual_interval)
+    interval_ = interval_ * static_cast<std::int64_t>((entities + kFewEntities - 1) / kFewEntities);
   next_ = epoch;
   most_rows_ = std::max(kFewestRows, options_.most_rows / entities) | 1U;
   connections_.resize(connections.size());
@@ -66,7 +59,7 @@ void SeriesRecorder::widen_bounds() {
     bounds.rtt = std::max(bounds.rtt, connections_[c].rtt);
   }
   for (std::size_t l = 0; l < links_.size(); ++l)
-    longest_queues_[l] = std::max(longest_queues_[l], links_[l].queue_bytes);
+    longest_queues_[l] = std::max({longest_queues_[l], links_[l].queue_bytes, links_[l].queue_most_bytes});
 }
 
 void SeriesRecorder::sample() {
@@ -100,6 +93,12 @@ void SeriesRecorder::finish(Nanos now) {
     series_.times.pop_back();
   }
   next_ = Nanos::never();
+}
+
+void SeriesRecorder::adopt(RunSeries recorded) {
+  interval_ = recorded.sampled_every;
+  samples_of_row_ = interval_.count > 0 ? static_cast<std::uint32_t>(recorded.interval.count / interval_.count) : 1U;
+  series_ = std::move(recorded);
 }
 
 void SeriesRecorder::store(Nanos at) {

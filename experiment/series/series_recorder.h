@@ -19,11 +19,15 @@ struct SeriesOptions {
   Nanos interval;  ///< between samples at first; 0: chosen for the run
   /// Bound of the rows of all connections and links together; each has kFewestRows at least.
   std::size_t most_rows = 100'000;
+  /// Nobody has asked for that interval: where there are more than kFewEntities connections and links together, it is as many
+  /// times longer, as a sample reads them all.
+  bool is_usual_interval = false;
 };
 
 class SeriesRecorder {
  public:
   static constexpr std::size_t kFewestRows = 256;
+  static constexpr std::size_t kFewEntities = 64;
   static constexpr std::size_t kMostEntities = 8192;  ///< connections and links together: some 300 MB
   static constexpr std::uint32_t kMostSamplesOfARow = 8;
 
@@ -40,12 +44,17 @@ class SeriesRecorder {
     std::span<ConnectionState> connections;
     std::span<LinkState> links;
   };
-  /// To be filled in before sample() and finish(); what isn't keeps its value.
+  /// To be filled in before sample() and finish(); what isn't keeps its value. Bounds (_least_, _most_) are found here,
+  /// except that who knows the longest queue since the sample before may tell it.
   [[nodiscard]] States states() { return {connections_, links_}; }
   /// states() are those at next(). Allocates nothing.
   void sample();
   /// states() are those at `now`, the run's end.
   void finish(Nanos now);
+
+  /// Instead of all these, what others have recorded.
+  void adopt(RunSeries recorded);
+  [[nodiscard]] const SeriesOptions& options() const { return options_; }
 
   /// What was recorded, without links that carried nothing. What a run is called is the caller's to fill in.
   [[nodiscard]] RunSeries take();

@@ -102,7 +102,7 @@ class Responder::Parser final : public httplib::Server {
       ApiAnswer answer = api_.answer(asked, now_, may_wait_);
       wait_ = std::move(answer.wait);
       response.status = answer.status;
-      response.set_content(answer.body, "application/json");
+      response.set_content(answer.body, answer.type);
     };
     // All paths: the Api knows which there are.
     Get(".*", handle);

@@ -129,7 +129,7 @@ uptime() { cut -d " " -f 1 /proc/uptime; }
 begin=$(uptime); mltcp kernel load > /dev/null; end=$(uptime)
 mltcp kernel unload
 at killed
-for part in 1 2 3 4 5 6 7 8 9 10; do
+for part in 1 2 3 5 7 10; do
   after=$(awk "BEGIN { print ($end - $begin) * $part / 11 }")
   mltcp kernel load > /dev/null & loader=$!
   sleep $after; kill -KILL $loader; wait $loader
@@ -384,7 +384,7 @@ class KernelTcp(unittest.TestCase):
 
     def test_a_command_that_is_killed_leaves_nothing_half(self):
         pinned = re.findall(r"^pinned(.*)$", self.found["killed"], flags=re.MULTILINE)
-        self.assertEqual(len(pinned), 10)
+        self.assertEqual(len(pinned), 6)
         self.assertGreater(len(set(pinned)), 2, "killed at the same few places")
         self.assertNotRegex(self.found["killed"], "can't|refuses")
         self.assertNotIn("mltcp", self.found["nothing-half"])

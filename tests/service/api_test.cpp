@@ -13,8 +13,10 @@ namespace mltcp::service::api_test {
 namespace {
 
 using namespace testing_services;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 using Json = nlohmann::json;
 
 const std::string profile = R"("profile": {"compute_ns": 60000000, "communicate_bytes": 50000000})";
@@ -37,7 +39,19 @@ class api : public ::testing::Test {
     return json.at("error");
   }
 
-  SchedulerService service_{two_racks(), options_in({})};
+  Nanos time_;  ///< by a clock that each look takes a millisecond further
+  SchedulerService service_{two_racks(), [this] {
+                              ServiceOptions options = options_in({});
+                              options.clock = [this] { return time_ += 1_ms; };
+                              return options;
+                            }()};
+  [[nodiscard]] std::string metrics() {
+    const ApiAnswer answer = api_.answer({"GET", {"metrics"}, {}, ""}, 0_ns);
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_THAT(answer.type, StartsWith("text/plain"));
+    return answer.body;
+  }
+
   KubernetesExtender kubernetes_{service_, {}};
   Api api_{service_, kubernetes_};
 };
@@ -92,6 +106,33 @@ TEST_F(api, job__comes_is_told_and_goes) {
   EXPECT_THAT(error(404, "DELETE", {"v1", "jobs", "j1"}), HasSubstr("no job \"j1\" runs"));
   EXPECT_THAT(error(404, "GET", {"v1", "jobs", "j1"}), HasSubstr("no job \"j1\" runs"));
   EXPECT_THAT(error(404, "GET", {"v1", "jobs", "j1", "plan"}), HasSubstr("no job \"j1\" runs"));
+}
+
+TEST_F(api, metrics__count_jobs_plans_and_what_was_refused) {
+  EXPECT_THAT(metrics(), AllOf(HasSubstr("\nmltcp_scheduler_jobs 0\n"),
+                               HasSubstr("# TYPE mltcp_scheduler_requests_total counter\n"),
+                               HasSubstr("\nmltcp_scheduler_plans_total{operation=\"arrive\"} 0\n")));
+  ask("POST", {"v1", "jobs"}, R"({"id": "j1", "workers": 2, "hosts": ["a1", "b1"], )" + profile + "}");
+  ask("POST", {"v1", "jobs"}, R"({"id": "j2", "workers": 2, "hosts": ["a1", "b1"], )" + profile + "}");
+  // Known already, and what others than requests do.
+  ask("POST", {"v1", "jobs"}, R"({"id": "j2", "workers": 2, "hosts": ["a1", "b1"], )" + profile + "}");
+  JobRequest other = service_.jobs().front().request;
+  other.id = "by-slurm";
+  service_.arrive(other);
+  service_.depart("by-slurm");
+  ask("POST", {"v1", "placements"}, R"({"id": "j3", "workers": 2, )" + profile + "}");
+  ask("DELETE", {"v1", "jobs", "j1"});
+  ask("DELETE", {"v1", "jobs", "j1"});
+  ask("POST", {"v1", "jobs"}, "{}");
+  const std::string text = metrics();
+  for (const char* const line :
+       {"jobs 1", "jobs_with_slots 0", "hosts 8", "free_slots 30", "revision 5", "plans_total{operation=\"arrive\"} 3",
+        "plans_total{operation=\"depart\"} 2", "plans_total{operation=\"rank\"} 1",
+        "planning_seconds_total{operation=\"arrive\"} 0.003", "longest_planning_seconds{operation=\"arrive\"} 0.001",
+        "requests_total{status=\"200\"} 4", "requests_total{status=\"201\"} 2", "requests_total{status=\"404\"} 1",
+        "requests_total{status=\"400\"} 1"})
+    EXPECT_THAT(text, HasSubstr(fmt::format("\nmltcp_scheduler_{}\n", line)));
+  EXPECT_EQ(error(405, "POST", {"metrics"}), "\"POST\" is not for \"/metrics\"; use GET");
 }
 
 TEST_F(api, placements__are_ranked_and_nothing_changes) {

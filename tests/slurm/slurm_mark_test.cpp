@@ -104,8 +104,8 @@ TEST(profile_line, iterations_that_are_too_short__are_refused_in_a_line) {
 
 TEST(profile_line, bad_ones__are_refused_in_a_line) {
   for (const auto& [text, what] :
-       {std::pair{"{\"compute_ns\":1,\"communicate_bytes\":1,\"flows\":0}", "p: flows: give"},
-        {"{\"compute_ns\":1,\"communicate_bytes\":1,\"flows\":1e3}", "p: flows: give"},
+       {std::pair{"{\"compute_ns\":1,\"communicate_bytes\":1,\"flows\":0}", "p: flows: this is out of range; give"},
+        {"{\"compute_ns\":1,\"communicate_bytes\":1,\"flows\":1e3}", "p: flows: this is out of range; give"},
         {"{\"flows\":2}", "p"},
         {"{\"flows\":2", "p"},
         {"name = 3", "p"}}) {

@@ -36,16 +36,12 @@ TestbedLayout layout() {
 }
 
 Json counted(std::size_t number) {
-  const Json silent = {{"sent_frames", {0, 0, 0, 0}},
-                       {"sent_bytes", {0, 0, 0, 0}},
-                       {"dropped_frames", {0, 0, 0, 0}},
-                       {"marked_frames", {0, 0, 0, 0}},
-                       {"max_queue_bytes", {0, 0, 0, 0}}};
-  const Json busy = {{"sent_frames", {1, 3, 8, 9}},
-                     {"sent_bytes", {100, 300, 1300, 1900}},
-                     {"dropped_frames", {0, 1, 3, 7}},
-                     {"marked_frames", {0, 0, 2, 2}},
-                     {"max_queue_bytes", {900, 200, 500, 800}}};
+  const Json silent = {{"sent_frames", {0, 0, 0, 0}},     {"sent_bytes", {0, 0, 0, 0}},
+                       {"dropped_frames", {0, 0, 0, 0}},  {"marked_frames", {0, 0, 0, 0}},
+                       {"max_queue_bytes", {0, 0, 0, 0}}, {"queue_bytes", {0, 0, 0, 0}}};
+  const Json busy = {
+      {"sent_frames", {1, 3, 8, 9}},   {"sent_bytes", {100, 300, 1300, 1900}},    {"dropped_frames", {0, 1, 3, 7}},
+      {"marked_frames", {0, 0, 2, 2}}, {"max_queue_bytes", {900, 200, 500, 800}}, {"queue_bytes", {0, 100, 400, 0}}};
   return {{"number", number},
           {"series",
            {{"time_ns", {0, 1'000'000'000, 2'000'000'000, 3'000'000'000}}, {"ports", Json::array({silent, busy})}}}};
@@ -67,6 +63,23 @@ TEST(add_links, run__has_what_was_counted_from_the_entry_before_it_to_the_one_be
   EXPECT_EQ(link["ecn_marked_packets"], 2);
   EXPECT_EQ(link["max_queue_bytes"], 500);
   EXPECT_EQ(link["utilization"], 1.0);  // more than fits in 0.7 s, as the entries are 1 s apart
+}
+
+TEST(add_links, series__have_the_links_that_carried_something_from_the_run_s_begin_on) {
+  experiment::RunSeries series;
+  series.times = {Nanos(0), Nanos(500'000'000), Nanos(900'000'000), Nanos(2'000'000'000)};
+  add_links(series, run(1'200'000'000, 2'500'000'000), layout(), Json::array({counted(0)}));
+  ASSERT_EQ(series.links.size(), 1U);
+  EXPECT_EQ(series.links[0].name, "bottleneck");
+  EXPECT_EQ(series.links[0].rate, Rate(8'000));
+  // Entries at 0.8 s and, of the one behind its end, 1.3 s; totals begin with that before it.
+  EXPECT_EQ(series.link(1, 0).sent_bytes, 0U);
+  EXPECT_EQ(series.link(2, 0).sent_bytes, 1000U);
+  EXPECT_EQ(series.link(2, 0).queue_bytes, 400U);
+  EXPECT_EQ(series.link(2, 0).queue_most_bytes, 500U);
+  EXPECT_EQ(series.link(3, 0).sent_bytes, 1600U);
+  EXPECT_EQ(series.link(3, 0).dropped_packets, 6U);
+  EXPECT_EQ(series.times.back(), Nanos(2'000'000'000));
 }
 
 TEST(add_links, run__longer_than_the_series_has_all_of_it) {

@@ -68,6 +68,9 @@ TEST_F(Command, words_that_are_near__are_asked_for) {
   EXPECT_THAT(run("gen --help").out, AllOf(HasSubstr("\nOf the coordinator:\n"), HasSubstr("\nOf a host:\n")));
   EXPECT_THAT(run("testbed --help").out, HasSubstr("--idle WORD:{spin,pause,sleep}"));
   EXPECT_THAT(run("kernel --help").out, HasSubstr("--cc NAME,... "));
+  EXPECT_THAT(refusal("sweep e.toml --series s.json"),
+              AllOf(HasSubstr("\"--series\" is no option of mltcp sweep, but of mltcp "), HasSubstr("run"),
+                    HasSubstr("; see mltcp sweep --help")));
   EXPECT_EQ(refusal("run e.toml -q"), "mltcp: \"-q\" is no option of mltcp run; see mltcp run --help\n");
   EXPECT_EQ(refusal("run e.toml f.toml"), "mltcp: \"f.toml\" is one argument too many; see mltcp run --help\n");
   EXPECT_THAT(refusal("testbed e.toml --idle sleeep"),

@@ -22,6 +22,18 @@ def mltcp(*words, status=0):
     return done
 
 
+def first_lines(*words):
+    """What a command prints until its headline, at which it is ended."""
+    with subprocess.Popen([PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        lines = ""
+        for line in process.stdout:
+            lines += line
+            if "virtual time" in line:
+                break
+        process.kill()
+    return lines
+
+
 class Replay(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -88,7 +100,10 @@ class Replay(unittest.TestCase):
         out = mltcp("replay", *TRACES).stdout
         self.assertNotIn("By flows", out)
         self.assertIn(", on sim (virtual time", out)
-        self.assertIn("on sim", mltcp("replay", *TRACES, "--bytes-scale", "0.001", "--datapath", "sim").stdout)
+        # What asks for packets has them, however long they take.
+        for words in (("--datapath", "sim"), ("--policy", "priority"), ("--ecn", "60 kB"), ("--buffer", "2 MB"), ("--mtu", "9000"),
+                      ("--verify",), ("--series", str(self.folder / "s.json"))):
+            self.assertIn("on sim", first_lines("replay", *large, *words), words)
 
     def test_several_jobs_share_the_network(self):
         file, page = self.folder / "results.json", self.folder / "page.html"
@@ -103,6 +118,14 @@ class Replay(unittest.TestCase):
         self.assertEqual([run["policy"] for run in runs], ["fair", "mltcp"])
         self.assertEqual([job["start_ns"][0] for job in runs[0]["jobs"]], [0, 5_000_000])
         self.assertGreater(runs[0]["jobs"][0]["slowdown"], 1.05)
+
+    def test_jobs_that_nothing_parts_are_named(self):
+        files = ",".join(TRACES)
+        for datapath in ("flow", "sim"):
+            words = ("replay", f"a={files}", "--datapath", datapath, "--iterations", "1", "--policy", "mltcp")
+            said = mltcp(*words, f"b={files}").stderr
+            self.assertEqual(said.count('jobs "a", "b" are alike and start together'), 1, said)
+            self.assertEqual(mltcp(*words, f"b={files}@5ms").stderr, "")
 
     def test_timeline_is_of_the_run_that_is_compared(self):
         timeline, series = self.folder / "timeline.json", self.folder / "series.json"

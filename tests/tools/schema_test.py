@@ -276,7 +276,7 @@ def make_files():
             "sweep pair.toml --seeds 2 --vary job[*].jitter=0.1ms --policy fair,mltcp --full -o two --json table.json",
             "algorithms --json algorithms.json",
             "inspect rank0.trace --json inspection.json",
-            "advise pair.toml set.toml --rate 1Gbps --starts 2 --iterations 3 --json advice.json",
+            "advise pair.toml set.toml rank0.trace --rate 1Gbps --starts 2 --iterations 3 --json advice.json",
             f"replay {ROOT}/examples/traces/data-parallel.0.json {ROOT}/examples/traces/data-parallel.1.json --datapath flow "
             "--json replay.json",
             "cluster cluster.toml --level flow --json cluster.json",

@@ -10,7 +10,9 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -219,6 +221,21 @@ TEST_F(TestbedCommand, bad_input__is_refused_in_one_line) {
   EXPECT_THAT(refusal({"e.toml", "--", "--json", "x"}), HasSubstr("put it before that"));
   EXPECT_THAT(refusal({"e.toml", "--json", "/nosuch/folder/x.json", "--device", "af_packet"}),
               HasSubstr("/nosuch/folder"));
+  EXPECT_THAT(refusal({"e.toml", "--device", "af_packet", "--pcap", "p.json", "--series", "p-host-1.json"}),
+              HasSubstr("--series and the other files: two of them are p-host-1.json"));
+  EXPECT_THAT(refusal({"e.toml", "--device", "af_packet", "--pcap", "p.json", "--json", "p-switch-0.json"}),
+              HasSubstr("--json and --pcap's files: two of them are p-switch-0.json"));
+}
+
+TEST_F(TestbedCommand, files_of_this_folder__are_nothing_to_those_of_the_testbed) {
+  // What the coordinator writes in a folder of its own has such names.
+  for (const char* const name : {"series.json", "results.json"}) {
+    fs::copy_file(folder_ / "e.toml", folder_ / name);
+    Started run = start({name, "--dry-run", "--device", "af_packet", "--json", "r.json", "--series", "s.json"});
+    EXPECT_EQ(run.finish(), 0) << run.err();
+    EXPECT_THAT(refusal({name, "--dry-run", "--device", "af_packet", "--series", name}),
+                HasSubstr("is the file that is read"));
+  }
 }
 
 TEST_F(TestbedCommand, dry_run__tells_each_step_and_takes_none) {
@@ -307,9 +324,83 @@ void run_experiment(const fs::path& folder, Started&& run, const std::string& de
   EXPECT_EQ(ports[0]["rate_bps"], 1'000'000'000'000'000) << "that of the highest there is";
 }
 
+std::size_t packets_in(const fs::path& capture) {
+  const std::string bytes = content(capture);
+  std::size_t packets = 0;
+  for (std::size_t at = 0; at + 12 <= bytes.size();) {
+    std::uint32_t type = 0;
+    std::uint32_t length = 0;
+    std::memcpy(&type, &bytes[at], sizeof type);
+    std::memcpy(&length, &bytes[at + 4], sizeof length);
+    if (length < 12) break;
+    if (type == 6) ++packets;  // an enhanced packet block
+    at += length;
+  }
+  return packets;
+}
+
+/// What connections and the switch's outputs did in each run, in one file, and what the results say of the same.
+void check_series(const fs::path& folder) {
+  const auto results = nlohmann::json::parse(content(folder / "r.json"));
+  const auto series = nlohmann::json::parse(content(folder / "s.json"));
+  EXPECT_EQ(series["provenance"]["command"][1], "testbed");
+  ASSERT_EQ(series["runs"].size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto& run = series["runs"][i];
+    EXPECT_EQ(run["policy"], results["runs"][i]["policy"]);
+    EXPECT_EQ(run["duration_ns"], results["runs"][i]["duration_ns"]);
+    const std::size_t rows = run["time_ns"].size();
+    EXPECT_GT(rows, 20U) << "three iterations of some 32 ms, a row a millisecond";
+    EXPECT_EQ(run["interval_ns"].get<std::int64_t>() % 1'000'000, 0);
+    ASSERT_EQ(run["connections"].size(), 2U) << "a sender of each job";
+    for (const auto& connection : run["connections"]) {
+      EXPECT_EQ(connection["worker"], 0);
+      EXPECT_EQ(connection["sent_bytes"][0].get<std::int64_t>() / 10'000, 0) << "the handshake";
+      EXPECT_GT(connection["sent_bytes"][rows - 1], 3 * 150'000);
+      EXPECT_GT(connection["rtt_ns"][rows - 1], 0);
+      EXPECT_EQ(connection["cwnd_bytes"].size(), rows);
+      EXPECT_GE(connection["iteration"][rows - 1], 2);
+    }
+    ASSERT_GE(run["links"].size(), 1U);
+    const auto& link = run["links"].back();
+    EXPECT_EQ(link["link"], "bottleneck");
+    EXPECT_EQ(link["capacity_bps"], 100'000'000);
+    EXPECT_EQ(link["sent_bytes"].back(), results["runs"][i]["bottleneck"]["sent_bytes"]);
+    EXPECT_EQ(link["dropped_packets"].back(), results["runs"][i]["bottleneck"]["dropped_packets"]);
+  }
+  const std::string report =
+      "cd '" + folder.string() + "' && " MLTCP_PROGRAM " report r.json --series s.json >/dev/null";
+  EXPECT_EQ(std::system(report.c_str()), 0);  // NOLINT(cert-env33-c)
+}
+
 TEST_F(TestbedCommand, experiment__runs_over_af_packet) {
   if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
   run_experiment(folder_, start({"e.toml", "--device", "af_packet", "--json", "r.json"}), "af_packet");
+}
+
+TEST_F(TestbedCommand, series_that_can_not_be_written__cost_no_results) {
+  if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
+  fs::create_symlink("/dev/full", folder_ / "full.json");
+  Started run = start({"e.toml", "--device", "af_packet", "--json", "r.json", "--series", "full.json"});
+  EXPECT_EQ(run.finish(), 1) << run.out();
+  EXPECT_THAT(run.err(), HasSubstr("full.json: can't be written: No space left on device"));
+  const auto results = nlohmann::json::parse(content(folder_ / "r.json"));
+  ASSERT_EQ(results["runs"].size(), 2U);
+  EXPECT_EQ(results["runs"][1]["links"].size(), 3U);
+  EXPECT_EQ(results["switches"].size(), 1U);
+}
+
+TEST_F(TestbedCommand, series_of_a_switch_that_can_not_be_written__cost_no_counters) {
+  if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
+  fs::create_symlink("/dev/full", folder_ / "full.json");
+  const std::string command = "cd '" + folder_.string() + R"(' && unshare -n sh -c '
+ip link add p0 type veth peer name q0 && ip link add p1 type veth peer name q1
+for i in p0 p1 q0 q1; do ip link set $i up; done
+exec )" MLTCP_PROGRAM R"( switch --port af_packet:p0 --port af_packet:p1 --for 100ms --json c.json --series full.json
+' >out 2>err)";
+  EXPECT_NE(std::system(command.c_str()), 0);  // NOLINT(cert-env33-c)
+  EXPECT_THAT(content(folder_ / "err"), HasSubstr("full.json: can't be written: No space left on device"));
+  EXPECT_EQ(nlohmann::json::parse(content(folder_ / "c.json"))["ports"].size(), 2U);
 }
 
 TEST_F(TestbedCommand, experiment__runs_over_af_xdp) {
@@ -317,7 +408,15 @@ TEST_F(TestbedCommand, experiment__runs_over_af_xdp) {
   const int file = socket(AF_XDP, SOCK_RAW, 0);
   if (file < 0) GTEST_SKIP() << "this kernel has no AF_XDP";
   close(file);
-  run_experiment(folder_, start({"e.toml", "--json", "r.json"}), "af_xdp");
+  // tcpdump sees nothing of AF_XDP.
+  run_experiment(folder_, start({"e.toml", "--json", "r.json", "--series", "s.json", "--pcap", "p.pcapng,snap=128"}),
+                 "af_xdp");
+  check_series(folder_);
+  for (const char* const name : {"p-host-0.pcapng", "p-host-1.pcapng", "p-host-2.pcapng", "p-switch-0.pcapng"})
+    EXPECT_GT(packets_in(folder_ / name), 500U)
+        << name << ": some 100 packets of data in each of 9 iterations, at least";
+  EXPECT_LE(packets_in(folder_ / "p-host-0.pcapng") + packets_in(folder_ / "p-host-1.pcapng"),
+            packets_in(folder_ / "p-switch-0.pcapng"));
 }
 
 TEST_F(TestbedCommand, experiment__runs_over_the_hosts_kernel_sockets) {

@@ -29,7 +29,10 @@ constexpr std::int64_t kMostWorkers = 10'000'000;
 constexpr int kMostDepth = 64;
 constexpr std::size_t kMostValues = 1'000'000;  // of an event
 constexpr std::size_t kChunk = std::size_t{1} << 16;
-constexpr std::size_t kMostQuietChunks = 256;  // 16 MiB without a value: a text that long is no profiler's
+constexpr std::size_t kMostKept = std::size_t{1} << 30;  // bytes in memory
+constexpr std::size_t kPlace = 64;                       // bytes of an entry of a map with a text, beside the text
+constexpr std::size_t kMostElement = 64;                 // characters of an element of a list that is looked at
+constexpr std::size_t kMostQuietChunks = 256;            // 16 MiB without a value: a text that long is no profiler's
 constexpr std::string_view kCure = "give a trace that torch.profiler exported";
 constexpr std::string_view kAnew = "export the trace anew";
 
@@ -285,7 +288,10 @@ Field args_field(std::string_view key) {
 
 class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
  public:
-  Parser(const KinetoSource& source, const std::string& file) : stream_(source, file) { events_.file = file; }
+  Parser(const KinetoSource& source, const std::string& file, const KinetoKeep& keep)
+      : stream_(source, file), keep_(keep) {
+    events_.file = file;
+  }
 
   KinetoEvents parse() {
     rapidjson::Reader reader;
@@ -316,6 +322,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
       in_args_ = true;
       skipped_ = skipped_ || !wanted();
     } else if (top_ == Top::info && depth_ == 4 && info_key_ == "pg_config") {
+      keep(sizeof(Configured));
       configured_.emplace_back();
     }
     return true;
@@ -417,6 +424,14 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
            kCure);
   }
 
+  /// Counts what is kept from now on.
+  void keep(std::size_t bytes) {
+    if (keep_) return keep_(bytes);
+    kept_ += bytes;
+    if (kept_ > kMostKept)
+      fail(fmt::format("what is kept of its events takes more than {} MiB", kMostKept >> 20U), "record fewer steps");
+  }
+
   bool other() { return value({}, Value::Type::other); }
   bool value(std::string_view text, Value::Type type) {
     count();
@@ -441,6 +456,8 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
       set(field_, text, type);
     } else if (in_args_ && depth_ == 5) {
       if (field_ == kDims) shapes_.emplace_back();
+      // None is as long as that: what is longer is unknown, or no rank, without all of it.
+      text = text.substr(0, kMostElement);
       if (field_ == kTypes) types_.push_back(type == Value::Type::text ? std::string(text) : std::string());
       if (field_ == kGroupRanks) values_of_[kGroupRanks].text.append(text).append(",");
     } else if (in_args_ && depth_ == 6 && field_ == kDims) {
@@ -477,8 +494,14 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     }
     if (info_key_ != "pg_config" || configured_.empty()) return;
     Configured& configured = configured_.back();
-    if (depth_ == 4 && config_key_ == "pg_name") configured.name = text;
-    if (depth_ == 4 && config_key_ == "ranks" && type == Value::Type::text) configured.ranks = parse_ranks(text);
+    if (depth_ == 4 && config_key_ == "pg_name") {
+      keep(text.size());
+      configured.name = text;
+    }
+    if (depth_ == 4 && config_key_ == "ranks" && type == Value::Type::text) {
+      configured.ranks = parse_ranks(text);
+      keep(configured.ranks.size() * sizeof(std::uint32_t));
+    }
     if (depth_ == 5 && config_key_ == "ranks" && type == Value::Type::number)
       if (const auto rank = parse_whole(text); rank && *rank >= 0 && *rank < kMostWorkers)
         configured.ranks.push_back(static_cast<std::uint32_t>(*rank));
@@ -572,7 +595,10 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     values_ = 0;
     const Sort sort = this->sort();
     if (sort == Sort::none) return;
+    const bool detailed = sort == Sort::around || sort == Sort::communication || sort == Sort::step;
     const std::string_view name = text(kName);
+    keep((detailed ? sizeof(KinetoEvents::Communication) : sizeof(KinetoEvents::Kernel)) +
+         (sort == Sort::step ? name.size() : 0));
     const Nanos start = time(kStart, "ts", kMostStart);
     // A profiler that was stopped in a call may leave it out.
     const Nanos length = sort == Sort::wait && !has(kLength) ? Nanos(0) : time(kLength, "dur", kMostLength);
@@ -591,7 +617,10 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
       }
       case Sort::around: {
         const std::uint32_t thread = this->thread();
-        if (events_.around.size() <= thread) events_.around.resize(thread + 1);
+        if (events_.around.size() <= thread) {
+          keep((thread + 1 - events_.around.size()) * sizeof(events_.around.front()));
+          events_.around.resize(thread + 1);
+        }
         KinetoEvents::Around around;
         around.start = start;
         around.length = length;
@@ -644,12 +673,17 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     const std::string& tid = has(kThread) ? values_of_[kThread].text : empty_;
     if (tid == last_thread_ && !threads_.empty()) return last_thread_number_;
     last_thread_ = tid;
-    last_thread_number_ = threads_.try_emplace(tid, static_cast<std::uint32_t>(threads_.size())).first->second;
+    const auto [found, is_new] = threads_.try_emplace(tid, static_cast<std::uint32_t>(threads_.size()));
+    if (is_new) keep(kPlace + tid.size());
+    last_thread_number_ = found->second;
     return last_thread_number_;
   }
   std::uint32_t name_of(std::string_view name) {
     const auto [found, is_new] = names_.try_emplace(std::string(name), static_cast<std::uint32_t>(names_.size()));
-    if (is_new) events_.names.emplace_back(name);
+    if (is_new) {
+      keep(2 * (kPlace + name.size()));
+      events_.names.emplace_back(name);
+    }
     return found->second;
   }
 
@@ -710,7 +744,8 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     const auto [found, is_new] = groups_.try_emplace(std::move(key), static_cast<std::int32_t>(groups_.size()));
     if (is_new) {
       auto ranks = parse_ranks(list);
-      if (size > 0 && ranks.size() != size) ranks.clear();
+      if (size > 0 && ranks.size() != size) ranks = {};
+      keep(kPlace + 2 * name.size() + list.size() + sizeof(KinetoEvents::Group) + ranks.size() * sizeof(ranks.front()));
       events_.groups.push_back({std::string(name), std::move(ranks)});
     }
     return found->second;
@@ -766,6 +801,8 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
   Top top_ = Top::other;
   int depth_ = 0;
   bool has_events_ = false;
+  const KinetoKeep& keep_;
+  std::size_t kept_ = 0;    ///< bytes, where nobody else counts them
   std::size_t values_ = 0;  ///< of the event that is being read, or before it
   // Of the event that is being read.
   bool skipped_ = false;
@@ -844,8 +881,8 @@ std::optional<KinetoTransfer> KinetoEvents::resolve(const Communication& communi
   return std::nullopt;
 }
 
-KinetoEvents read_kineto_events(const KinetoSource& source, const std::string& file) {
-  return Parser(source, file).parse();
+KinetoEvents read_kineto_events(const KinetoSource& source, const std::string& file, const KinetoKeep& keep) {
+  return Parser(source, file, keep).parse();
 }
 
 }  // namespace mltcp::workload

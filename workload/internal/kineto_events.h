@@ -123,7 +123,11 @@ struct KinetoEvents {
 /// Gives up to `most` bytes of a trace; 0 at its end.
 using KinetoSource = std::function<std::size_t(char* to, std::size_t most)>;
 
-/// Reads a trace. `file` is used in messages. Throws InputError: "FILE: cause; cure" in one line.
-KinetoEvents read_kineto_events(const KinetoSource& source, const std::string& file);
+/// Is told of bytes that are kept in memory from now on, and may throw.
+using KinetoKeep = std::function<void(std::size_t bytes)>;
+
+/// Reads a trace. `file` is used in messages. What is kept is bounded by `keep`, or by 1 GiB without. Throws
+/// InputError: "FILE: cause; cure" in one line.
+KinetoEvents read_kineto_events(const KinetoSource& source, const std::string& file, const KinetoKeep& keep = {});
 
 }  // namespace mltcp::workload

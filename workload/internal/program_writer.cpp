@@ -117,15 +117,15 @@ Waits ProgramWriter::all_to_all(Group& group, Bytes size, const Waits& waits) {
     const std::uint32_t to = exchange ? group.me ^ k : (group.me + k) % n;
     const std::uint32_t from = exchange ? group.me ^ k : (group.me + n - k) % n;
     const Waits step = k == 1 ? received : both(sent, received);
-    sent = send(group.ranks[to], block({0, size}, n, to), tag_of(group.sequence, k), step);
-    received = receive(group.ranks[from], {from * mine, mine}, tag_of(group.sequence, k), false, step);
+    sent = send(group.rank(to), block({0, size}, n, to), tag_of(group.sequence, k), step);
+    received = receive(group.rank(from), {from * mine, mine}, tag_of(group.sequence, k), false, step);
   }
   return end(group, received);
 }
 
 Waits ProgramWriter::broadcast(Group& given, Bytes size, const Waits& waits, std::uint32_t root) {
   Group group = given;  // in which the root is the first one
-  std::rotate(group.ranks.begin(), group.ranks.begin() + root, group.ranks.end());
+  group.first = root;
   group.me = (group.me + group.size() - root) % group.size();
   Waits at = begin(group, waits);
   if (algorithm_ == Algorithm::tree) return end(given, trees(group, {{0, size}}, false, at));
@@ -133,8 +133,8 @@ Waits ProgramWriter::broadcast(Group& given, Bytes size, const Waits& waits, std
   for (std::uint64_t chunk = 0; chunk < count; ++chunk) {
     const Slice slice = block({0, size}, count, chunk);
     const std::uint64_t tag = tag_of(group.sequence, 0, chunk);
-    if (group.me > 0) at = receive(group.ranks[group.me - 1], slice, tag, false, at);
-    if (group.me + 1 < group.size()) send(group.ranks[group.me + 1], slice, tag, at);
+    if (group.me > 0) at = receive(group.rank(group.me - 1), slice, tag, false, at);
+    if (group.me + 1 < group.size()) send(group.rank(group.me + 1), slice, tag, at);
   }
   return end(given, at);
 }
@@ -143,8 +143,8 @@ Waits ProgramWriter::barrier(const Group& group, const Waits& waits, std::uint32
   Waits at = waits;
   std::uint64_t step = kFirstBarrierStep + number * kBarrierSteps;
   for (std::uint32_t distance = 1; distance < group.size(); distance *= 2, ++step) {
-    const std::uint32_t to = group.ranks[(group.me + distance) % group.size()];
-    const std::uint32_t from = group.ranks[(group.me + group.size() - distance) % group.size()];
+    const std::uint32_t to = group.rank((group.me + distance) % group.size());
+    const std::uint32_t from = group.rank((group.me + group.size() - distance) % group.size());
     signal(to, tag_of(group.sequence, step), at);
     at = both(std::move(at), await_signal(from, tag_of(group.sequence, step), {}));
   }
@@ -164,8 +164,8 @@ Waits ProgramWriter::whole_ring(Group& group, bool reduce, bool gather, Bytes si
   };
   const std::uint32_t before = (group.me + n - 1) % n;
   const Waits ready = barrier(group, begin(group, waits));
-  const Waits sent = send(group.ranks[(group.me + 1) % n], {0, sent_by(group.me)}, tag_of(group.sequence, 0), ready);
-  const Waits received = receive(group.ranks[before], {0, sent_by(before)}, tag_of(group.sequence, 0), reduce, ready);
+  const Waits sent = send(group.rank((group.me + 1) % n), {0, sent_by(group.me)}, tag_of(group.sequence, 0), ready);
+  const Waits received = receive(group.rank(before), {0, sent_by(before)}, tag_of(group.sequence, 0), reduce, ready);
   return end(group, both(sent, received));
 }
 
@@ -224,7 +224,7 @@ Waits ProgramWriter::reduce_scatter_steps(const Group& group, Slice all, Waits r
     for (std::uint32_t half = n / 2; half > 0; half /= 2, ++step) {
       const std::uint32_t keep = first + (me & half);
       const std::uint32_t give = first + (~me & half);
-      const std::uint32_t peer = group.ranks[me ^ half];
+      const std::uint32_t peer = group.rank(me ^ half);
       send(peer, blocks(all, n, give, give + half), tag_of(group.sequence, step), received);
       received = receive(peer, blocks(all, n, keep, keep + half), tag_of(group.sequence, step), true, received);
       first = keep;
@@ -233,8 +233,8 @@ Waits ProgramWriter::reduce_scatter_steps(const Group& group, Slice all, Waits r
   }
   for (; step + 1 < n; ++step) {
     const std::uint64_t tag = tag_of(group.sequence, step);
-    send(group.ranks[(me + 1) % n], block(all, n, (me + n - 1 - step) % n), tag, received);
-    received = receive(group.ranks[(me + n - 1) % n], block(all, n, (me + 2 * n - 2 - step) % n), tag, true, received);
+    send(group.rank((me + 1) % n), block(all, n, (me + n - 1 - step) % n), tag, received);
+    received = receive(group.rank((me + n - 1) % n), block(all, n, (me + 2 * n - 2 - step) % n), tag, true, received);
   }
   return received;
 }
@@ -247,7 +247,7 @@ Waits ProgramWriter::all_gather_steps(const Group& group, Slice all, Waits recei
   if (algorithm_ == Algorithm::halving_doubling) {
     for (std::uint32_t half = 1; half < n; half *= 2, ++step) {
       const std::uint32_t mine = me & ~(half - 1);
-      const std::uint32_t peer = group.ranks[me ^ half];
+      const std::uint32_t peer = group.rank(me ^ half);
       send(peer, blocks(all, n, mine, mine + half), tag_of(group.sequence, step), received);
       const std::uint32_t other = mine ^ half;
       received = receive(peer, blocks(all, n, other, other + half), tag_of(group.sequence, step), false, received);
@@ -256,8 +256,8 @@ Waits ProgramWriter::all_gather_steps(const Group& group, Slice all, Waits recei
   }
   for (std::uint32_t k = 0; k + 1 < n; ++k, ++step) {
     const std::uint64_t tag = tag_of(group.sequence, step);
-    send(group.ranks[(me + 1) % n], block(all, n, (me + n - k) % n), tag, received);
-    received = receive(group.ranks[(me + n - 1) % n], block(all, n, (me + 2 * n - 1 - k) % n), tag, false, received);
+    send(group.rank((me + 1) % n), block(all, n, (me + n - k) % n), tag, received);
+    received = receive(group.rank((me + n - 1) % n), block(all, n, (me + 2 * n - 1 - k) % n), tag, false, received);
   }
   return received;
 }
@@ -313,11 +313,11 @@ Waits ProgramWriter::trees(const Group& group, const std::vector<Slice>& slices,
     const std::uint64_t tag = tag_of(group.sequence, 2 * step.tree + (step.down ? 1 : 0), step.chunk);
     Waits& chunk = have[step.tree * count + step.chunk];
     if (step.is_send) {
-      send(group.ranks[step.peer], slice, tag, chunk);
+      send(group.rank(step.peer), slice, tag, chunk);
       continue;
     }
     Waits& before = last.try_emplace({step.tree, step.down, step.peer}, waits).first->second;
-    before = receive(group.ranks[step.peer], slice, tag, !step.down, before);
+    before = receive(group.rank(step.peer), slice, tag, !step.down, before);
     chunk = chunk == waits || step.down ? before : both(chunk, before);
   }
   // The end of a tree is the last chunk from above, or from all below for its root.

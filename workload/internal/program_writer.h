@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -45,14 +46,22 @@ inline std::uint64_t tag_of(std::uint64_t sequence, std::uint64_t step, std::uin
   return sequence << (kStepBits + kChunkBits) | step << kChunkBits | chunk;
 }
 
+/// A list of ranks that all of them share.
+using Members = std::shared_ptr<const std::vector<std::uint32_t>>;
+
 /// Ranks that run collectives together, one after the other.
 struct Group {
-  std::vector<std::uint32_t> ranks;
+  Members members;
   std::uint32_t me = 0;        ///< index of the program's rank
   std::uint64_t sequence = 0;  ///< of the next collective
   Waits last{};                ///< what ended the one before
+  std::uint32_t first = 0;     ///< place in `members` of index 0; indices go around from there
 
-  [[nodiscard]] auto size() const { return static_cast<std::uint32_t>(ranks.size()); }
+  [[nodiscard]] std::uint32_t size() const { return members ? static_cast<std::uint32_t>(members->size()) : 0; }
+  [[nodiscard]] std::uint32_t rank(std::uint32_t index) const {
+    const std::uint32_t place = first + index;  // below twice the size
+    return (*members)[place < size() ? place : place - size()];
+  }
 };
 
 /// What is empty is left out, and whoever would wait for it waits for what it waits for.

@@ -52,7 +52,7 @@ std::string_view bare(std::string_view text) {
 class Reader {
  public:
   Reader(TraceInput& input, const TraceOptions& options)
-      : builder_("AICB CSV", input.name()), lines_(input), options_(options) {}
+      : builder_("AICB CSV", input), lines_(input), options_(options) {}
 
   PartialGraph read() {
     std::string_view line;
@@ -161,7 +161,7 @@ class Reader {
       row.count = number(count, "count", 1, 1'000'000);
     row.step = steps_;
     in_step_ = true;
-    if (rows_.size() == kMostGraphNodes) lines_.fail("there are too many lines", "give fewer iterations");
+    builder_.hold(sizeof(row));
     rows_.push_back(row);
   }
 
@@ -208,10 +208,11 @@ class Reader {
     std::uint64_t ranks = last_ ? std::uint64_t{*last_} + 1 : std::max(options_.ranks, size(Group::all));
     if (data_ == 0) data_ = ranks > tensor_ ? static_cast<std::uint32_t>(ranks / tensor_) : expert_;
     const std::uint64_t one = std::uint64_t{tensor_} * data_;
-    if (one > kMostRanks) builder_.fail(fmt::format("{} times {} ranks are too many", tensor_, data_), "give fewer");
+    const std::uint64_t most = std::min<std::uint64_t>(kMostRanks, options_.most_ranks);
+    if (one > most) builder_.fail(fmt::format("{} times {} ranks are too many", tensor_, data_), "give fewer");
     stages_ = std::max<std::uint32_t>(size(Group::pipeline), ranks > one ? static_cast<std::uint32_t>(ranks / one) : 1);
     ranks = std::max(ranks, one * stages_);
-    if (ranks != one * stages_ || ranks > kMostRanks)
+    if (ranks != one * stages_ || ranks > most)
       builder_.fail(
           fmt::format("{} ranks are not {} pipeline stages of {} times {} ranks", ranks, stages_, tensor_, data_),
           "give a file whose groups fit its ranks");

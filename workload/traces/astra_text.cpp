@@ -10,6 +10,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/workload/inspection.h"
 #include "mltcp/workload/schedule.h"
 #include "mltcp/workload/trace.h"
 #include "mltcp/workload/traces/graph_builder.h"
@@ -38,14 +39,11 @@ std::string all_of(TraceInput& input) {
 class Reader {
  public:
   Reader(TraceInput& input, const TraceOptions& options)
-      : builder_("ASTRA-sim text", input.name()), trace_(parse_trace(all_of(input), input.name())), options_(options) {}
+      : builder_(kTwelveColumns, input), trace_(parse_trace(all_of(input), input.name())), options_(options) {}
 
   PartialGraph read() {
     find_sizes();
-    MappingOptions mapping;
-    mapping.network = Network::all;
-    mapping.workers = data_;
-    steps_ = run_loop(sized(), mapping);
+    run();
     if (std::uint64_t{model_} * data_ * steps_.size() > kMostNodes && model_ > 1) {
       builder_.warn(
           fmt::format("of {} ranks, the {} that reduce gradients together are kept; collectives of "
@@ -55,7 +53,7 @@ class Reader {
     }
     if (std::uint64_t{cut_ ? 1 : model_} * data_ * steps_.size() > kMostCutNodes)
       builder_.fail(fmt::format("{} ranks of {} steps each are too many", data_, steps_.size()), "give fewer ranks");
-    builder_.step({}, Nanos(0));
+    builder_.step("iteration", Nanos(0));  // with a name, so that nobody looks for shorter ones in it
     const std::uint32_t ranks = cut_ ? data_ : model_ * data_;
     for (std::uint32_t rank = 0; rank < ranks; ++rank) write(rank);
     PartialGraph part = builder_.take();
@@ -66,6 +64,36 @@ class Reader {
   }
 
  private:
+  /// The loop with the collectives that are wanted.
+  void run() {
+    const Trace trace = sized();
+    MappingOptions mapping;
+    mapping.workers = data_;
+    mapping.network = Network::all;
+    std::vector<LoopStep> all = run_loop(trace, mapping);
+    const bool choose = !options_.network && options_.model_ranks == 0;
+    mapping.network = options_.network.value_or(choose ? Network::weight_gradient : Network::all);
+    steps_ = mapping.network == Network::all ? all : run_loop(trace, mapping);
+    const auto [count, bytes] = sent(steps_);
+    if (choose && count == 0) steps_ = std::move(all);
+    if (!choose || count == 0) return;
+    const auto [count_of_all, bytes_of_all] = sent(all);
+    if (count_of_all > count)
+      builder_.warn(
+          fmt::format("left out: {} in which a rank sends {}, of other passes than that of weight gradients, as these "
+                      "may not cross the network; network \"all\" keeps them",
+                      plural(count_of_all - count, "collective"), rounded(bytes_of_all - bytes)));
+  }
+  static std::pair<std::size_t, Bytes> sent(const std::vector<LoopStep>& steps) {
+    std::pair<std::size_t, Bytes> sum{0, 0};
+    for (const LoopStep& step : steps) {
+      if (step.kind != LoopStep::Kind::send) continue;
+      ++sum.first;
+      sum.second = std::min(sum.second + step.bytes, Bytes{1} << 62U);
+    }
+    return sum;
+  }
+
   void find_sizes() {
     model_ = options_.model_ranks > 0 ? options_.model_ranks : trace_.model_group;
     if (model_ == 0) {
@@ -91,7 +119,7 @@ class Reader {
       if (trace_.all_workers == 0)
         builder_.warn(fmt::format("it does not tell how many ranks reduce gradients: {} are assumed", data_));
     }
-    if (std::uint64_t{model_} * data_ > 10'000'000)
+    if (std::uint64_t{model_} * data_ > std::min<std::uint64_t>(10'000'000, std::uint64_t{options_.most_ranks} * 10))
       builder_.fail(fmt::format("{} times {} ranks are too many", model_, data_), "give fewer ranks");
     expert_ = std::clamp(trace_.expert_group, 1U, data_);
     if (data_ % expert_ != 0) {
@@ -257,6 +285,6 @@ PartialGraph read(TraceInput& input, const TraceOptions& options) { return Reade
 }  // namespace
 
 constinit const TraceFormat kAstraTextFormat{
-    "ASTRA-sim text", "12 columns a layer: ASTRA-sim 1.0, LIBRA, SimAI, AICB; all ranks alike", recognise, read};
+    kTwelveColumns, "12 columns a layer: ASTRA-sim 1.0, LIBRA, SimAI, AICB; all ranks alike", recognise, read};
 
 }  // namespace mltcp::workload

@@ -97,8 +97,8 @@ struct Entry {
 /// The rank of a file, from its nodes.
 class Reader {
  public:
-  Reader(std::string_view format, const std::string& name)
-      : builder_(format, name), rank_(builder_.rank(rank_in_name(name))) {}
+  Reader(std::string_view format, const TraceInput& input)
+      : builder_(format, input), rank_(builder_.rank(rank_in_name(input.name()))) {}
 
   GraphBuilder& builder() { return builder_; }
   void in_nanoseconds() { nanoseconds_ = true; }
@@ -128,13 +128,16 @@ class Reader {
     dependencies_.insert(dependencies_.end(), entry.dependencies.begin(), entry.dependencies.end());
     dependencies_.insert(dependencies_.end(), entry.control.begin(), entry.control.end());
     counts_.emplace_back(entry.dependencies.size(), entry.control.size());
-    nodes_.push_back(node);
-    if (nodes_.size() > kMostGraphNodes)
-      builder_.fail(fmt::format("it has more than {} nodes", kMostGraphNodes), "record fewer steps");
+    const std::size_t dependencies = entry.dependencies.size() + entry.control.size();
+    builder_.hold(sizeof(places_.front()) + sizeof(counts_.front()) + dependencies * sizeof(dependencies_.front()));
+    builder_.keep(dependencies * sizeof(std::uint32_t));  // what the node waits for, once all are there
+    builder_.add(rank_, node);
   }
 
   PartialGraph finish() {
-    if (nodes_.empty()) builder_.fail("it has no nodes", kRecordAgain);
+    RankGraph& rank = builder_.part().graph.ranks[rank_];
+    std::vector<GraphNode>& nodes = rank.nodes;
+    if (nodes.empty()) builder_.fail("it has no nodes", kRecordAgain);
     sort_places();
     if (own_rank_) take_own_rank();
     const bool nanoseconds = nanoseconds_ || converted_;
@@ -144,11 +147,11 @@ class Reader {
     std::size_t host_operations = 0;
     std::int64_t host_time = 0;
     const std::int64_t unit = nanoseconds ? 1 : 1000;
-    std::vector<std::uint32_t> waits;
     std::vector<std::uint32_t> on_data;  // waits of each node on data, which come first
     std::size_t at = 0;
-    for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      GraphNode& node = nodes_[i];
+    rank.waits.reserve(dependencies_.size());
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      GraphNode& node = nodes[i];
       if (node.length.count > static_cast<std::int64_t>(kMostTime) / unit)
         builder_.fail(fmt::format("node {}: it lasts longer than any", i + 1), kRecordAgain);
       node.length = node.length * unit;
@@ -160,7 +163,7 @@ class Reader {
         host_time += std::min<std::int64_t>(node.length.count, std::int64_t{1} << 40);
         node.length = Nanos(0);
       }
-      waits.clear();
+      node.first_wait = static_cast<std::uint32_t>(rank.waits.size());
       const std::size_t data_end = at + counts_[i].first;
       std::uint32_t data = 0;
       for (const std::size_t end = data_end + counts_[i].second; at < end; ++at) {
@@ -170,11 +173,13 @@ class Reader {
           continue;
         }
         if (at < data_end) ++data;
-        waits.push_back(found->second);
+        rank.waits.push_back(found->second);
+        ++node.waits;
       }
       on_data.push_back(data);
-      builder_.add(rank_, node, waits);
     }
+    dependencies_ = {};
+    places_ = {};
     if (lost > 0)
       builder_.warn(fmt::format("{} {} on nodes that are not in the file: left out", lost,
                                 lost == 1 ? "dependency" : "dependencies"));
@@ -190,7 +195,6 @@ class Reader {
       builder_.warn(fmt::format("{}: taken as {}", plural(count, what.first), what.second));
     if (!builder_.try_sort(rank_)) {
       builder_.warn("ctrl_deps are left out: with them nodes wait for each other");
-      auto& nodes = builder_.part().graph.ranks[rank_].nodes;
       for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i].waits = on_data[i];
       builder_.sort(rank_);
     }
@@ -204,10 +208,11 @@ class Reader {
   /// Sorted rather than hashed: ids are the file's, and may be chosen to fall together.
   void sort_places() {
     std::sort(places_.begin(), places_.end());
-    std::uint32_t twice = static_cast<std::uint32_t>(nodes_.size());
+    const auto none = static_cast<std::uint32_t>(places_.size());
+    std::uint32_t twice = none;
     for (std::size_t i = 1; i < places_.size(); ++i)
       if (places_[i].first == places_[i - 1].first) twice = std::min(twice, places_[i].second);
-    if (twice == nodes_.size()) return;
+    if (twice == none) return;
     const auto same = std::find_if(places_.begin(), places_.end(), [&](const auto& at) { return at.second == twice; });
     builder_.fail(fmt::format("node {}: id {} is there twice", twice + 1, same->first), kRecordAgain);
   }
@@ -249,6 +254,7 @@ class Reader {
                                              rank.waits.begin() + node.first_wait + node.waits);
       node.first_wait = static_cast<std::uint32_t>(rank.waits.size());
       node.waits = static_cast<std::uint32_t>(waits.size() + 1);
+      builder_.keep(node.waits * sizeof(*computed));
       rank.waits.insert(rank.waits.end(), waits.begin(), waits.end());
       rank.waits.push_back(*computed);
     }
@@ -314,7 +320,6 @@ class Reader {
 
   GraphBuilder builder_;
   std::uint32_t rank_;
-  std::vector<GraphNode> nodes_;
   std::vector<bool> hosts_;
   std::vector<std::uint64_t> dependencies_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> counts_;  ///< of each node's dependencies on data, of others
@@ -490,7 +495,7 @@ bool recognise_chakra(const std::string&, std::string_view beginning) {
 
 PartialGraph read_chakra(TraceInput& input, const TraceOptions&) {
   Messages messages(input);
-  Reader reader(kChakra.name, input.name());
+  Reader reader(kChakra.name, input);
   std::string_view message;
   chakra::Node node;
   Entry entry;
@@ -574,7 +579,7 @@ void set_attribute(Entry& entry, std::string_view name, const rapidjson::Value& 
 PartialGraph read_json(TraceInput& input, const TraceOptions&) {
   const bool listed = input.beginning().find("\"workload_graph\"") != std::string_view::npos;
   JsonElements elements(input, listed ? kGraphKey : std::string_view());
-  Reader reader(kChakraJson.name, input.name());
+  Reader reader(kChakraJson.name, input);
   std::uint32_t world = 0;
   Entry entry;
   bool first = true;

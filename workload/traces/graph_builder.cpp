@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <queue>
 #include <tuple>
+#include <utility>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
@@ -34,9 +35,21 @@ std::vector<std::string> GraphBuilder::Texts::take() {
   return texts;
 }
 
-GraphBuilder::GraphBuilder(std::string_view format, const std::string& source) {
+GraphBuilder::GraphBuilder(std::string_view format, const std::string& source, std::shared_ptr<TraceBudget> budget)
+    : budget_(std::move(budget)) {
   part_.graph.format = format;
   part_.graph.sources.push_back(source);
+}
+
+std::uint32_t GraphBuilder::number(Texts& texts, std::string_view text) {
+  constexpr std::size_t place = 96;  // of a text, beside what it is long
+  if (!texts.has(text)) keep(place + text.size());
+  return texts.at(text);
+}
+
+void GraphBuilder::fail_by_budget() const {
+  fail(fmt::format("what it and the traces before it hold takes more than {} MiB", budget_->most() >> 20U),
+       "give traces of fewer steps, or of fewer ranks");
 }
 
 std::uint32_t GraphBuilder::group(std::vector<std::uint32_t> ranks, PartialGraph::Group what) {
@@ -45,6 +58,7 @@ std::uint32_t GraphBuilder::group(std::vector<std::uint32_t> ranks, PartialGraph
   const auto index = static_cast<std::uint32_t>(part_.graph.groups.size());
   const auto [at, added] = groups_.try_emplace({ranks, what.size, what.id}, index);
   if (added) {
+    keep(2 * (sizeof(at->first) + ranks.size() * sizeof(ranks.front()) + what.id.size()));
     part_.graph.groups.push_back(std::move(ranks));
     part_.groups.push_back(std::move(what));
   }
@@ -58,8 +72,7 @@ std::uint32_t GraphBuilder::rank(std::uint32_t recorded) {
 }
 
 std::uint32_t GraphBuilder::add(std::uint32_t position, GraphNode node, std::span<const std::uint32_t> waits) {
-  if (++nodes_ > kMostGraphNodes)
-    fail(fmt::format("it has more than {} nodes", kMostGraphNodes), "record fewer steps, or give fewer ranks");
+  keep(sizeof(GraphNode) + waits.size_bytes());
   RankGraph& rank = part_.graph.ranks[position];
   node.first_wait = static_cast<std::uint32_t>(rank.waits.size());
   node.waits = static_cast<std::uint32_t>(waits.size());
@@ -71,6 +84,7 @@ std::uint32_t GraphBuilder::add(std::uint32_t position, GraphNode node, std::spa
 }
 
 std::uint32_t GraphBuilder::step(std::string name, Nanos start, Nanos length) {
+  keep(sizeof(ExecutionGraph::Step) + name.size());
   part_.graph.steps.push_back({std::move(name), start, length});
   return static_cast<std::uint32_t>(part_.graph.steps.size() - 1);
 }
@@ -159,6 +173,7 @@ PartialGraph GraphBuilder::take() {
         fmt::format("{}: {} more of that kind", part_.graph.sources.front(), warnings_ - kMostWarnings));
   part_.graph.names = names_.take();
   part_.graph.lanes = lanes_.take();
+  let_go(held_);
   return std::move(part_);
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,21 +21,36 @@ namespace mltcp::workload {
 
 class GraphBuilder {
  public:
-  /// `source` is the input's name.
-  GraphBuilder(std::string_view format, const std::string& source);
+  /// `source` is the input's name, `budget` what it shares with other inputs of the job.
+  GraphBuilder(std::string_view format, const std::string& source,
+               std::shared_ptr<TraceBudget> budget = std::make_shared<TraceBudget>());
+  GraphBuilder(std::string_view format, const TraceInput& input) : GraphBuilder(format, input.name(), input.budget()) {}
 
   /// Indices in the graph's lists; equal ones are the same.
-  std::uint32_t name(std::string_view text) { return names_.at(text); }
-  std::uint32_t lane(std::string_view text) { return lanes_.at(text); }
+  std::uint32_t name(std::string_view text) { return number(names_, text); }
+  std::uint32_t lane(std::string_view text) { return number(lanes_, text); }
   /// `ranks` as recorded, in any order; `what` if they are not all. No ranks and nothing else: the whole job.
   std::uint32_t group(std::vector<std::uint32_t> ranks, PartialGraph::Group what = {});
 
   /// A rank of the input: its position.
   std::uint32_t rank(std::uint32_t recorded);
-  /// Appends a node to the rank at that position, and what it waits for; yields its index. Throws InputError beyond
-  /// kMostGraphNodes.
+  /// Appends a node to the rank at that position, and what it waits for; yields its index. Throws as keep() does.
   std::uint32_t add(std::uint32_t position, GraphNode node, std::span<const std::uint32_t> waits = {});
   std::uint32_t step(std::string name, Nanos start = Nanos::never(), Nanos length = Nanos(0));
+
+  /// Counts what is kept of the input. Throws InputError if all of the job's take more than the budget.
+  void keep(std::size_t bytes) {
+    if (!budget_->take(bytes)) fail_by_budget();
+  }
+  /// The same of what its reader keeps for itself: until take(), or until it lets go of it.
+  void hold(std::size_t bytes) {
+    held_ += bytes;
+    keep(bytes);
+  }
+  void let_go(std::size_t bytes) {
+    held_ -= bytes;
+    budget_->give_back(bytes);
+  }
 
   /// One line; the input's name is put before it. Beyond 20, warnings are counted.
   void warn(std::string_view text);
@@ -50,15 +66,19 @@ class GraphBuilder {
   [[nodiscard]] const std::string& source() const { return part_.graph.sources.front(); }
   [[nodiscard]] PartialGraph& part() { return part_; }
   [[nodiscard]] const RankGraph& at(std::uint32_t position) const { return part_.graph.ranks[position]; }
+  /// What was built; the last that a reader does.
   PartialGraph take();
 
  private:
   /// Indices of two nodes that wait in a circle, if there are any; else the nodes are sorted.
   std::optional<std::pair<std::uint32_t, std::uint32_t>> sort_or_circle(std::uint32_t position);
 
+  [[noreturn]] void fail_by_budget() const;
+
   /// Texts in the order in which they were first named.
   class Texts {
    public:
+    [[nodiscard]] bool has(std::string_view text) const { return found_.find(text) != found_.end(); }
     std::uint32_t at(std::string_view text);
     std::vector<std::string> take();
 
@@ -71,11 +91,14 @@ class GraphBuilder {
     std::vector<const std::string*> order_;
   };
 
+  std::uint32_t number(Texts& texts, std::string_view text);
+
+  std::shared_ptr<TraceBudget> budget_;
+  std::size_t held_ = 0;  ///< of what is kept, by the reader for itself
   PartialGraph part_;
   Texts names_;
   Texts lanes_;
   std::map<std::tuple<std::vector<std::uint32_t>, std::uint32_t, std::string>, std::uint32_t> groups_;
-  std::size_t nodes_ = 0;
   std::size_t warnings_ = 0;
 };
 

@@ -63,7 +63,10 @@ struct Trigger {
 
 class Reader {
  public:
-  explicit Reader(TraceInput& input) : builder_("htsim connection matrix", input.name()), lines_(input) {}
+  Reader(TraceInput& input, const TraceOptions& options)
+      : builder_("htsim connection matrix", input),
+        lines_(input),
+        most_nodes_(std::min<std::uint64_t>(kMostNodes, options.most_ranks)) {}
 
   PartialGraph read() {
     std::string_view line;
@@ -71,7 +74,7 @@ class Reader {
       const auto all = words(line);
       if (all.empty() || all[0].starts_with('#')) continue;
       if (all[0] == "Nodes") {
-        nodes_ = header(all, kMostNodes);
+        nodes_ = header(all, most_nodes_);
       } else if (all[0] == "Connections") {
         connections_ = header(all, kMostFlows);
       } else if (all[0] == "Triggers") {
@@ -151,9 +154,13 @@ class Reader {
     if (flow.has_start && flow.trigger != 0)
       lines_.fail("the flow has both a start and a trigger", "leave one of them out");
     const std::size_t index = flows_.size();
-    if (flow.trigger != 0) triggers_[flow.trigger].flows.push_back(index);
-    if (flow.sent != 0) triggers_[flow.sent].fired_by.emplace_back(index, false);
-    if (flow.received != 0) triggers_[flow.received].fired_by.emplace_back(index, true);
+    constexpr std::size_t named = sizeof(Trigger::fired_by.front());
+    for (const std::uint64_t trigger : {flow.trigger, flow.sent, flow.received})
+      if (trigger != 0) builder_.hold(named);
+    builder_.hold(sizeof(flow));
+    if (flow.trigger != 0) trigger_of(flow.trigger).flows.push_back(index);
+    if (flow.sent != 0) trigger_of(flow.sent).fired_by.emplace_back(index, false);
+    if (flow.received != 0) trigger_of(flow.received).fired_by.emplace_back(index, true);
     flows_.push_back(flow);
   }
 
@@ -164,6 +171,13 @@ class Reader {
       lines_.fail(fmt::format("{} of the start is no number of picoseconds from 0 to {}", in_quotes(text), kMostPicos),
                   "write when the flow begins");
     return Nanos(std::llround(picos / 1000));
+  }
+
+  Trigger& trigger_of(std::uint64_t id) {
+    constexpr std::size_t place = 64;  // of an entry of a map, beside what it holds
+    const auto [found, is_new] = triggers_.try_emplace(id);
+    if (is_new) builder_.hold(sizeof(*found) + place);
+    return found->second;
   }
 
   void read_trigger(const std::vector<std::string_view>& all) {
@@ -190,7 +204,7 @@ class Reader {
       lines_.fail("the trigger has no type", "write oneshot, multishot or barrier");
     if (trigger.type == Type::barrier && trigger.count == 0)
       lines_.fail("the barrier has no count", "write \"count N\" after it");
-    Trigger& known = triggers_[id];
+    Trigger& known = trigger_of(id);
     if (known.type != Type::unspecified) lines_.fail(fmt::format("trigger {} is there twice", id), "leave one out");
     known.type = trigger.type;
     known.count = trigger.count;
@@ -346,6 +360,7 @@ class Reader {
 
   GraphBuilder builder_;
   TraceLines lines_;
+  std::uint64_t most_nodes_;
   std::optional<std::uint64_t> nodes_;
   std::optional<std::uint64_t> connections_;
   std::optional<std::uint64_t> triggers_expected_;
@@ -368,7 +383,7 @@ bool recognise(const std::string& /*name*/, std::string_view beginning) {
   return false;
 }
 
-PartialGraph read(TraceInput& input, const TraceOptions& /*options*/) { return Reader(input).read(); }
+PartialGraph read(TraceInput& input, const TraceOptions& options) { return Reader(input, options).read(); }
 
 }  // namespace
 

@@ -18,7 +18,7 @@ void IssueOrder::post(GraphNode node, std::optional<std::int64_t> request) {
   if (node.kind == GraphNode::Kind::receive) stream = {2, node.peer};
   const Posted posted{builder_->add(position_, node, waits()), stream};
   last_[stream] = posted.node;
-  if (request) requests_.insert_or_assign(*request, posted);
+  if (request && requests_.insert_or_assign(*request, posted).second) builder_->hold(kOfRequest);
 }
 
 void IssueOrder::wait(std::int64_t request) {
@@ -26,6 +26,7 @@ void IssueOrder::wait(std::int64_t request) {
   if (found == requests_.end()) return;
   require(found->second);
   requests_.erase(found);
+  builder_->let_go(kOfRequest);
 }
 
 void IssueOrder::next_step(std::uint32_t step) {

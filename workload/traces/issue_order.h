@@ -43,6 +43,8 @@ class IssueOrder {
   std::map<Stream, std::uint32_t> required_;
   std::map<Stream, std::uint32_t> last_;
   std::unordered_map<std::int64_t, Posted> requests_;
+  /// Bytes of one of them, with its place.
+  static constexpr std::size_t kOfRequest = sizeof(std::pair<std::int64_t, Posted>) + 24;
 };
 
 }  // namespace mltcp::workload

@@ -24,7 +24,6 @@ namespace {
 using Kind = GraphNode::Kind;
 using Ranks = std::vector<std::uint32_t>;
 
-constexpr std::uint32_t kMostWorld = 1'000'000;
 constexpr Bytes kMostBytes = std::uint64_t{1} << 60;  // of a collective
 constexpr std::size_t kMostMembers = 64'000'000;      // of all groups
 
@@ -59,7 +58,7 @@ class Join {
     if (options_.as_recorded) {
       for (std::uint32_t rank = 0; rank < world_; ++rank) place_of_[rank] = rank;
       graph_.ranks.resize(world_);
-      for (const auto& [rank, from] : present_) copy(from, rank, rank);
+      for (const auto& [rank, from] : present_) copy(from, rank, rank, true);
       return std::move(graph_);
     }
     if (present_.size() < world_ && options_.alike && fill_and_check()) return std::move(graph_);
@@ -275,8 +274,9 @@ class Join {
     if (world_ == 1 && talks && told == 0) world_ = 2;
     if (told == 0 && whole && world_ > present_.size())
       warn(fmt::format("it does not tell how many ranks the job has; {} are taken, as few as can be", world_));
-    if (world_ > kMostWorld)
-      fail(source(), fmt::format("it is of {} ranks, more than {}", world_, kMostWorld), "give a trace of fewer");
+    if (world_ > options_.most_ranks)
+      fail(source(), fmt::format("it is of {} ranks, more than {}", world_, options_.most_ranks),
+           "give a trace of fewer");
   }
 
   void complete_members() {
@@ -461,7 +461,8 @@ class Join {
     }
     const RankGraph& copied = rank_at(from);
     const std::size_t nodes = copied.nodes.size();
-    if (nodes != 0 && (world_ > kMostRanksMade || world_ > kMostMade / (nodes + copied.waits.size() + groups.size())))
+    if (nodes != 0 && (world_ > kMostRanksMade || world_ > kMostGraphNodes / nodes ||
+                       world_ > kMostMade / (nodes + copied.waits.size() + groups.size())))
       fail(source(from),
            fmt::format("it is one rank of {}, of {} nodes that wait for {} others each: too much in all", world_, nodes,
                        copied.waits.size()),
@@ -497,7 +498,7 @@ class Join {
     }
     if (numbered) graph_.recorded_ranks.clear();
     graph_.ranks.resize(present_.size());
-    for (const auto& [rank, from] : present_) copy(from, rank, rank);
+    for (const auto& [rank, from] : present_) copy(from, rank, rank, true);
     if (missing.empty()) return;
     if (left_out_ + smaller_ == 0) return;
     warn(
@@ -512,14 +513,18 @@ class Join {
     bool cut = false;                    ///< some are not
   };
 
-  // The nodes of `model`, as those of `rank`.
-  void copy(const From& from, std::uint32_t model, std::uint32_t rank) {
-    const PartialGraph& part = parts_[from.part];
+  // The nodes of `model`, as those of `rank`. `last`: nobody needs the part's any more, which may be most of memory.
+  void copy(const From& from, std::uint32_t model, std::uint32_t rank, bool last = false) {
+    PartialGraph& part = parts_[from.part];
+    const std::set<std::uint32_t> used = groups_used(from);
     RankGraph& to = graph_.ranks[place_of_.at(rank)];
-    to = rank_at(from);
+    if (last)
+      to = std::move(part.graph.ranks[from.position]);
+    else
+      to = rank_at(from);
     std::vector<CopiedGroup> groups(members_[from.part].size());
     std::vector<std::int64_t> moved(groups.size(), 0);
-    for (const std::uint32_t group : groups_used(from)) {
+    for (const std::uint32_t group : used) {
       const Ranks& all = members_[from.part][group].ranks;
       const std::uint32_t first = model == rank ? all.front() : first_of(all, strides_[group], rank);
       moved[group] = static_cast<std::int64_t>(first) - all.front();

@@ -65,7 +65,7 @@ struct Wait {
 
 class Reader {
  public:
-  Reader(TraceInput& input, const KinetoEvents& events) : builder_("Kineto", input.name()), events_(events) {}
+  Reader(GraphBuilder& builder, const KinetoEvents& events) : builder_(builder), events_(events) {}
 
   PartialGraph read() {
     find_rank();
@@ -164,6 +164,7 @@ class Reader {
   void find_computation() {
     std::size_t backwards = 0;
     std::vector<Nanos> latencies;
+    builder_.hold(events_.kernels.size() * (sizeof(kernels_.front()) + sizeof(Nanos)));
     for (const auto& each : events_.kernels) {
       const auto* const launch = events_.launch(each.correlation);
       Nanos launched = each.start;
@@ -555,7 +556,7 @@ class Reader {
     one.node = builder_.add(0, node, waits);
   }
 
-  GraphBuilder builder_;
+  GraphBuilder& builder_;
   const KinetoEvents& events_;
   std::uint32_t rank_ = kUnknownRank;
   std::size_t broadcasts_ = 0;
@@ -596,9 +597,10 @@ bool recognise(const std::string& /*name*/, std::string_view beginning) {
 }
 
 PartialGraph read(TraceInput& input, const TraceOptions& /*options*/) {
-  const KinetoEvents events =
-      read_kineto_events([&](char* to, std::size_t most) { return input.read(to, most); }, input.name());
-  return Reader(input, events).read();
+  GraphBuilder builder("Kineto", input);
+  const KinetoEvents events = read_kineto_events([&](char* to, std::size_t most) { return input.read(to, most); },
+                                                 input.name(), [&](std::size_t bytes) { builder.hold(bytes); });
+  return Reader(builder, events).read();
 }
 
 }  // namespace

@@ -9,7 +9,6 @@ namespace mltcp::workload {
 namespace {
 
 constexpr Uint128 kMostBytes = 1'000'000'000'000'000'000;  // of a call: 1 EB
-constexpr std::size_t kMostCalls = 16'000'000;             // a replay takes no more
 constexpr std::size_t kMostWaits = 8;                      // of each of several messages
 
 }  // namespace
@@ -31,6 +30,7 @@ bool NcclCalls::known(std::string_view name) { return operation(name) != Operati
 std::uint32_t NcclCalls::owner(std::string_view name, std::uint64_t order) {
   if (const auto found = owner_of_.find(name); found != owner_of_.end()) return found->second;
   const auto index = static_cast<std::uint32_t>(owners_.size());
+  builder_.hold(sizeof(Owner) + kPlace + 2 * (sizeof(std::string) + name.size()));
   owner_of_.emplace(name, index);
   Owner owner;
   owner.name = name;
@@ -43,12 +43,14 @@ std::uint32_t NcclCalls::communicator(std::uint32_t owner, std::string_view name
   const auto index = static_cast<std::uint32_t>(communicators_.size());
   const auto [found, is_new] = communicator_of_.try_emplace({owner, std::string(name)}, index);
   if (is_new) {
+    builder_.hold(sizeof(Communicator) + sizeof(*found) + kPlace + name.size());
     communicators_.emplace_back();
     communicators_.back().owner = owner;
   }
   Communicator& one = communicators_[found->second];
   // A pointer may be used again after its communicator has gone.
   if (one.ranks != 0 && ranks != 0 && one.ranks != ranks) {
+    builder_.hold(sizeof(Communicator) + kPlace);
     found->second = index;
     communicators_.emplace_back();
     communicators_.back().owner = owner;
@@ -61,6 +63,7 @@ std::uint32_t NcclCalls::communicator(std::uint32_t owner, std::string_view name
 
 void NcclCalls::describe(std::uint32_t communicator, std::string_view id, std::uint32_t rank) {
   Communicator& one = communicators_[communicator];
+  if (id.size() > one.id.size()) builder_.hold(id.size() - one.id.size());
   one.id = id;
   one.rank = rank;
 }
@@ -74,10 +77,12 @@ void NcclCalls::call(std::uint32_t communicator, const NcclCall& call) {
     ++unknown_;
     return;
   }
-  if (++calls_ > kMostCalls) builder_.fail(fmt::format("it has more than {} calls", kMostCalls), "record fewer steps");
-  const auto stream =
+  ++calls_;
+  builder_.hold(sizeof(Call));
+  const auto [stream, is_new] =
       owner.streams.try_emplace(std::string(call.stream), static_cast<std::uint32_t>(owner.streams.size()));
-  owner.calls.push_back({communicator, operation, builder_.name(call.name), stream.first->second, call.root, call.bytes,
+  if (is_new) builder_.hold(sizeof(*stream) + kPlace + call.stream.size());
+  owner.calls.push_back({communicator, operation, builder_.name(call.name), stream->second, call.root, call.bytes,
                          call.order, call.start, call.length});
 }
 
@@ -128,6 +133,7 @@ void NcclCalls::find_groups() {
       for (const Communicator* other : by_id[one.id])
         if (other->rank && *other->rank < one.ranks && owners_[other->owner].rank != kUnknownRank)
           found[*other->rank] = owners_[other->owner].rank;
+      if (found.size() == one.ranks) builder_.hold(found.size() * sizeof(one.ranks));
       if (found.size() == one.ranks)
         for (const auto& [rank, member] : found) members.push_back(member);
     }
@@ -148,7 +154,11 @@ void NcclCalls::finish(bool timed) {
   for (Owner& owner : owners_)
     if (!owner.calls.empty()) order.push_back(&owner);
   std::stable_sort(order.begin(), order.end(), [](const Owner* a, const Owner* b) { return a->rank < b->rank; });
-  for (Owner* owner : order) write(builder_.rank(owner->rank), *owner, timed);
+  for (Owner* owner : order) {
+    write(builder_.rank(owner->rank), *owner, timed);
+    builder_.let_go(owner->calls.size() * sizeof(Call));
+    owner->calls = {};
+  }
   if (unknown_ > 0)
     builder_.warn(fmt::format("{} calls of a kind that is not known (a gather, a scatter) are left out", unknown_));
   if (reduces_ > 0) builder_.warn(fmt::format("{} reductions to one rank are taken for broadcasts from it", reduces_));
@@ -164,6 +174,25 @@ void NcclCalls::write(std::uint32_t position, Owner& owner, bool timed) {
     std::uint64_t order = 0;
     bool group = false;
   };
+  // Several calls of a group may have one number: then their place among those counts, too.
+  struct Numbers {
+    bool usable = true;
+    std::uint64_t order = 0;
+    std::map<Operation, std::uint64_t> equal;
+
+    std::uint64_t next(Operation operation, std::uint64_t number) {
+      constexpr unsigned bits = 12;
+      if (!usable || number >> (64U - bits - 1) != 0) return 0;
+      if (std::exchange(order, number) != number) equal.clear();
+      const std::uint64_t place = std::min<std::uint64_t>(equal[operation]++, (1U << bits) - 1);
+      return (number << bits | place) + 1;
+    }
+  };
+  std::map<std::uint32_t, Numbers> numbers;  // by communicator
+  // Messages count, too, and not on all ranks alike.
+  for (const Call& call : owner.calls)
+    if (call.operation == Operation::send || call.operation == Operation::receive)
+      numbers[call.communicator].usable = false;
   std::vector<Stream> streams(owner.streams.size());
   std::vector<std::string> lanes(owner.streams.size());
   for (const auto& [name, index] : owner.streams) lanes[index] = fmt::format("stream {}", index);
@@ -222,7 +251,7 @@ void NcclCalls::write(std::uint32_t position, Owner& owner, bool timed) {
     } else {
       if (communicator.ranks < 2) continue;
       node.kind = GraphNode::Kind::collective;
-      if (numbered_) node.tag = call.order + 1;
+      if (numbered_) node.tag = numbers[call.communicator].next(call.operation, call.order);
       // A root of a group whose ranks are not known is its first, as far as anybody can tell.
       node.peer = other == kUnknownRank ? 0 : other;
     }

@@ -17,6 +17,8 @@
 
 namespace mltcp::workload {
 
+inline constexpr std::size_t kPlace = 64;  ///< bytes of an entry of a map, beside what it holds
+
 struct NcclCall {
   std::string_view name;    ///< "AllReduce"
   Bytes bytes = 0;          ///< count and type: what NCCL is called with, of one rank
@@ -45,7 +47,8 @@ class NcclCalls {
   void call(std::uint32_t communicator, const NcclCall& call);
 
   [[nodiscard]] std::size_t calls() const { return calls_; }
-  /// The order of collectives is a number that is the same on all ranks: ranks are paired by it.
+  /// The order of collectives is a number that counts calls of a communicator on each rank alike, so that ranks are
+  /// paired by it; not on communicators that carry messages, too.
   void number_collectives() { numbered_ = true; }
   /// Makes the nodes. `timed`: computation fills the time between calls.
   void finish(bool timed);

@@ -25,7 +25,7 @@ constexpr std::string_view kCure = "give a file that NCCL's Inspector wrote to i
 
 class Reader {
  public:
-  explicit Reader(TraceInput& input) : builder_("NCCL Inspector", input.name()), calls_(builder_), input_(input) {}
+  explicit Reader(TraceInput& input) : builder_("NCCL Inspector", input), calls_(builder_), input_(input) {}
 
   PartialGraph read() {
     split();
@@ -155,7 +155,9 @@ class Reader {
 
   /// A process that has several ranks of a communicator has as many GPUs.
   std::uint32_t owner_of(const std::string& process, const std::string& id, std::uint32_t rank) {
-    const auto known = rank_of_.try_emplace({process, id}, rank).first->second;
+    const auto [found, is_new] = rank_of_.try_emplace({process, id}, rank);
+    if (is_new) builder_.hold(sizeof(*found) + kPlace + process.size() + id.size());
+    const auto known = found->second;
     return calls_.owner(known == rank ? process : fmt::format("{} rank {} of {}", process, rank, id), rank);
   }
 
@@ -180,6 +182,7 @@ class Reader {
     }
     if (const auto times = perf.find("event_trace_ts"); times != perf.end() && times->is_object())
       take_times(*times, prefix, one);
+    builder_.hold(sizeof(one) + one.name.size());
     found_.push_back(std::move(one));
   }
 

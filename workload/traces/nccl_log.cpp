@@ -46,7 +46,7 @@ std::optional<std::uint64_t> number_after(std::string_view line, std::string_vie
 
 class Reader {
  public:
-  explicit Reader(TraceInput& input) : builder_("NCCL log", input.name()), calls_(builder_), lines_(input) {}
+  explicit Reader(TraceInput& input) : builder_("NCCL log", input), calls_(builder_), lines_(input) {}
 
   PartialGraph read() {
     std::string_view line;
@@ -71,6 +71,7 @@ class Reader {
     if (calls_.calls() == 0)
       builder_.fail("there is no call of a collective in it",
                     "run with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,COLL");
+    calls_.number_collectives();
     calls_.finish(false);
     PartialGraph part = builder_.take();
     part.world = calls_.world();
@@ -104,6 +105,7 @@ class Reader {
     const std::string host(process.substr(0, pid));
     const auto place = hosts_.try_emplace(host, hosts_.size()).first->second;
     const std::uint32_t owner = calls_.owner(key_, (std::uint64_t{place} << 16) + *gpu);
+    builder_.hold(2 * (kPlace + sizeof(std::string)) + key_.size() + host.size());
     owners_.emplace(key_, owner);
     return owner;
   }

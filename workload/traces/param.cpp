@@ -30,7 +30,7 @@ constexpr std::int64_t kMostGap = 1'000'000'000'000'000;  // ns: eleven days
 class Reader {
  public:
   explicit Reader(TraceInput& input)
-      : builder_(kParam.name, input.name()),
+      : builder_(kParam.name, input),
         elements_(input, ""),
         own_(rank_in_name(input.name())),
         order_(builder_, builder_.rank(own_)) {}

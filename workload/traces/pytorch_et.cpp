@@ -25,6 +25,7 @@ constexpr Bytes kMostBytes = std::uint64_t{1} << 50;
 constexpr std::int64_t kMostRank = 1'000'000;
 constexpr std::size_t kMostGroups = 100'000;
 constexpr int kMostDepth = 8;
+constexpr std::size_t kPlace = 64;  // bytes of an entry of a map, beside what it holds
 
 /// A node of interest; the file has them in the order in which they ended.
 struct Node {
@@ -62,7 +63,7 @@ Bytes tensor_bytes(const rapidjson::Value& value, int depth = 0) {
 
 class Reader {
  public:
-  explicit Reader(TraceInput& input) : builder_(kPytorchEt.name, input.name()), elements_(input, "nodes") {}
+  explicit Reader(TraceInput& input) : builder_(kPytorchEt.name, input), elements_(input, "nodes") {}
 
   PartialGraph read() {
     elements_.read([this](const rapidjson::Value& value) { add(value); });
@@ -84,15 +85,20 @@ class Reader {
       add_groups(value);
     } else if (name.starts_with("ProfilerStep#")) {
       node.step = name;
-      kept_.push_back(std::move(node));
+      keep(std::move(node));
     } else if (name == "record_param_comms") {
       communication(value, node);
     } else if (name.starts_with("nccl:")) {
       node.kernel = true;
       node.operation = name.substr(5);
       sizes(value, node);
-      kept_.push_back(std::move(node));
+      keep(std::move(node));
     }
+  }
+
+  void keep(Node node) {
+    builder_.hold(sizeof(node) + node.step.size() + node.operation.size() + node.group.size());
+    kept_.push_back(std::move(node));
   }
 
   /// inputs, of either schema: {"values": [...]} or [...].
@@ -149,7 +155,7 @@ class Reader {
       ++nameless_;
       return;
     }
-    kept_.push_back(std::move(node));
+    keep(std::move(node));
   }
 
   static std::string group_name(const rapidjson::Value& value) {
@@ -179,7 +185,11 @@ class Reader {
       if (group.ranks.empty()) world_ = std::max(world_, group.size);
       if (groups_.size() > kMostGroups) return;
       for (const char* key : {"pg_name", "backend_id", "uid"})
-        if (const auto* name = json::member(one, key)) groups_.emplace(group_name(*name), group);
+        if (const auto* name = json::member(one, key)) {
+          const auto [at, is_new] = groups_.emplace(group_name(*name), group);
+          if (is_new)
+            builder_.hold(sizeof(*at) + kPlace + at->first.size() + group.ranks.size() * sizeof(group.ranks.front()));
+        }
     }
   }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -56,6 +57,7 @@ class Parts {
   }
 
   void add(TraceInput& input) {
+    input.share(budget_);
     const std::string_view beginning = input.beginning();
     if (is_libra(beginning)) {
       // Alone it is no trace.
@@ -69,7 +71,7 @@ class Parts {
     }
     const TraceFormat* format = recognised(input);
     if (format == nullptr) {
-      unknown_.push_back(unknown(input.name(), beginning));
+      unknown_.push_back(unknown_format(input.name(), beginning));
       return;
     }
     if (format_ != nullptr && format_ != format)
@@ -101,17 +103,9 @@ class Parts {
   }
 
  private:
-  static std::string unknown(const std::string& name, std::string_view beginning) {
-    constexpr std::size_t shown = 32;
-    if (beginning.empty()) return fmt::format("{}: it is empty; give a trace that has been written to its end", name);
-    std::vector<std::string_view> known;
-    for (const TraceFormat& format : trace_formats()) known.push_back(format.name);
-    return fmt::format("{}: it begins with {}, which is no trace that is known; known are: {}", name,
-                       in_quotes(trimmed(beginning.substr(0, shown))), fmt::join(known, ", "));
-  }
-
   TraceOptions given_;
-  TraceOptions options_;               ///< with what settings tell
+  TraceOptions options_;  ///< with what settings tell
+  std::shared_ptr<TraceBudget> budget_ = std::make_shared<TraceBudget>();
   std::vector<std::string> settings_;  ///< inputs
   std::vector<std::string> unused_;    ///< a warning for each file of settings that was not among them
   std::vector<PartialGraph> parts_;
@@ -155,6 +149,18 @@ std::span<const TraceFormat> trace_formats() {
   static const std::array formats{kKinetoFormat, kPytorchEt,   kParam,      kNcclInspectorFormat, kNcclLogFormat,
                                   kAicbFormat,   kHtsimFormat, kChakraJson, kAstraTextFormat,     kChakra};
   return formats;
+}
+
+std::string unknown_format(const std::string& name, std::string_view beginning, std::string_view more) {
+  constexpr std::size_t shown = 32;
+  if (beginning.empty()) return fmt::format("{}: it is empty; give a trace that has been written to its end", name);
+  std::vector<std::string_view> known;
+  for (const TraceFormat& format : trace_formats()) known.push_back(format.name);
+  if (!more.empty()) known.push_back(more);
+  const bool is_yaml = name.ends_with(".yml") || name.ends_with(".yaml");
+  return fmt::format("{}: it begins with {}, which is no trace that is known; known are: {}{}", name,
+                     in_quotes(trimmed(beginning.substr(0, shown))), fmt::join(known, ", "),
+                     is_yaml ? "; LIBRA's settings: give them together with the workload" : "");
 }
 
 const TraceFormat* format_of(const std::filesystem::path& path) {

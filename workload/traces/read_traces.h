@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "mltcp/workload/execution_graph.h"
+#include "mltcp/workload/schedule.h"
 #include "mltcp/workload/traces/trace_input.h"
 
 namespace mltcp::workload {
@@ -29,9 +30,14 @@ struct TraceOptions {
   /// known.
   std::uint32_t model_ranks = 0;
   std::uint32_t data_ranks = 0;
+  /// Which collectives are kept of a trace in 12 columns. Empty: those that reduce weight gradients, as of a job with
+  /// the key `trace`, unless there are none or a file of LIBRA tells the other groups, too: then all.
+  std::optional<Network> network = Network::all;
   /// Whether ranks without a trace stay in the graph, without nodes, and communication with them as it was recorded:
   /// what there is to see in a trace. check() refuses such a graph, and it can't be replayed.
   bool as_recorded = false;
+  /// A trace of more is refused.
+  std::uint32_t most_ranks = 1'000'000;
 };
 
 /// A rank whose number the input does not tell: it gets the lowest one that is free.
@@ -83,6 +89,12 @@ ExecutionGraph read_traces(std::span<const std::filesystem::path> paths, const T
 /// The format of a file, of the first member of an archive or of the first file of a folder; null if it is none that is
 /// known. Throws InputError if it can't be read.
 const TraceFormat* format_of(const std::filesystem::path& path);
+
+/// "NAME: it begins with ..., which is no trace that is known; known are: ..."; `more`: what else the caller knows.
+std::string unknown_format(const std::string& name, std::string_view beginning, std::string_view more = {});
+
+/// Name of the format of 12 columns, which is of a training loop rather than of a recording (TraceOptions::network).
+inline constexpr std::string_view kTwelveColumns = "ASTRA-sim text";
 
 /// From memory: one file of a job, packed or not.
 ExecutionGraph parse_trace_graph(std::string_view text, const std::string& name, const TraceOptions& options = {});

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
 
 namespace mltcp::workload {
@@ -290,8 +291,11 @@ void for_each_input(const std::filesystem::path& path, const std::function<void(
   const std::string name = one_line(path.string());
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
-  if (status.type() == std::filesystem::file_type::not_found)
+  if (status.type() == std::filesystem::file_type::not_found) {
+    // Throws, and knows what may have been meant.
+    read_text_file(path, name, TextFile{"a trace", 0});
     fail(name, "there is no such file", "give the path of a trace");
+  }
   if (error)
     fail(name, fmt::format("the file can't be opened ({})", error.message()), "check its path and permissions");
   if (std::filesystem::is_regular_file(status) || std::filesystem::is_fifo(status)) return each_of_file(path, each);

@@ -8,9 +8,29 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace mltcp::workload {
+
+/// Memory that what is kept of all inputs of a job may take, in which a small packed file would not be bounded.
+class TraceBudget {
+ public:
+  explicit TraceBudget(std::size_t most = kMost) : most_(most) {}
+  static constexpr std::size_t kMost = std::size_t{1} << 30;
+
+  /// False if there is no more of it.
+  [[nodiscard]] bool take(std::size_t bytes) {
+    taken_ += bytes;
+    return taken_ <= most_;
+  }
+  void give_back(std::size_t bytes) { taken_ -= bytes; }
+  [[nodiscard]] std::size_t most() const { return most_; }
+
+ private:
+  std::size_t most_;
+  std::size_t taken_ = 0;
+};
 
 class TraceInput {
  public:
@@ -26,6 +46,13 @@ class TraceInput {
   /// Reads up to `most` bytes to `to`, at least 1 unless the input has ended (0). Throws InputError "NAME: cause; cure"
   /// if what is packed is damaged or cut off, or can't be read.
   virtual std::size_t read(char* to, std::size_t most) = 0;
+
+  /// What readers of this input share with those of others; one of its own if nobody has given it another.
+  [[nodiscard]] const std::shared_ptr<TraceBudget>& budget() const { return budget_; }
+  void share(std::shared_ptr<TraceBudget> budget) { budget_ = std::move(budget); }
+
+ private:
+  std::shared_ptr<TraceBudget> budget_ = std::make_shared<TraceBudget>();
 };
 
 /// Calls `each` with every input that a path stands for: a file, the members of an archive in their order, the files of

@@ -156,11 +156,22 @@ void TomlReader::rethrow(const Item& item, const InputError& error) const {
 void apply_overrides(toml::table& root, const std::vector<Override>& overrides) {
   for (std::size_t i = 0; i < overrides.size(); ++i) {
     const Override& override = overrides[i];
+    const auto refuse = [&](std::string_view why) {
+      throw InputError(one_line(fmt::format("{}: {}: {}", override.origin, override.key, why)));
+    };
+    toml::table value;
     try {
-      const toml::table value = toml::parse("v = " + override.value);
+      value = toml::parse("v = " + override.value);
+    } catch (const toml::parse_error&) {
+      // Told below, as is a value with more behind it.
+    } catch (const ParserAssertion&) {
+    }
+    if (value.size() != 1)
+      refuse(fmt::format("{} is no value; write it as in the file, in one line", in_quotes(override.value)));
+    try {
       set_value(root, override.key, *value.get("v"), kFirstOverrideLine + static_cast<std::uint32_t>(i));
     } catch (const InputError& error) {
-      throw InputError(one_line(fmt::format("{}: {}: {}", override.origin, override.key, error.what())));
+      refuse(error.what());
     }
   }
 }

@@ -21,6 +21,8 @@
 #include "mltcp/experiment/files/policy.h"
 #include "mltcp/experiment/results/internal/json_values.h"
 #include "mltcp/experiment/results/results_fields.h"
+#include "mltcp/experiment/series/series_fields.h"
+#include "mltcp/experiment/series/series_recorder.h"
 #include "mltcp/workload/phase_program.h"
 
 namespace mltcp::experiment::protocol {
@@ -165,14 +167,35 @@ std::uint32_t ranks_in(const workload::Job& job) { return job.pattern ? job.patt
 bool is_time(Nanos time) { return time <= kMostTime; }  // and no never()
 
 /// What is counted stays below what a double tells apart, so that sums over all ranks don't overflow.
+constexpr std::uint64_t kMostCount = std::uint64_t{1} << 53U;
+
 template <HasFields T>
 void check_counts(const T& counts) {
-  constexpr std::uint64_t most = std::uint64_t{1} << 53U;
   for_each_field<T>([&](const auto& field) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(counts.*field.member)>, std::uint64_t>)
-      if (counts.*field.member > most)
+      if (counts.*field.member > kMostCount)
         throw InputError(fmt::format("\"{}\" is {}, more than can be", field.name, counts.*field.member));
   });
+}
+
+/// A cell of a series within what its column can have.
+template <typename T>
+T cell_from(const Json& json, const char* key) {
+  if constexpr (std::is_same_v<T, Nanos>) {
+    return Nanos(whole_value<std::int64_t>(json, key, 0, kMostTime.count));
+  } else if constexpr (std::is_same_v<T, Rate>) {
+    constexpr std::uint64_t most = 1'000'000'000'000'000'000;  // that windows are paced with (cc/pacing.h)
+    return Rate(whole_value<std::uint64_t>(json, key, 0, most));
+  } else if constexpr (std::is_same_v<T, std::int64_t>) {  // -1 stands for none
+    return whole_value<std::int64_t>(json, key, -1, static_cast<std::int64_t>(kMostCount));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    const auto value = json.get<T>();
+    if (!(value >= 0 && value <= static_cast<T>(kMostCount)))  // what is not a number isn't either
+      throw InputError(fmt::format("\"{}\" of series is {}, and no number from 0 to 2^53", key, value));
+    return value;
+  } else {
+    return whole_value<T>(json, key, 0, kMostCount);
+  }
 }
 
 }  // namespace
@@ -183,6 +206,7 @@ Json to_json(const RunSetup& setup) {
             {"function", setup.mltcp.function.text()},
             {"scale_decrease", setup.mltcp.scale_decrease},
             {"learn_iterations", setup.mltcp.learn_iterations},
+            {"series", setup.series},
             {"jobs", value_of(setup.jobs)}};
   // Those of all jobs are the same.
   if (!setup.jobs.empty())
@@ -196,6 +220,7 @@ RunSetup setup_from(const Json& json) {
   setup.mltcp.function = cc::Aggressiveness::from_text(json.at("function").get<std::string>());
   take(json.at("scale_decrease"), setup.mltcp.scale_decrease, "scale_decrease");
   take(json.at("learn_iterations"), setup.mltcp.learn_iterations, "learn_iterations");
+  take(json.at("series"), setup.series, "series");
   take(json.at("jobs"), setup.jobs, "jobs");
   for (const JobSetup& job : setup.jobs) check_algorithm(job.spec.connection.congestion_control);
   const auto shared = std::make_shared<const cc::Parameters>(
@@ -269,11 +294,108 @@ RankResult result_from(const Json& json, const RankLimits& limits) {
   return result;
 }
 
-std::size_t longest_of_host(std::size_t iterations, std::size_t ranks) {
+Json to_json(const SeriesOrder& order) {
+  return {{"epoch", order.epoch.count}, {"interval", order.interval.count}, {"rows", order.rows}};
+}
+SeriesOrder series_order_from(const Json& json) {
+  return {time_from(json, "epoch"), Nanos(whole_field(json, "interval", std::int64_t{1}, kMostTime.count)),
+          whole_field<std::size_t>(json, "rows", 1, kMostSeriesRows)};
+}
+
+Json rows_to_json(const RunSeries& series) {
+  return {{"type", "rows"},
+          {"rows", series.times.size()},
+          {"interval", series.interval.count},
+          {"sampled_every", series.sampled_every.count},
+          {"last", series.times.empty() ? 0 : series.times.back().count},
+          {"connections", series.connections.size()}};
+}
+
+void rows_from(const Json& json, const SeriesOrder& order, const SeriesLimits& limits, RunSeries& series) {
+  const auto rows = whole_field<std::size_t>(json, "rows", 0, order.rows + 1);
+  const auto connections = whole_field<std::size_t>(json, "connections", 0, limits.connections);
+  if (rows == 0) {  // nobody sends there
+    series = {};
+    return;
+  }
+  const Nanos last = time_from(json, "last");
+  if (last > limits.last)
+    throw InputError(
+        fmt::format("a last row of series at {} ns, and the run has lasted {}", last.count, to_text(limits.last)));
+  series.sampled_every = time_from(json, "sampled_every");
+  series.interval = time_from(json, "interval");
+  // Rows are only ever left out by halves, when there are as many as may be.
+  const auto is_doubled = [](Nanos wide, Nanos narrow) {
+    const std::int64_t times = wide.count / narrow.count;
+    return wide.count % narrow.count == 0 && times > 0 && (times & (times - 1)) == 0;
+  };
+  if (!is_doubled(series.sampled_every, order.interval) || !is_doubled(series.interval, series.sampled_every) ||
+      series.interval.count / series.sampled_every.count > SeriesRecorder::kMostSamplesOfARow)
+    throw InputError("rows of series at an interval that nobody has asked for");
+  if (series.interval > order.interval && rows < (order.rows + 1) / 2)
+    throw InputError("rows of series further apart than so few have to be");
+  const auto before_last = static_cast<std::int64_t>(std::max<std::size_t>(rows, 2) - 2);
+  if (before_last > kMostTime.count / series.interval.count || last.count < 0 ||
+      (rows > 1 && last <= series.interval * before_last))
+    throw InputError("a last row of series before the others");
+  series.times.clear();
+  for (std::size_t row = 0; row < rows; ++row)
+    series.times.push_back(row + 1 < rows ? series.interval * static_cast<std::int64_t>(row) : last);
+  series.connections.assign(connections, {});
+  series.connection_states.assign(rows * connections, {});
+}
+
+Json piece_to_json(const RunSeries& series, std::size_t connection, std::size_t first) {
+  const SeriesConnection& key = series.connections[connection];
+  const std::size_t rows = std::min(kSeriesPiece, series.times.size() - first);
+  Json columns = Json::object();
+  for_each_field<ConnectionState>([&](const auto& field) {
+    Json& column = columns[field.name] = Json::array();
+    for (std::size_t row = first; row < first + rows; ++row)
+      column.push_back(value_of(series.connection(row, connection).*field.member));
+  });
+  return {{"type", "series"},
+          {"worker", key.worker},
+          {"peer", key.peer},
+          {"flow", key.flow},
+          {"columns", std::move(columns)}};
+}
+
+std::size_t piece_from(const Json& json, std::size_t connection, std::size_t first, RunSeries& series) {
+  SeriesConnection& key = series.connections[connection];
+  key.worker = whole_field<std::uint32_t>(json, "worker");
+  key.peer = whole_field<std::uint32_t>(json, "peer");
+  key.flow = whole_field<std::uint32_t>(json, "flow");
+  const std::size_t rows = std::min(kSeriesPiece, series.times.size() - first);
+  const Json& columns = json.at("columns");
+  const auto state = [&](std::size_t row) -> ConnectionState& {
+    return series.connection_states[row * series.connections.size() + connection];
+  };
+  for_each_field<ConnectionState>([&](const auto& field) {
+    const Json& column = columns.at(field.name);
+    if (!column.is_array() || column.size() != rows)
+      throw InputError(fmt::format("\"{}\" of series without a value a row", field.name));
+    for (std::size_t row = first; row < first + rows; ++row) {
+      auto& value = state(row).*field.member;
+      using Value = std::remove_cvref_t<decltype(value)>;
+      value = cell_from<Value>(column[row - first], field.name);
+      if constexpr (std::is_same_v<Value, std::uint64_t>)
+        if (field.about.counts && row > 0 && value < state(row - 1).*field.member)
+          throw InputError(fmt::format("\"{}\" of series falls, and it is a total", field.name));
+    }
+  });
+  for (std::size_t row = first; row < first + rows; ++row)
+    if (const double ratio = state(row).bytes_ratio; ratio > 1)
+      throw InputError(fmt::format("\"bytes_ratio\" of series is {}, and at most 1", ratio));
+  return rows;
+}
+
+std::size_t longest_of_host(std::size_t iterations, std::size_t ranks, bool series) {
   constexpr std::size_t rest = std::size_t{64} << 10U;
-  constexpr std::size_t iteration = 4 * 21;  // in each of a result's lists: 19 digits, a sign and a comma
-  constexpr std::size_t rank = 1024;         // of progress, with why it isn't connected
-  return std::min(kLongest, rest + iteration * iterations + rank * ranks);
+  constexpr std::size_t piece = kSeriesPiece * 14 * 32;  // 14 columns, 25 characters a value at most
+  constexpr std::size_t iteration = 4 * 21;              // in each of a result's lists: 19 digits, a sign and a comma
+  constexpr std::size_t rank = 1024;                     // of progress, with why it isn't connected
+  return std::min(kLongest, rest + iteration * iterations + rank * ranks + (series ? piece : 0));
 }
 
 std::string words_from(const Json& json, const char* key) {

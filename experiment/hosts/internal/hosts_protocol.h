@@ -7,10 +7,12 @@
 //   coordinator:  ping {id}                                  host: pong {id, time}, at once
 //   coordinator:  program {run, job, rank, ...}, of each rank there of a job with programs; before setup
 //   coordinator:  setup {run, policy, mltcp, jobs, parameters}  host: progress, five times a second and when it changes
-//   coordinator:  start {at: [..]} | plan {job, serial, plan | null} | collect
+//   coordinator:  start {at: [..], series?} | plan {job, serial, plan | null} | collect
 //   host:         result {run, job, rank, ...}, one for each of its ranks; after collect
 //   host:         link {run, since, lasted, why}             its port has no link (lasted: null), or has one again
-//   coordinator:  stop                                       host: stopped {longest_gap, stalled, losses}
+//   coordinator:  stop                                       host: stopped {longest_gap, stalled, losses}; where series
+//                                                            were asked for, before: rows {..} and series {..}, the
+//                                                            columns of its connections, one after the other, in pieces
 //   coordinator:  end {failed, message}                      host: failed {message}, at any time
 //
 // Times are nanoseconds of the host's clock.
@@ -28,13 +30,14 @@
 #include "mltcp/experiment/engine/rank_driver.h"
 #include "mltcp/experiment/files/experiment.h"
 #include "mltcp/experiment/hosts/message_stream.h"
+#include "mltcp/experiment/series/series.h"
 #include "mltcp/transport/phase_gate.h"
 
 namespace mltcp::experiment::protocol {
 
 using Json = nlohmann::json;
 
-inline constexpr int kVersion = 8;
+inline constexpr int kVersion = 9;
 /// Of a message from the coordinator.
 inline constexpr std::size_t kLongest = std::size_t{128} << 20U;
 /// Of any: lists of a million iterations, 16 bytes a value as it is kept, and no deeper than phases of jobs.
@@ -57,6 +60,7 @@ constexpr auto fields_of(const JobSetup* /*type*/) {
 struct RunSetup {
   std::string policy;
   MltcpSettings mltcp;
+  bool series = false;  ///< is recorded; "start" says how
   std::vector<JobSetup> jobs;
 };
 
@@ -76,8 +80,39 @@ struct RankLimits {
 /// Throws Json::exception or InputError, for what can't have been, too.
 RankResult result_from(const Json& json, const RankLimits& limits);
 
-/// The longest message of a host with so many ranks that records so many iterations.
-std::size_t longest_of_host(std::size_t iterations, std::size_t ranks);
+/// Of series, for each connection: what the least memory of a recorder has, and more than any file has.
+inline constexpr std::size_t kMostSeriesRows = std::size_t{1} << 24U;
+
+/// Has hosts record series.
+struct SeriesOrder {
+  Nanos epoch;  ///< of the host's clock: time 0
+  Nanos interval;
+  std::size_t rows = 0;  ///< of each connection, at most, but for one at the end
+};
+Json to_json(const SeriesOrder& order);
+SeriesOrder series_order_from(const Json& json);
+
+/// A piece of a connection's series has so many rows at most.
+inline constexpr std::size_t kSeriesPiece = 1024;
+
+/// Times of all rows of a host, and how many connections follow.
+Json rows_to_json(const RunSeries& series);
+/// What the series of a host can have.
+struct SeriesLimits {
+  std::size_t connections = 0;
+  Nanos last;  ///< how long the run has lasted, or a little longer: clocks are only known so well
+};
+/// Gives `series` its times, and room for connections, of which the names are still unknown. Throws Json::exception or
+/// InputError for more than `order` and `limits` allow, like the next.
+void rows_from(const Json& json, const SeriesOrder& order, const SeriesLimits& limits, RunSeries& series);
+/// Rows [first, first + kSeriesPiece) of a connection, or up to the end.
+Json piece_to_json(const RunSeries& series, std::size_t connection, std::size_t first);
+/// Puts it into `series`, whose rows before have come. Returns how many rows it has. Throws for values that can't be,
+/// and for totals that fall.
+std::size_t piece_from(const Json& json, std::size_t connection, std::size_t first, RunSeries& series);
+
+/// The longest message of a host with so many ranks that records so many iterations, and series or none.
+std::size_t longest_of_host(std::size_t iterations, std::size_t ranks, bool series);
 
 /// The field `key`, words for people: one line, its end left out where it is long. Throws Json::exception.
 std::string words_from(const Json& json, const char* key);

@@ -160,6 +160,48 @@ double SeriesCharts::most_of(std::size_t panel) const {
   return most;
 }
 
+Json SeriesCharts::sent(std::size_t run, std::string_view name) const {
+  const RunSeries& series = *runs_[run];
+  const std::size_t rows = group(series);
+  const Nanos bin = series.interval * static_cast<std::int64_t>(rows);
+  const std::size_t connections = series.connections.size();
+  // Of row 0 there is nothing before. The last bin may be a part of one.
+  const auto bytes_of = [&](const auto& is_of) {
+    std::vector<Bytes> bins;
+    for (std::size_t from = 1; from < series.times.size(); from += rows) {
+      const std::size_t last = std::min(series.times.size(), from + rows) - 1;
+      Bytes& bytes = bins.emplace_back(0);
+      for (std::size_t c = 0; c < connections; ++c) {
+        const Bytes before = series.connection(from - 1, c).sent_bytes;
+        if (is_of(series.connections[c])) bytes += std::max(series.connection(last, c).sent_bytes, before) - before;
+      }
+    }
+    return bins;
+  };
+  const std::vector<Bytes> all = bytes_of([](const SeriesConnection&) { return true; });
+  Json bands = Json::array();
+  if (view_.many())
+    bands.push_back({{"name", "all jobs"}, {"colour", "line-7"}, {"v", all}});
+  else
+    for (std::size_t j = 0; j < view_.jobs.size(); ++j)
+      bands.push_back({{"name", view_.jobs[j]},
+                       {"colour", fmt::format("job-{}", j)},
+                       {"v", bytes_of([&](const SeriesConnection& one) { return one.job == view_.jobs[j]; })}});
+  const double rate = static_cast<double>(view_.results.runs[run].bottleneck.rate.bits_per_second);
+  const double most = static_cast<double>(*std::max_element(all.begin(), all.end())) * 8e9 /
+                      static_cast<double>(std::max<std::int64_t>(1, bin.count));
+  return {{"kind", "bands"},
+          {"name", name},
+          {"from", 0},
+          {"to", series.times.back().count},
+          {"longest", series.times.back().count},
+          {"t0", 0},
+          {"dt", bin.count},
+          {"rate", view_.results.runs[run].bottleneck.rate.bits_per_second},
+          {"top", std::max({rate, most, 1.0})},
+          {"series", std::move(bands)}};
+}
+
 Json SeriesCharts::chart(std::size_t run, std::size_t panel) const {
   struct Axis {
     const char* label;

@@ -41,6 +41,12 @@ class SeriesCharts {
   [[nodiscard]] bool has(std::size_t run, std::size_t panel) const;
   /// A chart of kind "series" for charts.js.
   [[nodiscard]] nlohmann::json chart(std::size_t run, std::size_t panel) const;
+  /// Whether there is series of connections, and so what each job has sent when.
+  [[nodiscard]] bool has_sent(std::size_t run) const {
+    return runs_[run] != nullptr && !runs_[run]->connections.empty() && runs_[run]->times.size() > 1;
+  }
+  /// That as a chart of kind "bands", for a run whose link nobody has recorded.
+  [[nodiscard]] nlohmann::json sent(std::size_t run, std::string_view name) const;
   /// How many rows a drawn point joins, at most of all runs.
   [[nodiscard]] std::size_t most_joined() const;
 

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -81,11 +82,13 @@ class FakeHost {
     }
     if (type == "start") {
       at_ = message.at("at");
+      if (message.contains("series")) order_ = protocol::series_order_from(message.at("series"));
       const Nanos end = Nanos(at_.at(0).get<std::int64_t>()) + iteration * setup_.jobs[0].spec.iterations;
       std::this_thread::sleep_for(std::chrono::nanoseconds((end - wall_now()).count));
       tell_progress(true);
     }
     if (type == "collect") each_rank([&](std::uint32_t job, std::uint32_t rank) { tell_result(job, rank); });
+    if (type == "stop" && setup_.series) tell_series();
     if (type == "stop")
       say({{"type", "stopped"}, {"longest_gap", 0}, {"stalled", 0}, {"losses", protocol::to_json(HostLosses())}});
     return type != "end" && type != "refused";
@@ -106,6 +109,7 @@ class FakeHost {
                        {"plan", 0},
                        {"plan_serial", 0},
                        {"connected", true},
+                       {"connections", rank == 0 ? 1 : 0},
                        {"done", done}});
     });
     say({{"type", "progress"}, {"run", run_}, {"ranks", ranks}});
@@ -122,6 +126,33 @@ class FakeHost {
     say(message);
   }
 
+  /// Rows enough for two pieces, in which what was sent grows by 10 bytes.
+  void tell_series() {
+    RunSeries series;
+    series.interval = series.sampled_every = order_.interval;
+    each_rank([&](std::uint32_t /*job*/, std::uint32_t rank) {
+      if (rank == 0) series.connections.push_back({"a", rank, 1, 0});
+    });
+    for (std::int64_t row = 0; row < 1500; ++row) {
+      series.times.push_back(series.interval * row);
+      for (std::size_t c = 0; c < series.connections.size(); ++c) {
+        ConnectionState& state = series.connection_states.emplace_back();
+        state.cwnd_bytes = 1.5;
+        state.sent_bytes = static_cast<Bytes>(row) * 10;
+      }
+    }
+    if (series.connections.empty()) series = {};  // as of a host where nobody sends
+    const auto tell = [&](Json message) {
+      message["run"] = run_;
+      message["job"] = 0;
+      say(std::move(message));
+    };
+    tell(protocol::rows_to_json(series));
+    for (std::size_t c = 0; c < series.connections.size(); ++c)
+      for (std::size_t row = 0; row < series.times.size(); row += protocol::kSeriesPiece)
+        tell(protocol::piece_to_json(series, c, row));
+  }
+
   const std::string address_;
   const std::uint32_t number_;
   const Lie lie_;
@@ -129,6 +160,7 @@ class FakeHost {
   std::uint64_t run_ = 0;
   protocol::RunSetup setup_;
   Json at_;
+  protocol::SeriesOrder order_;
   std::thread thread_;
 };
 
@@ -140,6 +172,7 @@ class Coordinated : public testing::Test {
     options.address = "unix:" + (folder_ / "socket").string();
     options.join_limit = join_limit;
     if (alive_every_.count > 0) options.alive_every = alive_every_;
+    if (stop_limit_.count > 0) options.stop_limit = stop_limit_;
     options.warn = [&](const std::string& line) { warnings_.push_back(line); };
     const FakeHost honest(options.address, 1);  // they end when the coordinator has
     const FakeHost liar(options.address, 0, lie);
@@ -149,6 +182,7 @@ class Coordinated : public testing::Test {
     plan.policy = "fair";
     plan.jobs = experiment_.jobs;
     plan.iterations = experiment_.iterations;
+    plan.series = recorder_;
     experiment::Run run = coordinator->run(experiment_, plan, {});
     coordinator->finish();
     return run;
@@ -168,7 +202,9 @@ class Coordinated : public testing::Test {
   }
 
   TemporaryFolder folder_;
-  Nanos alive_every_;  ///< 0: as it is by default
+  SeriesRecorder* recorder_ = nullptr;
+  Nanos alive_every_;  ///< 0: as it is by default, like the next
+  Nanos stop_limit_;
   std::vector<std::string> warnings_;
   const Experiment experiment_ = parse_experiment(R"(
     iterations = 3
@@ -189,6 +225,106 @@ TEST_F(Coordinated, hosts_that_say_what_is__are_believed) {
   ASSERT_EQ(done.jobs.size(), 1U);
   EXPECT_THAT(done.jobs[0].iterations, ElementsAre(iteration, iteration, iteration));
   EXPECT_EQ(done.jobs[0].bytes, 60'000U);
+}
+
+TEST_F(Coordinated, series_of_hosts__become_those_of_the_run) {
+  SeriesRecorder recorder({5_us, 10'000});
+  recorder_ = &recorder;
+  run_with({});
+  const RunSeries series = recorder.take();
+  EXPECT_EQ(series.interval, 5_us);
+  ASSERT_EQ(series.times.size(), 1500U);
+  EXPECT_EQ(series.times[1200], 6_ms);
+  ASSERT_EQ(series.connections.size(), 1U);
+  EXPECT_EQ(series.connections[0], (SeriesConnection{"a", 0, 1, 0}));
+  EXPECT_EQ(series.connection(1200, 0).sent_bytes, 12'000U);
+  EXPECT_EQ(series.connection(1499, 0).cwnd_bytes, 1.5);
+}
+
+TEST_F(Coordinated, series_that_can_not_be__are_refused) {
+  SeriesRecorder recorder({5_us, 10'000});
+  recorder_ = &recorder;
+  const auto set = [](const std::string& key, const Json& value) {
+    return [=](FakeHost& /*host*/, Json& message) { message[Json::json_pointer(key)] = value; };
+  };
+  for (const auto& [type, key, value, why] :
+       {std::tuple<std::string, std::string, Json, std::string>{"rows", "/rows", 20'000, "no whole number"},
+        {"rows", "/connections", 2, "no whole number"},
+        {"rows", "/interval", 15'000, "that nobody has asked for"},
+        {"rows", "/interval", 0, "that nobody has asked for"},
+        {"rows", "/interval", 80'000, "that nobody has asked for"},
+        {"rows", "/interval", std::int64_t{5'000} << 33U, "that nobody has asked for"},
+        {"rows", "/interval", 10'000, "further apart than so few have to be"},
+        {"rows", "/sampled_every", -5'000, "that nobody has asked for"},
+        {"rows", "/last", 7'490'000, "before the others"},
+        {"rows", "/last", std::int64_t{1} << 59U, "the run has lasted"},
+        {"rows", "/rows", 1025, "without a value a row"},
+        {"rows", "/rows", 1024, "more series than it has told of"},
+        {"rows", "/rows", 5000, "before the others"},
+        {"rows", "/run", 7, "nobody has asked for"},
+        {"series", "/worker", 1, "not its own"},
+        {"series", "/peer", 2, "not its own"},
+        {"series", "/flow", 1, "not its own"},
+        {"series", "/job", 1, "a job that is not there"},
+        {"series", "/columns/rtt_ns/5", -1, "no whole number"},
+        {"series", "/columns/gain/5", nullptr, "null"},
+        {"series", "/columns/gain/5", -1e308, "no number from 0 to 2^53"},
+        {"series", "/columns/cwnd_bytes/5", 1e308, "no number from 0 to 2^53"},
+        {"series", "/columns/bytes_ratio/5", 1.5, "at most 1"},
+        {"series", "/columns/iteration/5", std::numeric_limits<std::int64_t>::max(), "no whole number"},
+        {"series", "/columns/pacing_bps/5", std::numeric_limits<std::uint64_t>::max(), "no whole number"},
+        {"series", "/columns/sent_bytes/5", std::numeric_limits<std::uint64_t>::max(), "no whole number"},
+        {"series", "/columns/sent_bytes/5", 39, "\"sent_bytes\" of series falls"},
+        {"series", "/columns/sent_bytes/0", 0, "\"sent_bytes\" of series falls"},  // behind those of the first piece
+        {"series", "/columns/sent_bytes", Json::array(), "without a value a row"}})
+    EXPECT_THAT(refusal(in(type, set(key, value))),
+                AllOf(StartsWith("host 0 (10.0.0.1, fake) sends a malformed message"), HasSubstr(why)))
+        << key << " " << value;
+  EXPECT_THAT(refusal([](FakeHost& /*host*/, Json& message) { return message.at("type") != "series"; }),
+              HasSubstr("of which a part is missing"));
+  EXPECT_THAT(refusal([](FakeHost& host, Json& message) {
+                if (message.at("type") == "stopped") protocol::send(host.stream(), {{"type", "rows"}, {"run", 1}});
+                return true;
+              }),
+              HasSubstr("rows of series again"));
+}
+
+TEST_F(Coordinated, connections_that_come_and_go__are_refused_while_series_are_recorded) {
+  // The last progress is told when the jobs are done.
+  const auto later = [](FakeHost& /*host*/, Json& message) {
+    if (message["ranks"][0]["done"] == true) message["ranks"][0]["connections"] = 2;
+  };
+  EXPECT_EQ(refusal(in("progress", later)), "no such exception") << "without series it is a number of no account";
+  SeriesRecorder recorder({5_us, 10'000});
+  recorder_ = &recorder;
+  EXPECT_THAT(refusal(in("progress", later)),
+              AllOf(StartsWith("host 0 (10.0.0.1, fake) sends a malformed message"),
+                    HasSubstr("2 connections of a rank that had 1 when its series began")));
+  EXPECT_THAT(refusal(in("progress",
+                         [](FakeHost& /*host*/, Json& message) { message["ranks"][0]["connections"] = 1U << 24U; })),
+              HasSubstr("no whole number from 0 to 2"));
+}
+
+TEST_F(Coordinated, series_that_take_long__are_waited_for_while_they_come) {
+  SeriesRecorder recorder({5_us, 10'000});
+  recorder_ = &recorder;
+  stop_limit_ = 2_s;
+  const Nanos began = wall_now();
+  run_with([](FakeHost& /*host*/, Json& message) {  // rows, two pieces, and that it has stopped
+    if (message["type"] == "rows" || message["type"] == "series")
+      std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    return true;
+  });
+  EXPECT_GT(wall_now() - began, stop_limit_);
+  EXPECT_EQ(recorder.take().times.size(), 1500U);
+}
+
+TEST_F(Coordinated, series_that_nobody_wants__are_refused) {
+  EXPECT_THAT(refusal([](FakeHost& host, Json& message) {
+                if (message.at("type") == "stopped") protocol::send(host.stream(), {{"type", "rows"}, {"run", 1}});
+                return true;
+              }),
+              HasSubstr("series that nobody has asked for"));
 }
 
 TEST_F(Coordinated, iterations_at_times_that_can_not_be__are_no_result) {

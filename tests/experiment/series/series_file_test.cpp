@@ -39,7 +39,7 @@ SeriesFile sample(bool packets = true) {
       ConnectionState state;
       const double n = 100 * row + 10 * c;
       state.gain = 0.25 + row;
-      state.bytes_ratio = 0.1 * row;
+      state.bytes_ratio = 2e-5 * row;  // written with an exponent
       state.iteration = static_cast<std::int64_t>(row) - 1;
       state.sent_bytes = 1250 * row * (c + 1);
       if (packets) {
@@ -120,13 +120,13 @@ TEST(SeriesFile, csv__has_a_row_for_each_connection_and_time) {
             "retransmitted_packets,lost_packets,marked_packets");
   EXPECT_EQ(lines[1], "mltcp+schedule,7,0,\"a \"\"1\"\", b\",0,0,0,0,1.5,0.5,2.0,0,4,5,6,0.25,0.0,-1,0,0,0,0");
   // 2500 bytes in 10 us.
-  EXPECT_EQ(lines[4], "mltcp+schedule,7,10000,ring,1,2,3,2000000000,111.5,110.5,112.0,3,5,6,7,1.25,0.1,0,2500,7,8,9");
+  EXPECT_EQ(lines[4], "mltcp+schedule,7,10000,ring,1,2,3,2000000000,111.5,110.5,112.0,3,5,6,7,1.25,2e-05,0,2500,7,8,9");
   EXPECT_EQ(lines[1], lines[7]);  // the second run
 }
 
 TEST(SeriesFile, csv__of_flows_has_empty_cells_for_what_is_not_known) {
   EXPECT_EQ(lines_of(connections_csv(sample(false)))[4],
-            "mltcp+schedule,7,10000,ring,1,2,3,2000000000,,,,,,,,1.25,0.1,0,2500,,,");
+            "mltcp+schedule,7,10000,ring,1,2,3,2000000000,,,,,,,,1.25,2e-05,0,2500,,,");
   const auto links = lines_of(links_csv(sample(false)));
   EXPECT_EQ(links[0],
             "policy,seed,time_ns,link,capacity_bps,rate_bps,queue_bytes,queue_most_bytes,sent_bytes,sent_packets,"

@@ -43,6 +43,20 @@ RunSeries recorded(std::size_t samples, std::size_t most_rows, std::size_t peak,
   return recorder.take();
 }
 
+// A sample reads all of them, so that what samples cost would grow with their number.
+TEST(SeriesRecorder, usual_interval__is_longer_with_many_connections) {
+  const auto second_sample = [](std::size_t connections, bool is_usual) {
+    SeriesRecorder recorder({kInterval, 10'000, is_usual});
+    recorder.begin(kEpoch, std::vector<SeriesConnection>(connections), {{"bottleneck", Rate(1'000'000'000)}});
+    recorder.sample();
+    return recorder.next() - kEpoch;
+  };
+  EXPECT_EQ(second_sample(63, true), kInterval);
+  EXPECT_EQ(second_sample(64, true), kInterval * 2);
+  EXPECT_EQ(second_sample(240, true), kInterval * 4);
+  EXPECT_EQ(second_sample(240, false), kInterval);
+}
+
 TEST(SeriesRecorder, rows__of_a_short_run_are_its_samples_and_its_end) {
   const RunSeries series = recorded(5, 10'000, 3, 52_us);
   EXPECT_THAT(series.times, testing::ElementsAre(0_us, 10_us, 20_us, 30_us, 40_us, 50_us, 52_us));

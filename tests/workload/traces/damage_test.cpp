@@ -1,5 +1,5 @@
 // Traces with bytes changed, left out and put in at random: each one becomes a graph that check() takes, or one line.
-// tests/fuzz/trace_fuzzer.cpp does the same without an end.
+// The target `traces` of tests/fuzz does the same without an end.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -4,9 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/random.h"
 #include "mltcp/workload/inspection.h"
 
 namespace mltcp::workload::graph_phases_test {
@@ -90,6 +93,83 @@ PhaseOptions at_a_gigabit() {
   PhaseOptions options;
   options.link = Rate(1'000'000'000);
   return options;
+}
+
+/// Milliseconds of computations, kB of communications, those that overlap below 0.
+std::vector<std::int64_t> sketch_of(const GraphSummary& summary) {
+  std::vector<std::int64_t> phases;
+  for (const Phase& phase : summary.phases)
+    if (phase.kind == Phase::Kind::compute)
+      phases.push_back(phase.compute.count / kMs);
+    else
+      phases.push_back(static_cast<std::int64_t>(phase.bytes / 1000) * (phase.overlap ? -1 : 1));
+  return phases;
+}
+
+TEST(GraphPhases, phases__of_what_was_laid_out_hold_no_waiting_for_the_link) {
+  // 10 ms, a reduction of 100 ms beside 2 ms, and one that waits for both: only the second one holds up anything.
+  Maker maker;
+  const std::uint32_t first = maker.compute(10);
+  maker.reduce(12'500'000, {first});
+  const std::uint32_t second = maker.compute(2, {first});
+  const std::uint32_t last = maker.reduce(1'250'000, {second});
+  maker.compute(3, {last});
+  const GraphSummary summary = summarise(maker.graph(), at_a_gigabit());
+  EXPECT_THAT(sketch_of(summary), testing::ElementsAre(10, -12'500, 2, 1'250, 3));
+  EXPECT_EQ(ideal_iteration(summary.phases, Rate(1'000'000'000)).length, Nanos((10 + 100 + 10 + 3) * kMs));
+}
+
+TEST(GraphPhases, phases__let_wait_what_was_held_up_by_a_communication) {
+  // 1 ms goes on beside the reduction's beginning, and 100 ms wait for its end.
+  for (const std::int64_t beside : {1, 20, 99}) {
+    Maker maker;
+    const std::uint32_t first = maker.compute(10);
+    const std::uint32_t reduce = maker.reduce(12'500'000, {first});
+    const std::uint32_t small = maker.compute(beside, {first});
+    maker.compute(100, {reduce, small});
+    const GraphSummary summary = summarise(maker.graph(), at_a_gigabit());
+    EXPECT_EQ(summary.steps[0].length, Nanos(210 * kMs));
+    EXPECT_THAT(sketch_of(summary), testing::ElementsAre(10, -125 * beside, beside, 12'500 - 125 * beside, 100));
+    const IdealIteration ideal = ideal_iteration(summary.phases, Rate(1'000'000'000));
+    EXPECT_EQ(ideal.length, Nanos(210 * kMs)) << beside;
+    EXPECT_EQ(ideal.sending, Nanos(100 * kMs)) << beside;
+  }
+  // What is beside it until its end, or longer, waits for nothing.
+  Maker maker;
+  const std::uint32_t first = maker.compute(10);
+  maker.reduce(12'500'000, {first});
+  const std::uint32_t second = maker.compute(100, {first});
+  maker.compute(5, {second});
+  EXPECT_THAT(sketch_of(summarise(maker.graph(), at_a_gigabit())), testing::ElementsAre(10, -12'500, 105));
+}
+
+TEST(GraphPhases, phases__take_as_long_alone_as_what_was_laid_out) {
+  Random random(7);
+  for (int round = 0; round < 300; ++round) {
+    Maker maker;
+    maker.step("only");
+    const std::uint64_t nodes = 2 + random.below(30);
+    for (std::uint32_t i = 0; i < nodes; ++i) {
+      std::vector<std::uint32_t> waits;
+      for (std::uint64_t wait = random.below(3); i > 0 && wait > 0; --wait)
+        waits.push_back(static_cast<std::uint32_t>(random.below(i)));
+      std::sort(waits.begin(), waits.end());
+      waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
+      if (random.below(2) == 0)
+        maker.compute(static_cast<std::int64_t>(random.below(40)), waits);
+      else
+        maker.reduce(1 + random.below(5'000'000), waits);
+    }
+    const GraphSummary summary = summarise(maker.graph(), at_a_gigabit());
+    ASSERT_EQ(summary.steps.size(), 1u);
+    const IdealIteration ideal = ideal_iteration(summary.phases, Rate(1'000'000'000));
+    EXPECT_THAT(ideal.length.millis(),
+                DoubleNear(summary.steps[0].length.millis(), 0.01 * summary.steps[0].length.millis()))
+        << "round " << round;
+    Bytes sent = 0;
+    for (const Phase& phase : summary.phases) sent += phase.bytes;
+    EXPECT_EQ(sent, summary.steps[0].sent) << "round " << round;
+  }
 }
 
 TEST(GraphPhases, step__without_times_is_laid_out_by_dependencies) {

@@ -2,7 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "mltcp/base/error.h"
 #include "mltcp/workload/traces/graph_builder.h"
@@ -50,6 +53,63 @@ PartialGraph reducing(std::uint32_t rank, const std::vector<std::uint32_t>& grou
   builder.add(at, collective(builder, Collective::all_reduce, bytes, builder.group(group, std::move(what))),
               std::vector{first});
   return builder.take();
+}
+
+std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(GraphBuilder, memory__is_bounded_for_all_inputs_together) {
+  const auto budget = std::make_shared<TraceBudget>(std::size_t{1} << 20);
+  const auto fill = [&](const std::string& name, std::size_t nodes) {
+    GraphBuilder builder("test", name, budget);
+    const std::uint32_t at = builder.rank(0);
+    for (std::size_t i = 0; i < nodes; ++i) builder.add(at, compute(builder, 1));
+    return builder.take();
+  };
+  constexpr std::size_t half = (std::size_t{1} << 19) / sizeof(GraphNode);
+  EXPECT_EQ(error_of([&] { fill("a", half); }), "no error");
+  EXPECT_EQ(
+      error_of([&] { fill("b", half); }),
+      "b: what it and the traces before it hold takes more than 1 MiB; give traces of fewer steps, or of fewer ranks");
+  // Texts, steps and what nodes wait for count, too.
+  const auto alone = [](const std::function<void(GraphBuilder&, std::uint32_t)>& add) {
+    return error_of([&] {
+      GraphBuilder builder("test", "c", std::make_shared<TraceBudget>(std::size_t{1} << 16));
+      const std::uint32_t at = builder.rank(0);
+      for (std::uint32_t i = 0; i < 100; ++i) add(builder, at);
+    });
+  };
+  const std::string text(1000, 'x');
+  const std::vector<std::uint32_t> waits(1000);
+  EXPECT_THAT(alone([&, n = 0](GraphBuilder& b, std::uint32_t) mutable { b.name(text + std::to_string(n++)); }),
+              HasSubstr("takes more than"));
+  EXPECT_THAT(alone([&](GraphBuilder& b, std::uint32_t) { b.step(text); }), HasSubstr("takes more than"));
+  EXPECT_THAT(alone([&](GraphBuilder& b, std::uint32_t at) { b.add(at, compute(b, 1), waits); }),
+              HasSubstr("takes more than"));
+  EXPECT_EQ(alone([&](GraphBuilder& b, std::uint32_t) { b.name(text); }), "no error") << "one text is kept once";
+}
+
+TEST(GraphBuilder, memory__that_a_reader_held_for_itself_is_there_for_the_next) {
+  const auto budget = std::make_shared<TraceBudget>(std::size_t{1} << 20);
+  const auto fill = [&](std::size_t held) {
+    return error_of([&] {
+      GraphBuilder builder("test", "a", budget);
+      builder.rank(0);
+      builder.hold(held);
+      builder.hold(1000);
+      builder.let_go(1000);
+      builder.take();
+    });
+  };
+  constexpr std::size_t most = (std::size_t{1} << 20) - 1000;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(fill(most), "no error") << i;
+  EXPECT_THAT(fill(most + 1), HasSubstr("takes more than 1 MiB"));
 }
 
 ExecutionGraph joined(std::vector<PartialGraph> parts, const TraceOptions& options = {}) {

@@ -114,6 +114,47 @@ TEST(NcclLog, messages__of_a_group_run_at_once) {
   EXPECT_EQ(nodes[2].waits, 2u);
 }
 
+std::vector<Bytes> reduced(const ExecutionGraph& graph, std::uint32_t rank) {
+  std::vector<Bytes> bytes;
+  for (const GraphNode& node : graph.ranks[rank].nodes)
+    if (node.kind == Kind::collective) bytes.push_back(node.bytes);
+  return bytes;
+}
+
+TEST(NcclLog, calls__are_paired_by_their_counts_where_a_line_is_missing) {
+  std::string both;
+  for (int rank = 0; rank < 2; ++rank) both += init(100 + rank, rank, "0xa", rank, 2, "0x77");
+  std::string text = both;
+  for (int rank = 0; rank < 2; ++rank)
+    for (int order = 0; order < 4; ++order)
+      if (rank == 0 || order != 1)
+        text += call(100 + rank, rank, "AllReduce", order, 1000 * (order + 1), 7, 0, "0xa", 2);
+  const ExecutionGraph graph = read(text);
+  EXPECT_THAT(reduced(graph, 0), ElementsAre(4000, 12000, 16000));
+  EXPECT_THAT(reduced(graph, 1), ElementsAre(4000, 12000, 16000));
+  EXPECT_THAT(graph.warnings, Contains(HasSubstr("1 collective that other ranks of the group do not run")));
+  EXPECT_THAT(graph.warnings, testing::Not(Contains(HasSubstr("different bytes"))));
+  // Calls of a group have one number; their place in it is told by order.
+  text = both;
+  for (int rank = 0; rank < 2; ++rank)
+    for (const int order : {0, 1, 1, 1, 2})
+      if (rank == 0 || order != 0)
+        text += call(100 + rank, rank, "AllReduce", order, 100 * (order + 1), 7, 0, "0xa", 2);
+  EXPECT_THAT(reduced(read(text), 1), ElementsAre(800, 800, 800, 1200));
+}
+
+TEST(NcclLog, counts__of_communicators_with_messages_are_not_compared) {
+  std::string text;
+  for (int rank = 0; rank < 3; ++rank) text += init(100 + rank, rank, "0xa", rank, 3, "0x77");
+  text += call(100, 0, "AllReduce", 0, 1000, 7, 0, "0xa", 3) + call(100, 0, "Send", 1, 50, 7, 1, "0xa", 3) +
+          call(100, 0, "AllReduce", 2, 2000, 7, 0, "0xa", 3);
+  text += call(101, 1, "AllReduce", 0, 1000, 7, 0, "0xa", 3) + call(101, 1, "Recv", 1, 50, 7, 0, "0xa", 3) +
+          call(101, 1, "AllReduce", 2, 2000, 7, 0, "0xa", 3);
+  text += call(102, 2, "AllReduce", 0, 1000, 7, 0, "0xa", 3) + call(102, 2, "AllReduce", 1, 2000, 7, 0, "0xa", 3);
+  const ExecutionGraph graph = read(text);
+  for (std::uint32_t rank = 0; rank < 3; ++rank) EXPECT_THAT(reduced(graph, rank), ElementsAre(4000, 8000)) << rank;
+}
+
 TEST(NcclLog, malformed__is_refused_or_left_out) {
   EXPECT_THAT(refusal("node1:7:7 [0] NCCL INFO Bootstrap : Using eth0\n"), HasSubstr("NCCL_DEBUG_SUBSYS=INIT,COLL"));
   const std::string good = call(7, 0, "AllReduce", 1, 10, 7, 0, "0xa", 2);

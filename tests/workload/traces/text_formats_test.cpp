@@ -168,6 +168,28 @@ TEST(AstraText, ranks__are_alike_and_in_groups) {
   EXPECT_THAT(groups, ElementsAre(ElementsAre(2, 3), ElementsAre(1, 3, 5), ElementsAre(1, 3, 5)));
 }
 
+TEST(AstraText, collectives__that_cross_the_network_are_chosen) {
+  const auto bytes = [](const std::string& text, TraceOptions options) {
+    const ExecutionGraph graph = parse_trace_graph(text, "t.txt", options);
+    std::vector<Bytes> all;
+    for (const GraphNode& node : graph.ranks[0].nodes)
+      if (node.kind == Kind::collective) all.push_back(node.bytes);
+    return std::pair(all, graph.warnings);
+  };
+  TraceOptions options;
+  options.network = std::nullopt;
+  const auto [weights, warnings] = bytes(astra, options);
+  EXPECT_THAT(weights, ElementsAre(6000, 9000));
+  EXPECT_THAT(warnings, Contains(HasSubstr("left out: 1 collective in which a rank sends 1.000 kB, of other passes")));
+  const std::string activations = "MODEL model_parallel_NPU_group: 8\n1\na -1 500 ALLREDUCE 1600 1 NONE 0 1 NONE 0 1\n";
+  EXPECT_THAT(bytes(activations, options).first, ElementsAre(1600)) << "there is nothing else";
+  options.network = Network::weight_gradient;
+  EXPECT_THAT(bytes(activations, options).first, IsEmpty()) << "asked for";
+  options.network = std::nullopt;
+  options.model_ranks = 2;
+  EXPECT_THAT(bytes(astra, options).first, ElementsAre(1000, 6000, 9000)) << "LIBRA tells the other groups, too";
+}
+
 TEST(AstraText, sizes__without_a_header_are_told_or_guessed) {
   const std::string bare = "qkv -1 5000 ALLREDUCE 1000 6000 NONE 0 7000 ALLREDUCE 9000 10\n";
   const ExecutionGraph guessed = parse_trace_graph(bare, "t.txt");

@@ -1,0 +1,89 @@
+// Files of experiments, clusters, switches, topologies and links, and jobs of strangers: TOML and tables.
+//
+// Input: a byte that chooses the reader, then the text. Texts that name other files are left out: a fuzzer has no
+// business with what lies on the machine.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mltcp/experiment/cluster/cluster_file.h"
+#include "mltcp/experiment/files/experiment_file.h"
+#include "mltcp/experiment/files/job_file.h"
+#include "mltcp/experiment/files/links_file.h"
+#include "mltcp/experiment/files/switch_file.h"
+#include "mltcp/experiment/files/topology_file.h"
+#include "mltcp/workload/inspection.h"
+#include "target.h"
+
+namespace mltcp::fuzz {
+
+namespace {
+
+using namespace experiment;
+
+FileOptions options_of(std::vector<std::string> datapaths) {
+  FileOptions options;
+  options.datapaths = std::move(datapaths);
+  return options;
+}
+
+}  // namespace
+
+void fuzz_experiment(Input input) {
+  Program program(input);
+  const std::uint8_t reader = program.byte();
+  const std::string text = program.text();
+  if (text.find('/') != std::string::npos || text.find("..") != std::string::npos) return;
+  switch (reader % 8) {
+    case 0:
+      is_read([&] {
+        const Experiment read = parse_experiment(text, "x.toml", options_of({}));
+        require(!read.jobs.empty() && !read.policies.empty(), "an experiment without jobs or policies");
+        for (const workload::Job& job : read.jobs)
+          if (!job.pattern && !job.programs) {
+            // What is printed of a job is one, and the same.
+            const workload::Job again = parse_job(workload::to_toml(job), "again");
+            require(again.phases.size() == job.phases.size(), "a job that is printed with other phases");
+          }
+      });
+      return;
+    case 1:
+      is_read([&] {
+        FileOptions options = options_of({"sim", "flow"});
+        options.virtual_time_only = true;
+        const Experiment read = parse_experiment(text, "x.toml", options);
+        require(read.fingerprint == parse_experiment(text, "y.toml", options).fingerprint,
+                "an experiment of two fingerprints");
+      });
+      return;
+    case 2:
+      is_read([&] { static_cast<void>(parse_cluster(text, "x.toml")); });
+      return;
+    case 3:
+      is_read([&] { static_cast<void>(parse_switch(text, "x.toml", {})); });
+      return;
+    case 4:
+      is_read([&] { static_cast<void>(parse_topology(text, "x.toml")); });
+      return;
+    case 5:
+      is_read([&] { static_cast<void>(parse_links(text, "x.csv", {.hosts = {"h*"}, .delay = Nanos(1000)})); });
+      return;
+    case 6:
+      is_read([&] { static_cast<void>(parse_job(text, "job")); });
+      return;
+    default: {
+      // A value that overrides one of a file, as sweeps have and --vary.
+      const std::size_t space = text.find(' ');
+      if (space == std::string::npos) return;
+      constexpr std::string_view plain =
+          "policies = [\"fair\", \"mltcp\"]\n[bottleneck]\nrate = \"1 Gbps\"\n[[job]]\nname = \"a\"\ncompute = \"1 "
+          "ms\"\ncommunicate = \"1 MB\"\n";
+      FileOptions options = options_of({"sim"});
+      options.overrides.push_back({.key = text.substr(0, space), .value = text.substr(space + 1), .origin = "--vary"});
+      is_read([&] { static_cast<void>(parse_experiment(plain, "x.toml", options)); });
+      return;
+    }
+  }
+}
+
+}  // namespace mltcp::fuzz

@@ -1,0 +1,15 @@
+// A target as libFuzzer calls it. MLTCP_FUZZ_TARGET is the target's function.
+#include <cstdio>
+#include <cstdlib>
+
+#include "target.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    mltcp::fuzz::MLTCP_FUZZ_TARGET({data, size});
+  } catch (const mltcp::fuzz::Violation& violation) {
+    std::fprintf(stderr, "violation: %s\n", violation.what.c_str());
+    std::abort();
+  }
+  return 0;
+}

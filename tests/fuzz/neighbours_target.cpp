@@ -1,0 +1,150 @@
+// Address resolution: ARP and Neighbour Discovery, by hosts that lie. Whatever they send, frames that come out are well
+// formed, and a neighbour that answers is found.
+//
+// Input: a byte of settings, then operations: time, questions, frames.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "mltcp/ethernet/neighbours.h"
+#include "target.h"
+
+namespace mltcp::fuzz {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+constexpr std::uint32_t most_entries = 8;  // so that a few questions fill the table
+
+Address address_of(bool ipv4, std::uint8_t number) {
+  if (ipv4) return Address::v4(0x0A000000U + number, 0);
+  Address address;
+  address.ip = {0x20, 1, 0x0D, 0xB8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, number};
+  return address;
+}
+
+NeighbourConfig config_of(bool ipv4, std::uint8_t number, std::uint16_t vlan, bool has_gateway) {
+  NeighbourConfig config;
+  config.mac = {2, 0, 0, 0, 0, number};
+  config.own = address_of(ipv4, number);
+  config.prefix_bits = ipv4 ? 24 : 64;
+  if (has_gateway) config.gateway = address_of(ipv4, 254);
+  config.vlan = vlan;
+  config.most_entries = most_entries;
+  return config;
+}
+
+/// Makes the checksum of ICMPv6 right, where the frame's lengths allow that.
+void seal_discovery(Bytes& frame) {
+  const std::size_t ip = frame.size() > 16 && frame[12] == std::byte{0x81} ? 18 : 14;
+  if (frame.size() < ip + 64) return;
+  const std::size_t size =
+      std::to_integer<std::size_t>(frame[ip + 4]) << 8 | std::to_integer<std::size_t>(frame[ip + 5]);
+  if (frame.size() < ip + 40 + size || size < 24) return;
+  frame[ip + 42] = frame[ip + 43] = std::byte{0};
+  const std::array<std::byte, 4> rest{static_cast<std::byte>(size >> 8), static_cast<std::byte>(size), std::byte{0},
+                                      std::byte{58}};
+  const std::uint16_t partial =
+      encap::join(encap::sum(frame.data() + ip + 8, 32 + size), encap::sum(rest.data(), rest.size()), 0);
+  const auto checksum = static_cast<std::uint16_t>(~partial);
+  std::memcpy(frame.data() + ip + 42, &checksum, sizeof checksum);
+}
+
+/// A frame that an honest host of this kind sends to `to`: a question for it, or the answer to its own.
+Bytes honest_frame(bool ipv4, std::uint16_t vlan, std::uint8_t from, std::uint8_t to, bool answer) {
+  Neighbours host(config_of(ipv4, from, vlan, false));
+  Bytes out(Neighbours::longest_frame);
+  if (answer) {
+    Neighbours asking(config_of(ipv4, to, vlan, false));
+    static_cast<void>(asking.find(address_of(ipv4, from), Nanos()));
+    const std::size_t size = asking.frame(out, Nanos());
+    static_cast<void>(host.receive(std::span(out).first(size), Nanos()));
+  } else {
+    static_cast<void>(host.find(address_of(ipv4, to), Nanos()));
+  }
+  out.resize(host.frame(out, Nanos()));
+  return out;
+}
+
+/// Takes what is due. All of it is something that an end of the same kind reads without finding fault.
+void take_frames(Neighbours& end, bool ipv4, std::uint16_t vlan, Nanos now) {
+  Bytes out(Neighbours::longest_frame);
+  for (int count = 0;; ++count) {
+    require(count < 200, "frames without an end");
+    const std::size_t size = end.frame(out, now);
+    if (size == 0) break;
+    require(size <= out.size(), "a frame beyond its buffer");
+    const Bytes frame(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(size));
+    Neighbours other(config_of(ipv4, 9, vlan, false));
+    require(other.receive(frame, now) && other.counters().malformed == 0, "a malformed frame is sent");
+  }
+  require(end.deadline() > now, "due in the past");
+}
+
+}  // namespace
+
+void fuzz_neighbours(Input input) {
+  Program program(input);
+  const std::uint8_t settings = program.byte();
+  const bool ipv4 = (settings & 1) != 0;
+  const std::uint16_t vlan = (settings & 2) != 0 ? 5 : 0;
+  Neighbours end(config_of(ipv4, 1, vlan, (settings & 4) != 0));
+  Nanos now;
+  std::uint64_t asked = 0;
+  for (int i = 0; i < 200 && !program.has_ended(); ++i) {
+    const std::uint8_t operation = program.byte();
+    switch (operation % 6) {
+      case 0:
+        now += Nanos(static_cast<std::int64_t>(program.number(2)) * 1'000'000);
+        break;
+      case 1: {
+        Address address = address_of(ipv4, program.byte());
+        if ((operation & 0x80) != 0) address.ip[operation >> 3 & 15] ^= program.byte();
+        asked += static_cast<std::uint64_t>(end.find(address, now).state == Neighbours::State::asked);
+        break;
+      }
+      case 2: {  // any bytes
+        Bytes frame = program.bytes(program.byte());
+        if ((operation & 0x80) != 0) seal_discovery(frame);
+        static_cast<void>(end.receive(frame, now));
+        break;
+      }
+      case 3:
+      case 4: {  // an honest frame, with bytes changed
+        Bytes frame =
+            honest_frame((operation & 0x40) != 0 ? !ipv4 : ipv4, vlan, 2 + program.byte() % 200, 1, operation % 6 == 4);
+        for (std::uint8_t change = program.byte() % 8; change > 0; --change) {
+          const std::size_t at = program.byte() % frame.size();
+          frame[at] = static_cast<std::byte>(program.byte());
+        }
+        frame.resize(frame.size() - std::min<std::size_t>(frame.size(), (operation & 0x20) != 0 ? program.byte() : 0));
+        const Bytes exact(frame);
+        if ((operation & 0x80) == 0) seal_discovery(frame);
+        static_cast<void>(end.receive((operation & 0x80) == 0 ? frame : exact, now));
+        break;
+      }
+      default:
+        end.announce();
+    }
+    take_frames(end, ipv4, vlan, now);
+  }
+  require(end.counters().learnt <= asked, "learnt without having asked");
+
+  // And it works still, once those have been given up that don't answer: of a full table none makes room before.
+  for (int second = 0; second < 100; ++second) {
+    now += Nanos(1'000'000'000);
+    take_frames(end, ipv4, vlan, now);
+  }
+  Neighbours neighbour(config_of(ipv4, 200, vlan, false));
+  Bytes out(Neighbours::longest_frame);
+  static_cast<void>(end.find(address_of(ipv4, 200), now));
+  for (int round = 0; round < 4; ++round)
+    for (const auto& [from, to] : {std::pair{&end, &neighbour}, std::pair{&neighbour, &end}})
+      if (const std::size_t size = from->frame(out, now); size != 0)
+        static_cast<void>(to->receive(std::span(out).first(size), now));
+  const Neighbours::Found found = end.find(address_of(ipv4, 200), now);
+  require(found.state == Neighbours::State::known && found.mac == encap::MacAddress{2, 0, 0, 0, 0, 200},
+          "an honest neighbour is not found");
+}
+
+}  // namespace mltcp::fuzz

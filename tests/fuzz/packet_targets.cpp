@@ -1,0 +1,18 @@
+// Targets that read packets.
+#include <array>
+
+#include "corpus_targets.h"
+
+namespace mltcp::fuzz {
+
+std::span<const Target> targets() {
+  static constexpr std::array all{
+      Target{"wire", fuzz_wire, 20'000},
+      Target{"encapsulation", fuzz_encapsulation, 20'000},
+      Target{"neighbours", fuzz_neighbours, 1000},
+      Target{"shard", fuzz_shard, 150},
+  };
+  return all;
+}
+
+}  // namespace mltcp::fuzz

@@ -1,0 +1,363 @@
+// A live shard: two honest ends that do what the input says, in any order, over a network that loses, doubles, delays
+// and marks packets as it says; and a stranger who connects to one of them and sends anything. What has to hold:
+//
+// - of the honest ends, every operation completes once; a message is received at most once, as it was sent, into the
+//   buffers in their order; one that completed as sent is there
+// - connections end when they are closed, and then nothing is left to do: no timer is pending
+// - whatever was sent by the stranger, a new connection works
+//
+// Input: settings (3 bytes), then operations.
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "../transport/test_network.h"
+#include "seal.h"
+#include "target.h"
+
+namespace mltcp::fuzz {
+namespace {
+
+using namespace testing_network;
+
+constexpr std::size_t most_operations = 256;
+constexpr std::size_t serial_bytes = 4;  // of the message, at its beginning
+
+/// What a program knows of the messages in one direction of a connection.
+class Direction {
+ public:
+  /// A message of its own contents.
+  std::span<const std::byte> make(std::size_t size) {
+    const auto serial = static_cast<std::uint32_t>(messages_.size());
+    messages_.push_back(random_bytes(std::max(size, serial_bytes), 1000 + serial));
+    std::memcpy(messages_.back().data(), &serial, serial_bytes);
+    posted_.push_back(messages_.back());
+    return posted_.back();
+  }
+  void forget_last() {
+    messages_.pop_back();
+    posted_.pop_back();
+  }
+  /// Of bytes that tell what was written to.
+  std::span<std::byte> make_buffer(std::size_t size) {
+    buffers_.emplace_back(size, std::byte{0xEE});
+    return buffers_.back();
+  }
+  void forget_last_buffer() { buffers_.pop_back(); }
+  void free_buffer(std::uint64_t tag) { ByteVector().swap(buffers_[tag]); }
+  [[nodiscard]] std::uint64_t sends() const { return messages_.size(); }
+  [[nodiscard]] std::uint64_t receives() const { return buffers_.size(); }
+
+  void on_sent(std::uint64_t tag, Status status) {
+    require(tag < messages_.size(), "a send completes that was never posted");
+    require(sent_.emplace(tag, status).second, "a send completes twice");
+    ByteVector().swap(posted_[tag]);
+  }
+  void on_received(std::uint64_t tag, Status status, Bytes bytes) {
+    require(tag < buffers_.size(), "a receive completes that was never posted");
+    require(received_.insert(tag).second, "a receive completes twice");
+    const ByteVector buffer = std::exchange(buffers_[tag], {});
+    if (status != Status::ok && status != Status::truncated) return;
+    require((status == Status::ok) == (bytes <= buffer.size()), "a message is truncated that fits, or is not");
+    if (buffer.size() < serial_bytes) {
+      ++nameless_;
+      return;
+    }
+    std::uint32_t serial = 0;
+    std::memcpy(&serial, buffer.data(), serial_bytes);
+    require(serial < messages_.size(), "a message that nobody sent");
+    const ByteVector& message = messages_[serial];
+    require(bytes == message.size(), "a message of another length");
+    const std::size_t here = std::min(message.size(), buffer.size());
+    require(std::equal(message.begin(), message.begin() + static_cast<std::ptrdiff_t>(here), buffer.begin()),
+            "a message with other contents");
+    require(std::all_of(buffer.begin() + static_cast<std::ptrdiff_t>(here), buffer.end(),
+                        [](std::byte byte) { return byte == std::byte{0xEE}; }),
+            "written behind the message");
+    require(delivered_.emplace(serial, tag).second, "a message is delivered twice");
+  }
+  void expect_all_done(std::uint64_t discarded) const {
+    require(sent_.size() == messages_.size(), "a send never completes");
+    require(received_.size() == buffers_.size(), "a receive never completes");
+    std::uint64_t before = 0;
+    bool first = true;
+    for (const auto& [serial, tag] : delivered_) {
+      require(first || tag > before, "messages in buffers of another order");
+      before = tag;
+      first = false;
+    }
+    std::uint64_t unseen = 0;
+    for (const auto& [serial, status] : sent_)
+      if (status == Status::ok && !delivered_.contains(static_cast<std::uint32_t>(serial))) ++unseen;
+    require(unseen <= nameless_ + discarded, "a message completed as sent and is not there");
+  }
+
+ private:
+  std::deque<ByteVector> messages_;
+  // Freed as soon as they are the program's again, so that a sanitizer sees whoever uses them later.
+  std::deque<ByteVector> posted_;  ///< copies of messages, which are sent from them
+  std::deque<ByteVector> buffers_;
+  std::map<std::uint64_t, Status> sent_;
+  std::set<std::uint64_t> received_;
+  std::map<std::uint32_t, std::uint64_t> delivered_;  ///< serial of the message, tag of the receive
+  std::uint64_t nameless_ = 0;                        ///< in buffers too short for a serial
+};
+
+constexpr std::uint64_t discarded_tag = std::uint64_t{1} << 40;
+
+/// Settings of the ends, few enough of everything that limits are reached.
+ConnectionConfig config_of(std::uint8_t choices, std::uint8_t algorithm) {
+  constexpr std::array<const char*, 5> algorithms{"reno", "cubic", "dctcp", "dcqcn", "swift"};
+  ConnectionConfig config;
+  config.congestion_control = algorithms[algorithm % algorithms.size()];
+  config.ecn = true;
+  config.max_rate = Rate(10'000'000'000);  // at which DCQCN begins
+  config.full_integrity = (choices & 1) != 0;
+  config.pack_messages = (choices & 2) == 0;
+  config.credit_in_acks = (choices & 4) == 0;
+  config.await_answer = (choices & 8) == 0;
+  config.max_sends = (choices & 16) != 0 ? 3 : 64;
+  config.max_receives = (choices & 32) != 0 ? 3 : 64;
+  config.max_packets_in_flight = (choices & 64) != 0 ? 16 : 1024;
+  if ((choices & 128) != 0) config.keep_alive = 2_s;
+  return config;
+}
+
+PacketIo::Limits limits_of(std::uint8_t choices) {
+  PacketIo::Limits limits;
+  if ((choices & 1) != 0) limits.keeps_payload_from = 200;
+  if ((choices & 2) != 0) limits.burst = 4;
+  if ((choices & 4) != 0) limits.max_packet_bytes = wire::smallest_packet;
+  if ((choices & 8) != 0) limits.batch = 4;
+  return limits;
+}
+
+/// So that making shards takes no time.
+const ShardConfig small_shard{.max_connections = 8, .max_jobs = 2, .max_completions = 512, .max_zero_copy_sends = 8};
+
+class Run {
+ public:
+  Run(const ConnectionConfig& config, const PacketIo::Limits& limits, Program& program)
+      : program_(program),
+        config_(config),
+        pair_(config, config, TestNetwork::default_delay, limits, small_shard),
+        stranger_(pair_.add(small_shard, limits)) {
+    stranger_.dead = true;
+    pair_.logging = false;
+    ids_ = pair_.connect();
+    require(ids_.second != 0, "no connection over a network without faults");
+    pair_.client().on_completion = [this](const Completion& completion) { take(completion, ids_.first, up_, down_); };
+    pair_.server().on_completion = [this](const Completion& completion) { take(completion, ids_.second, down_, up_); };
+    JobConfig job;
+    job.number = 7;
+    job.augmentation = cc::Augmentation::mltcp({});
+    job.learn_iterations = true;
+    job_ = pair_.c().add_job(job);
+    pair_.fate = [this](const Parsed& /*packet*/, Fate& fate) { decide(fate); };
+  }
+
+  void run() {
+    for (std::size_t i = 0; i < most_operations && !program_.has_ended(); ++i) {
+      operate(program_.byte());
+      pair_.wake_all();
+      pair_.run_for(Nanos(static_cast<std::int64_t>(program_.byte()) * 1'000));
+    }
+    finish();
+  }
+
+ private:
+  void take(const Completion& completion, ConnectionId own, Direction& out, Direction& in) {
+    if (completion.connection != own) return;
+    const bool at_client = own == ids_.first && &out == &up_;
+    bool& is_closed = at_client ? client_closed_ : server_closed_;
+    require(!is_closed, "a completion after the connection's last");
+    switch (completion.kind) {
+      case Completion::Kind::sent:
+        return out.on_sent(completion.tag, completion.status);
+      case Completion::Kind::received:
+        if (completion.tag >= discarded_tag) {
+          // Its buffer is the program's already, and what came is not seen.
+          return in.on_received(completion.tag - discarded_tag, Status::aborted, 0);
+        }
+        return in.on_received(completion.tag, completion.status, completion.bytes);
+      case Completion::Kind::closed:
+        is_closed = true;
+        return;
+      case Completion::Kind::connected:
+      case Completion::Kind::accepted:
+        require(false, "the connection is opened twice");
+    }
+  }
+
+  /// One byte of a list is used for each packet, over and over.
+  void decide(Fate& fate) {
+    if (fates_.empty()) return;
+    const auto byte = std::to_integer<unsigned>(fates_[next_fate_++ % fates_.size()]);
+    if ((byte & 7) == 1) fate.drop = true;
+    if ((byte & 7) == 2) fate.copies = 2;
+    if ((byte & 7) == 3) fate.ecn = Ecn::ce;
+    if ((byte & 7) == 4) fate.extra_delay = Nanos(static_cast<std::int64_t>(byte) * 10'000);
+  }
+
+  Nanos deadline(std::uint8_t operation) {
+    return (operation & 0x80) != 0 ? pair_.now() + Nanos(static_cast<std::int64_t>(program_.byte()) * 100'000)
+                                   : Nanos::never();
+  }
+  void send(Shard& shard, ConnectionId id, Direction& direction, std::uint8_t operation) {
+    const auto message = direction.make((operation & 0x40) != 0 ? program_.number(2) : program_.byte());
+    if (shard.send(id, message, direction.sends() - 1, deadline(operation)) != PostResult::ok) direction.forget_last();
+  }
+  void receive(Shard& shard, ConnectionId id, Direction& direction, std::uint8_t operation) {
+    const auto buffer = direction.make_buffer((operation & 0x40) != 0 ? program_.number(2) : program_.byte());
+    if (shard.receive(id, buffer, direction.receives() - 1, deadline(operation)) != PostResult::ok)
+      direction.forget_last_buffer();
+  }
+
+  /// A packet of the stranger's: a header that may fit its connection, and any bytes as frames.
+  void send_as_stranger(std::uint8_t operation) {
+    wire::Header header;
+    header.flags = program_.byte();
+    header.connection = (operation & 0x40) != 0 && strange_id() != 0 ? strange_id()
+                        : (operation & 0x20) != 0                    ? ids_.second
+                                                                     : program_.byte();
+    header.packet_number = (operation & 0x80) != 0 ? program_.number(8) : strange_number_++;
+    header.span = (operation & 0x80) != 0 ? static_cast<std::uint32_t>(program_.number(4)) : 1;
+    ByteVector packet(wire::header_bytes);
+    const auto frames = program_.bytes(program_.byte());
+    wire::Writer writer(packet);
+    static_cast<void>(writer.finish(header, {}));
+    packet.insert(packet.end(), frames.begin(), frames.end());
+    const auto size = static_cast<std::uint16_t>(packet.size());
+    std::memcpy(packet.data() + 2, &size, sizeof size);
+    seal(packet);
+    pair_.inject(pair_.server(), stranger_.address, std::move(packet), 0, static_cast<Ecn>(operation & 3));
+  }
+  /// The connection that the server has accepted from the stranger last; 0: none.
+  ConnectionId strange_id() {
+    for (auto at = pair_.server().completions.rbegin(); at != pair_.server().completions.rend(); ++at)
+      if (at->kind == Completion::Kind::accepted && at->connection != ids_.second) return at->connection;
+    return 0;
+  }
+
+  void operate(std::uint8_t operation) {
+    const bool at_client = (operation & 0x10) == 0;
+    Shard& shard = at_client ? pair_.c() : pair_.s();
+    const ConnectionId id = at_client ? ids_.first : ids_.second;
+    Direction& out = at_client ? up_ : down_;
+    Direction& in = at_client ? down_ : up_;
+    switch (operation & 15) {
+      case 0:
+      case 1:
+        return send(shard, id, out, operation);
+      case 2:
+      case 3:
+        return receive(shard, id, in, operation);
+      case 4:
+        return pair_.run_for(Nanos(static_cast<std::int64_t>(program_.number(2)) * 10'000));
+      case 5:
+        fates_ = program_.bytes(program_.byte() % 32);
+        next_fate_ = 0;
+        return;
+      case 6:
+      case 7:
+        return send_as_stranger(operation);
+      case 8:
+        static_cast<void>(shard.cancel_send(id, program_.up_to(out.sends())));
+        return;
+      case 9:
+        static_cast<void>(shard.cancel_receive(id, program_.up_to(in.receives())));
+        return;
+      case 10: {
+        const std::uint64_t tag = program_.up_to(in.receives());
+        if (tag < in.receives() && shard.discard_receive(id, tag, tag + discarded_tag)) {
+          in.free_buffer(tag);
+          ++(at_client ? discarded_down_ : discarded_up_);
+        }
+        return;
+      }
+      case 11:
+        (at_client ? pair_.client() : pair_.server()).room = program_.byte() % 8;
+        return;
+      case 12:
+        static_cast<void>(pair_.c().attach(ids_.first, job_));
+        static_cast<void>(pair_.c().begin_iteration(job_, program_.number(2)));
+        return;
+      case 13:
+        static_cast<void>(pair_.c().set_job_rate(job_, Rate(program_.number(4))));
+        return;
+      case 14:
+        pair_.client().room = pair_.server().room = ~std::size_t{0};
+        pair_.stand_still(Nanos(static_cast<std::int64_t>(program_.byte()) * 1'000'000));
+        return;
+      default:
+        // Ending is rare: half of what could follow would be nothing.
+        if ((operation & 0x60) == 0x60)
+          static_cast<void>(shard.close(id));
+        else if ((operation & 0x60) == 0x40 && program_.byte() < 16)
+          shard.abort(id, pair_.now());
+        return;
+    }
+  }
+
+  void finish() {
+    fates_.clear();
+    pair_.client().room = pair_.server().room = ~std::size_t{0};
+    static_cast<void>(pair_.c().set_job_rate(job_, Rate(0)));
+    pair_.run_for(10_ms);
+    static_cast<void>(pair_.c().close(ids_.first));
+    static_cast<void>(pair_.s().close(ids_.second));
+    for (const Completion& completion : pair_.server().completions)
+      if (completion.kind == Completion::Kind::accepted) static_cast<void>(pair_.s().close(completion.connection));
+    // Whoever does not answer is given up within 30 s, after 2 s of silence.
+    pair_.run_for(200_s);
+    require(client_closed_ && server_closed_, "a connection does not end");
+    up_.expect_all_done(discarded_up_);
+    down_.expect_all_done(discarded_down_);
+    for (const Completion& completion : pair_.server().completions)
+      require(!pair_.s().exists(completion.connection), "a stranger's connection does not end");
+    require(pair_.c().poll(pair_.now()).is_never() && pair_.s().poll(pair_.now()).is_never(),
+            "something is due after the end of all connections");
+
+    pair_.client().on_completion = nullptr;
+    pair_.server().on_completion = nullptr;
+    const auto [c, s] = pair_.connect();
+    require(s != 0, "no new connection");
+    const auto message = random_bytes(5000, 77);
+    ByteVector buffer(message.size());
+    require(pair_.s().receive(s, buffer, 4711) == PostResult::ok && pair_.c().send(c, message, 4711) == PostResult::ok,
+            "nothing can be posted on a new connection");
+    require(pair_.transfer(1, 1, 10_s) && buffer == message, "a new connection does not work");
+  }
+
+  Program& program_;
+  ConnectionConfig config_;
+  // Memory of messages outlives the shards, which may read and write it until they end.
+  Direction up_;
+  Direction down_;
+  Pair pair_;
+  TestHost& stranger_;
+  std::pair<ConnectionId, ConnectionId> ids_;
+  JobId job_ = 0;
+  bool client_closed_ = false;
+  bool server_closed_ = false;
+  std::uint64_t discarded_up_ = 0;
+  std::uint64_t discarded_down_ = 0;
+  std::uint64_t strange_number_ = 0;
+  ByteVector fates_;
+  std::size_t next_fate_ = 0;
+};
+
+}  // namespace
+
+void fuzz_shard(Input input) {
+  Program program(input);
+  const std::uint8_t choices = program.byte();
+  const std::uint8_t algorithm = program.byte();
+  const std::uint8_t limits = program.byte();
+  Run(config_of(choices, algorithm), limits_of(limits), program).run();
+}
+
+}  // namespace mltcp::fuzz

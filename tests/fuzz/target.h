@@ -1,0 +1,93 @@
+// What a fuzz target is: a function of bytes that anybody may have made. It lets the project read them, and checks what
+// has to hold whatever they are; reading or writing out of bounds, overflows and endless loops are found by sanitizers
+// and time limits. Each target is linked twice: with libFuzzer, which looks for inputs that reach new code
+// (fuzzer_main.cpp, tools/fuzz), and with a test that runs its corpus everywhere (corpus_test.cpp).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mltcp/base/error.h"
+
+namespace mltcp::fuzz {
+
+using Input = std::span<const std::uint8_t>;
+
+/// What must never happen has happened. No std::exception, so that nothing that is tested takes it for an error.
+struct Violation {
+  std::string what;
+};
+inline void require(bool holds, std::string_view what) {
+  if (!holds) throw Violation{std::string(what)};
+}
+
+/// Lets the project read; false if it refused, which it does in one line that names cause and cure. Any other exception
+/// is a finding.
+template <typename Read>
+bool is_read(Read read) {
+  try {
+    read();
+    return true;
+  } catch (const InputError& error) {
+    const std::string_view why = error.what();
+    require(why.find('\n') == std::string_view::npos, "a refusal in more than one line");
+    require(why.find("; ") != std::string_view::npos, "a refusal without a cure: " + std::string(why));
+    return false;
+  }
+}
+
+/// Takes numbers off the front of an input, as a program for the target; zeros once it has ended.
+class Program {
+ public:
+  explicit Program(Input input) : left_(input) {}
+
+  [[nodiscard]] bool has_ended() const { return left_.empty(); }
+  std::uint8_t byte() {
+    if (left_.empty()) return 0;
+    const std::uint8_t value = left_.front();
+    left_ = left_.subspan(1);
+    return value;
+  }
+  std::uint64_t number(std::size_t bytes) {
+    std::uint64_t value = 0;
+    for (std::size_t i = 0; i < bytes; ++i) value |= std::uint64_t{byte()} << 8 * i;
+    return value;
+  }
+  /// From 0 to `most`, of as many bytes as that takes.
+  std::uint64_t up_to(std::uint64_t most) { return number(most < 256 ? 1 : most < 65'536 ? 2 : 8) % (most + 1); }
+  /// A copy that ends where its bytes end, so that a sanitizer sees whoever reads on.
+  std::vector<std::byte> bytes(std::size_t most) {
+    const Input taken = left_.first(std::min(most, left_.size()));
+    left_ = left_.subspan(taken.size());
+    const auto all = std::as_bytes(taken);
+    return {all.begin(), all.end()};
+  }
+  std::vector<std::byte> rest() { return bytes(left_.size()); }
+  std::string text() {
+    const std::string all(left_.begin(), left_.end());
+    left_ = {};
+    return all;
+  }
+
+ private:
+  Input left_;
+};
+
+// The targets, each in the file of its name.
+void fuzz_wire(Input input);
+void fuzz_encapsulation(Input input);
+void fuzz_neighbours(Input input);
+void fuzz_shard(Input input);
+void fuzz_experiment(Input input);
+void fuzz_traces(Input input);
+void fuzz_results(Input input);
+void fuzz_control(Input input);
+void fuzz_plan(Input input);
+void fuzz_http(Input input);
+void fuzz_words(Input input);
+
+}  // namespace mltcp::fuzz

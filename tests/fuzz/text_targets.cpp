@@ -1,0 +1,21 @@
+// Targets that read files, messages and words.
+#include <array>
+
+#include "corpus_targets.h"
+
+namespace mltcp::fuzz {
+
+std::span<const Target> targets() {
+  static constexpr std::array all{
+      Target{"experiment", fuzz_experiment, 4000},
+      Target{"traces", fuzz_traces, 2000},
+      Target{"results", fuzz_results, 1500},
+      Target{"control", fuzz_control, 10'000},
+      Target{"plan", fuzz_plan, 4000},
+      Target{"http", fuzz_http, 1500},
+      Target{"words", fuzz_words, 4000},
+  };
+  return all;
+}
+
+}  // namespace mltcp::fuzz

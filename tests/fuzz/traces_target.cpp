@@ -1,0 +1,102 @@
+// Recorded traces of every format, packed or not, as they were recorded and joined to the graph of a job, of which
+// programs of its ranks are made; and workloads in the formats that stand for a job by themselves.
+//
+// Input: a byte that chooses, then the file.
+#include "mltcp/workload/arrivals.h"
+#include "mltcp/workload/graph_phases.h"
+#include "mltcp/workload/graph_program.h"
+#include "mltcp/workload/kineto.h"
+#include "mltcp/workload/profile.h"
+#include "mltcp/workload/trace.h"
+#include "mltcp/workload/traces/libra.h"
+#include "mltcp/workload/traces/read_traces.h"
+#include "target.h"
+
+namespace mltcp::fuzz {
+namespace {
+
+using namespace workload;
+
+constexpr std::uint32_t most_ranks = 64;  // a few bytes may ask for a million
+
+void replay(const ExecutionGraph& graph, std::uint8_t choices) {
+  GraphOptions options;
+  options.whole = (choices & 0x20) != 0;
+  options.islands = (choices & 0x40) != 0 ? 2 : 1;
+  options.algorithm = (choices & 0x80) != 0 ? Algorithm::tree : Algorithm::ring;
+  is_read([&] {
+    const GraphPrograms programs = graph_programs(graph, options);
+    require(programs.ranks.size() == programs.node_of.size(), "programs without nodes");
+    const Job job = replayed_job("job", programs);
+    require(job.programs != nullptr, "a job without programs");
+  });
+}
+
+void fuzz_graph(const std::string& text, const std::string& name, std::uint8_t choices) {
+  TraceOptions options;
+  options.most_ranks = most_ranks;
+  options.as_recorded = (choices & 0x08) != 0;
+  options.alike = (choices & 0x10) == 0;
+  options.ranks = (choices & 0x20) != 0 ? 4 : 0;
+  is_read([&] {
+    const ExecutionGraph graph = parse_trace_graph(text, name, options);
+    require(graph.ranks.size() <= most_ranks && !graph.steps.empty(), "a graph of no steps, or of too many ranks");
+    if (!options.as_recorded) check(graph);
+    for (std::uint32_t rank = 0; rank < graph.ranks.size(); ++rank) {
+      if (graph.ranks[rank].nodes.empty()) continue;
+      const GraphSummary summary = summarise(graph, {.rank = rank});
+      require(!summary.steps.empty() && summary.typical < summary.steps.size(), "a summary of no steps");
+      static_cast<void>(describe(summary, Rate(10'000'000'000)));
+      is_read([&] { static_cast<void>(to_job(summary, "job")); });
+      break;
+    }
+    if (!options.as_recorded) replay(graph, choices);
+  });
+}
+
+}  // namespace
+
+void fuzz_traces(Input input) {
+  Program program(input);
+  const std::uint8_t choices = program.byte();
+  const std::string text = program.text();
+  switch (choices & 7) {
+    case 0:
+    case 1:
+      return fuzz_graph(text, "trace.0.json", choices);
+    case 2:
+      return fuzz_graph(text, "trace.0.et", choices);
+    case 3:
+      return fuzz_graph(text, "trace.csv", choices);
+    case 4:
+      is_read([&] {
+        const Trace trace = parse_trace(text, "t.txt");
+        require(!trace.layers.empty(), "a trace without layers");
+        is_read([&] { static_cast<void>(to_job(trace, "job", MappingOptions{})); });
+      });
+      return;
+    case 5:
+      is_read([&] {
+        const KinetoTrace trace = parse_kineto(text, "k.json");
+        require(!trace.steps.empty(), "a trace without steps");
+        is_read([&] { static_cast<void>(to_job(trace, "job")); });
+        static_cast<void>(describe(trace, {}, Rate(10'000'000'000)));
+      });
+      return;
+    case 6:
+      is_read([&] {
+        const Profile profile = parse_profile(text, "p.csv");
+        static_cast<void>(to_phases(profile));
+        static_cast<void>(describe(profile, Rate(10'000'000'000)));
+      });
+      return;
+    default:
+      if ((choices & 8) != 0)
+        is_read([&] { static_cast<void>(parse_libra(text, "l.yml")); });
+      else
+        is_read([&] { static_cast<void>(parse_arrivals(text, "a.csv")); });
+      return;
+  }
+}
+
+}  // namespace mltcp::fuzz

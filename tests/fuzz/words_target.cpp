@@ -1,0 +1,103 @@
+// What is short and written by hand or printed by other programs: options, units, addresses, variables of the
+// environment, and what Slurm says of its jobs.
+//
+// Input: a byte that chooses the reader, then the text.
+#include <string>
+
+#include "mltcp/base/units.h"
+#include "mltcp/capture/capture_options.h"
+#include "mltcp/endpoint/environment.h"
+#include "mltcp/experiment/hosts/message_stream.h"
+#include "mltcp/service/job_profile.h"
+#include "mltcp/service/slurm_client.h"
+#include "mltcp/service/slurm_mark.h"
+#include "target.h"
+
+namespace mltcp::fuzz {
+namespace {
+
+/// For readers of the environment, which take a plain function. One input at a time.
+std::string& variable_text() {
+  static std::string text;
+  return text;
+}
+const char* every_variable(const char* name) {
+  // Names of loadable algorithms stay what they are.
+  return std::string_view(name) == "MLTCP_CC" ? nullptr : variable_text().c_str();
+}
+
+/// Refusals of what Slurm says quote the line.
+template <typename Read>
+void is_read_of_slurm(Read read) {
+  try {
+    read();
+  } catch (const service::SlurmError& error) {
+    require(std::string_view(error.what()).find('\n') == std::string_view::npos, "a refusal in more than one line");
+  }
+}
+
+}  // namespace
+
+void fuzz_words(Input input) {
+  Program program(input);
+  const std::uint8_t reader = program.byte();
+  const std::string text = program.text();
+  switch (reader % 10) {
+    case 0:
+      is_read([&] { static_cast<void>(capture::parse_capture("--pcap", text)); });
+      return;
+    case 1:
+      is_read([&] {
+        const Nanos time = parse_duration(text);
+        require(time.count >= 0, "a duration below 0");
+      });
+      is_read([&] { static_cast<void>(parse_bytes(text)); });
+      is_read([&] { static_cast<void>(parse_rate(text)); });
+      return;
+    case 2:
+      variable_text() = text;
+      is_read([] { static_cast<void>(endpoint::read_environment(every_variable)); });
+      is_read([] { static_cast<void>(endpoint::read_plan(every_variable)); });
+      return;
+    case 3:
+      is_read([&] {
+        const auto address = experiment::parse_stream_address(text);
+        const auto again = experiment::parse_stream_address(experiment::to_text(address));
+        require(again.host == address.host && again.port == address.port && again.path == address.path,
+                "an address is not read as it was written");
+      });
+      return;
+    case 4:
+      if (const auto names = service::expand_hosts(text)) require(names->size() <= 65'536, "too many hosts");
+      return;
+    case 5:
+      is_read_of_slurm([&] {
+        auto jobs = service::parse_jobs(text);
+        is_read_of_slurm([&] { service::parse_barred_nodes(text, jobs); });
+      });
+      return;
+    case 6:
+      is_read_of_slurm([&] { static_cast<void>(service::parse_nodes(text)); });
+      return;
+    case 7:
+      if (const auto mark = service::parse_mark(text)) {
+        const auto again = service::parse_mark(service::to_text(*mark));
+        require(again == mark, "a mark is not read as it was written");
+      }
+      return;
+    case 8:
+      is_read([&] {
+        const service::JobProfile profile = service::profile_from_line(text, "profile");
+        is_read([&] { static_cast<void>(service::demand_of(profile, Rate(10'000'000'000))); });
+      });
+      return;
+    default:
+      is_read([&] {
+        const service::JobProfile profile = service::profile_from_text(text, "profile");
+        is_read([&] { static_cast<void>(service::demand_of(profile, Rate(10'000'000'000))); });
+      });
+      return;
+  }
+}
+
+}  // namespace mltcp::fuzz

@@ -1,0 +1,155 @@
+"""`mltcp inspect` and `mltcp advise` as their users run them: of every format, text, JSON and the job say the same; which
+iteration was taken; and what is said of files that are no trace.
+
+    inspect_test.py MLTCP
+"""
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = sys.argv.pop(1)
+PATIENCE = 120  # s, on a busy machine
+
+
+def mltcp(*words, status=0):
+    done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == status, (done.returncode, done.stdout, done.stderr)
+    return done
+
+
+def kernel(name, start, length, more=""):
+    return (f'{{"ph":"X","cat":"kernel","name":"{name}","pid":0,"tid":7,"ts":{start},"dur":{length},'
+            f'"args":{{"stream":7{more}}}}}')
+
+
+def step(number, start):
+    sizes = ',"Collective name":"allreduce","In msg nelems":1000,"Out msg nelems":1000,"dtype":"Float","Group size":2'
+    return [f'{{"ph":"X","cat":"user_annotation","name":"ProfilerStep#{number}","pid":9,"tid":1,"ts":{start},"dur":900}}',
+            kernel("gemm", start + 100, 400), kernel("ncclDevKernel_AllReduce", start + 520, 30, sizes)]
+
+
+def nccl(rank, order, count):
+    return (f"h:{10 + rank}:2 [{rank}] NCCL INFO AllReduce: opCount {order:x} sendbuff 0x1 recvbuff 0x2 count {count} "
+            f"datatype 7 op 0 root 0 comm 0xa [nranks=2] stream 0x1\n")
+
+
+def nccl_log():
+    text = "".join(f"h:{10 + rank}:2 [{rank}] NCCL INFO comm 0xa rank {rank} nranks 2 cudaDev {rank} commId 0x7 - Init "
+                   "COMPLETE\n" for rank in (0, 1))
+    return text + "".join(nccl(rank, 1 + i, count) for rank in (0, 1) for i, count in enumerate([10, 20, 10, 20, 10, 20]))
+
+
+AICB = ("comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,busbw,count\n"
+        "CommType.computation,CommGroup.all,1,0,forward,None,None,,5000,None,None,1\n"
+        "CommType.all_reduce,CommGroup.tp_group,2,1000,forward,None,None,,None,None,None,1\n")
+MODEL = ("HYBRID_TRANSFORMER model_parallel_NPU_group: 2 all_gpus: 4\n2\n"
+         "qkv -1 5000 ALLREDUCE 1000 6000 NONE 0 7000 ALLREDUCE 9000 10\n"
+         "mlp -1 8000 NONE 0 9000 NONE 0 4000 ALLREDUCE 6000 10\n")
+TRACES = {
+    "kineto.json": '{"distributedInfo":{"rank":0,"world_size":2},"traceEvents":[' +
+                   ",".join(step(1, 1000) + step(2, 2000)) + "]}",
+    "model.txt": MODEL,
+    "activations.txt": "HYBRID_TRANSFORMER model_parallel_NPU_group: 8\n1\na -1 500 ALLREDUCE 1600 1 NONE 0 1 NONE 0 1\n",
+    "aicb.csv": "[rank0 ~ rank3]\n" + AICB,
+    "flows.cm": "Nodes 3\nConnections 2\n0->1 start 0 size 1000\n0->2 start 5000000 size 500\n",
+    "nccl.log": nccl_log(),
+    "inspector.json": '{"header":{"id":"0x1","rank":0,"n_ranks":2},"metadata":{"hostname":"h","pid":1},"coll_perf":'
+                      '{"coll":"AllReduce","coll_sn":1,"coll_msg_size_bytes":64,"coll_exec_time_us":5}}',
+    "param.json": '[{"comms":"all_reduce","in_msg_size":1000,"out_msg_size":1000,"dtype":"float32","req":1,"world_size":2,'
+                  '"startTime_ns":1000},{"comms":"wait","req":1,"startTime_ns":9000}]',
+    "chakra.json": (ROOT / "examples/traces/two-buckets.0.json").read_text(),
+}
+UNITS = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}
+
+
+class Inspect(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def put(self, name, text):
+        (self.folder / name).write_text(text)
+        return self.folder / name
+
+    def test_text_and_json_and_job_say_the_same(self):
+        for name, text in TRACES.items():
+            with self.subTest(name):
+                file = self.put(name, text)
+                read = json.loads(mltcp("inspect", file, "--json", "-").stdout)
+                told = mltcp("inspect", file).stdout
+                self.assertIn(f": {read['format']}, ", told)
+                steps = re.findall(r"^  .*?([\d.]+) ms(?: \(typical\))?: .*sends ([\d.]+) (\w+) in (\d+) ", told, re.M)
+                self.assertEqual(len(steps), len(read["steps"]))
+                for (length, value, unit, count), one in zip(steps, read["steps"]):
+                    self.assertEqual(length, f"{one['length_ns'] / 1e6:.3f}")
+                    self.assertAlmostEqual(float(value) * UNITS[unit], one["sent_bytes"], delta=1e-3 * UNITS[unit])
+                    self.assertEqual(int(count), one["communications"])
+                typical = read["steps"][read["typical"]]
+                self.assertGreater(typical["sent_bytes"], 0)
+                job = tomllib.loads(mltcp("inspect", file, "--toml").stdout)["job"][0]
+                self.assertEqual(sum(self.bytes_of(phase["communicate"]) for phase in job["phases"]
+                                     if "communicate" in phase), typical["sent_bytes"])
+
+    @staticmethod
+    def bytes_of(text):
+        value, unit = text.split()
+        return round(float(value) * UNITS[unit])
+
+    def test_collectives_that_cross_the_network_are_chosen(self):
+        file = self.put("model.txt", MODEL)
+
+        def sent(*words):
+            read = json.loads(mltcp("inspect", file, "--json", "-", *words).stdout)
+            self.assertEqual(len(read["steps"]), 1, "the format holds one iteration, however alike its layers are")
+            return read["steps"][0]["sent_bytes"], [one for one in read["warnings"] if "of other passes" in one]
+        weights, warnings = sent()
+        self.assertEqual(weights, 15000)
+        self.assertIn("left out: 1 collective in which a rank sends 1.000 kB, of other passes", warnings[0])
+        self.assertEqual(sent("--network", "all"), (16000, []))
+        self.assertEqual(sent("--network", "weight-gradient", "--workers", "4")[0], 22500)
+        # As the key of an experiment file has it.
+        self.put("e.toml", 'iterations = 2\n[bottleneck]\nrate = "1 Gbps"\n[[job]]\nname = "a"\ntrace = "model.txt"\n')
+        self.put("job.toml", '[bottleneck]\nrate = "1 Gbps"\n' + mltcp("inspect", file, "--toml", "--name", "a").stdout)
+        alone = [json.loads(mltcp("run", self.folder / name, "--datapath", "flow", "--iterations", "2", "--policy", "fair",
+                                  "--json", "-").stdout)["runs"][0]["jobs"][0]["mean_ns"] for name in ("e.toml", "job.toml")]
+        self.assertEqual(alone[0], alone[1])
+        self.assertIn("leave them out", mltcp("inspect", self.put("t.json", TRACES["kineto.json"]), "--network", "all",
+                                              status=2).stderr)
+
+    def test_what_is_no_trace_is_told_what_there_is(self):
+        for name, text in {"a.json": '{"a": [1, 2]}', "a.csv": "x,y\n1,2\n", "a.txt": "hello\nworld\n"}.items():
+            file = self.put(name, text)
+            for words in (("inspect", file), ("advise", file), ("replay", file)):
+                said = mltcp(*words, status=2).stderr
+                self.assertEqual(said.count("\n"), 1, said)
+                self.assertIn("which is no trace that is known; known are: Kineto, PyTorch execution trace, PARAM", said)
+                self.assertEqual("measured profile" in said, words[0] != "replay", said)
+        settings = self.put("network.yml", "### licence\nTopology: [2, 2]\n")
+        self.assertIn("give them together with the workload", mltcp("inspect", settings, status=2).stderr)
+        # What is meant to be a profile is told what is wrong with it.
+        self.assertIn("rate", mltcp("inspect", self.put("p.csv", "time_ms,speed\n0,1\n"), status=2).stderr)
+
+    def test_advice_names_the_iteration_that_it_took(self):
+        sure = self.put("sure.json", TRACES["kineto.json"])
+        unsure = self.put("unsure.json", TRACES["param.json"])
+        file = self.folder / "advice.json"
+        done = mltcp("advise", sure, unsure, "--level", "flow", "--starts", "1", "--iterations", "4", "--json", file)
+        self.assertRegex(done.stdout, r"period of sure: 0\.9\d\d ms, marked, confidence 1\.00")
+        self.assertIn("period of unsure: ", done.stdout)
+        self.assertEqual(len(re.findall("with a confidence of", done.stderr)), 1, done.stderr)
+        self.assertIn("unsure.json: its iterations of ", done.stderr)
+        jobs = json.loads(file.read_text())["jobs"]
+        self.assertEqual([job["period"]["found"] for job in jobs], ["marked", "single"])
+        read = json.loads(mltcp("inspect", sure, "--json", "-").stdout)
+        self.assertEqual(jobs[0]["period"]["length_ns"], read["steps"][read["typical"]]["length_ns"])
+
+
+if __name__ == "__main__":
+    unittest.main()
