@@ -12,10 +12,9 @@
 
 namespace mltcp::fuzz {
 
-/// Of a packet whose header says how far the checksum reaches; a length that can't be is mended, too.
+/// Of a packet whose header says how far the checksum reaches; a length that can't be is mended, too. Its magic stays.
 inline void seal(std::vector<std::byte>& packet) {
   if (packet.size() < wire::header_bytes) return;
-  packet[0] = std::byte{wire::magic};
   std::uint16_t covered = 0;
   std::memcpy(&covered, packet.data() + 2, sizeof covered);
   if (covered < wire::header_bytes || covered > packet.size()) {

@@ -232,6 +232,7 @@ class Run {
     packet.insert(packet.end(), frames.begin(), frames.end());
     const auto size = static_cast<std::uint16_t>(packet.size());
     std::memcpy(packet.data() + 2, &size, sizeof size);
+    packet[0] = std::byte{wire::magic};
     seal(packet);
     pair_.inject(pair_.server(), stranger_.address, std::move(packet), 0, static_cast<Ecn>(operation & 3));
   }

@@ -118,7 +118,10 @@ void fuzz_wire(Input input) {
   const std::uint8_t choices = program.byte();
   const std::uint32_t virtual_bytes = (choices & 2) != 0 ? program.byte() : 0;
   Bytes bytes = program.rest();
-  if ((choices & 1) == 0) seal(bytes);
+  if ((choices & 1) == 0) {
+    if (!bytes.empty()) bytes[0] = std::byte{wire::magic};
+    seal(bytes);
+  }
   static_cast<void>(wire::peek_job_tag(bytes));
   static_cast<void>(wire::peek_connection(bytes));
   const std::optional<Packet> packet = read(bytes, {}, virtual_bytes);
