@@ -34,8 +34,8 @@ struct RunArguments {
   std::optional<std::string> json;   ///< file, or "-" for standard output
   std::string plan;                  ///< file; empty: plans are computed
   std::optional<std::string> report;
-  std::optional<std::string> pcap;   ///< FILE and words, see capture_options.h
-  bool verify = false;               ///< carry and verify payloads in virtual time too
+  std::optional<std::string> pcap;  ///< FILE and words, see capture_options.h
+  bool verify = false;              ///< carry and verify payloads in virtual time too
   SeriesArguments series;
   std::uint32_t threads = 0;  ///< runs at a time in virtual time; 0: one a core
 };
@@ -154,10 +154,9 @@ int run(const RunArguments& arguments) {
   experiment::RunOptions options;
   options.plan_file = arguments.plan;
   options.threads = arguments.threads;
-  options.series = check_series(
-      arguments.series, arguments.experiment.file,
-      {arguments.json, arguments.report,
-       arguments.plan.empty() ? std::nullopt : std::optional<std::string>(arguments.plan)});
+  options.series = check_series(arguments.series, arguments.experiment.file,
+                                {arguments.json, arguments.report,
+                                 arguments.plan.empty() ? std::nullopt : std::optional<std::string>(arguments.plan)});
   experiment::SeriesFile series;
   options.recorded = &series.runs;
   if (arguments.pcap) options.capture = capture::parse_capture("--pcap", *arguments.pcap);

@@ -18,7 +18,8 @@ constexpr auto fields_of(const ConnectionConfig* /*type*/) {
       field("give_up_after", &T::give_up_after), field("keep_alive", &T::keep_alive),
       field("idle_limit", &T::idle_limit), field("ack_every", &T::ack_every),
       field("adapt_ack_ratio", &T::adapt_ack_ratio), field("priority", &T::priority),
-      field("credit_in_acks", &T::credit_in_acks), field("await_answer", &T::await_answer));
+      field("credit_in_acks", &T::credit_in_acks), field("await_answer", &T::await_answer),
+      left_out(&T::keys));  // each host has its own from a file; they never travel
 }
 
 }  // namespace mltcp

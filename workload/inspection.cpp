@@ -1,12 +1,11 @@
-// Sums over a trace, and a job as text (see inspection.h).
+// How a job runs in isolation, and a job as text (see inspection.h).
 #include "mltcp/workload/inspection.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
-#include <limits>
-#include <numeric>
 #include <type_traits>
 
 #include "mltcp/base/text.h"
@@ -14,10 +13,6 @@
 
 namespace mltcp::workload {
 namespace {
-
-Bytes saturating_add(Bytes a, Bytes b) {
-  return a > std::numeric_limits<Bytes>::max() - b ? std::numeric_limits<Bytes>::max() : a + b;
-}
 
 // Text as the inside of a TOML basic string.
 std::string escaped(const std::string& text) {
@@ -65,8 +60,10 @@ std::string value_toml(const T& value) {
   } else if constexpr (std::is_same_v<T, Nanos> || std::is_same_v<T, Rate>) {
     return fmt::format("\"{}\"", to_text(value));
   } else if constexpr (std::is_same_v<T, double>) {
-    // The shortest decimal that reads back as the same double, with a point so that TOML takes it for one.
-    return fmt::format("{:#}", value);
+    // The shortest decimal that reads back as the same double, with a point or an exponent so that TOML takes it for
+    // one.
+    const std::string text = fmt::format("{}", value);
+    return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
   } else {
     return fmt::format("{}", value);
   }
@@ -132,64 +129,6 @@ std::vector<Transfer> ideal_transfers(const std::vector<Phase>& phases, Rate lin
       result.push_back(transfer);
   });
   return result;
-}
-
-Inspection inspect(const Trace& trace, const MappingOptions& options, std::size_t largest) {
-  Inspection result;
-  result.file = trace.file;
-  result.parallelism = trace.parallelism;
-  result.layers = trace.layers.size();
-  result.warnings = trace.warnings;
-  Job job;
-  job.phases = to_phases(trace, options);
-  result.compute = job.compute_per_iteration();
-  result.sent = job.bytes_per_iteration();
-  for (std::size_t layer = 0; layer < trace.layers.size(); ++layer) {
-    for (std::size_t pass = 0; pass < kPasses; ++pass) {
-      const LayerPass& what = trace.layers[layer].passes[pass];
-      if (what.collective == Collective::none) continue;
-      const Bytes sent = sent_bytes(trace, layer, static_cast<Pass>(pass), options);
-      for (CollectiveSum* sum : {&result.passes[pass], &result.collectives[what.collective]}) {
-        ++sum->count;
-        sum->size = saturating_add(sum->size, what.size);
-        sum->sent = saturating_add(sum->sent, sent);
-      }
-    }
-  }
-  result.phases = std::move(job.phases);
-  std::vector<std::size_t> order(result.phases.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return result.phases[a].bytes > result.phases[b].bytes; });
-  for (const std::size_t index : order)
-    if (result.largest.size() < largest && result.phases[index].bytes > 0) result.largest.push_back(index);
-  return result;
-}
-
-std::string describe(const Inspection& inspection, Rate link) {
-  const IdealIteration ideal = ideal_iteration(inspection.phases, link);
-  std::string text;
-  auto out = std::back_inserter(text);
-  const auto row = [&](std::string_view what, const CollectiveSum& sum) {
-    fmt::format_to(out, "  {:<28} {:>6} collectives, {:>11} in the trace, {:>11} sent\n", what, sum.count,
-                   rounded(sum.size), rounded(sum.sent));
-  };
-  fmt::format_to(out, "{}: {} layers, parallelism {}\n", one_line(inspection.file), inspection.layers,
-                 name(inspection.parallelism));
-  fmt::format_to(out, "an iteration computes {:.3f} ms and one worker sends {} over the shared link, in {} phases\n",
-                 inspection.compute.millis(), rounded(inspection.sent), inspection.phases.size());
-  fmt::format_to(out, "alone on {} it takes {:.3f} ms and sends for {:.1f}% of them\n", to_text(link),
-                 ideal.length.millis(), ideal.duty_cycle() * 100);
-  for (std::size_t pass = 0; pass < kPasses; ++pass) row(name(static_cast<Pass>(pass)), inspection.passes[pass]);
-  for (const auto& [collective, sum] : inspection.collectives) row(name(collective), sum);
-  if (!inspection.largest.empty()) fmt::format_to(out, "largest phases, by their number in the iteration\n");
-  for (const std::size_t index : inspection.largest) {
-    const Phase& phase = inspection.phases[index];
-    fmt::format_to(out, "  {:>6} {:>11}{}  {}\n", index + 1, rounded(phase.bytes), phase.overlap ? ", overlaps" : "",
-                   as_comment(phase.label));
-  }
-  for (const std::string& warning : inspection.warnings) fmt::format_to(out, "warning: {}\n", warning);
-  return text;
 }
 
 std::string to_toml(const Job& job) {

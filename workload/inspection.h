@@ -1,17 +1,13 @@
-// Summaries of traces for people, jobs as text, and how a job runs in isolation.
+// Jobs as text, and how a job runs in isolation.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "mltcp/base/units.h"
 #include "mltcp/workload/job.h"
-#include "mltcp/workload/schedule.h"
-#include "mltcp/workload/trace.h"
 
 namespace mltcp::workload {
 
@@ -44,32 +40,6 @@ struct Transfer {
 /// nanosecond. `link` and limits as above.
 std::vector<Transfer> ideal_transfers(const Job& job, Rate link);
 std::vector<Transfer> ideal_transfers(const std::vector<Phase>& phases, Rate link);
-
-struct CollectiveSum {
-  std::size_t count = 0;
-  Bytes size = 0;  ///< sum of the sizes in the trace, saturated
-  Bytes sent = 0;  ///< bytes that one worker sends over the shared link, scaled
-};
-
-struct Inspection {
-  std::string file;
-  Parallelism parallelism = Parallelism::unspecified;
-  std::size_t layers = 0;
-  Nanos compute;   ///< per iteration, scaled
-  Bytes sent = 0;  ///< per iteration by one worker over the shared link, scaled
-  std::array<CollectiveSum, kPasses> passes;
-  std::map<Collective, CollectiveSum> collectives;  ///< without Collective::none
-  std::vector<Phase> phases;                        ///< of one iteration
-  std::vector<std::size_t> largest;                 ///< indices of the phases that send most, in descending order
-  std::vector<std::string> warnings;
-};
-
-/// Summarises `trace` under `options`; `largest` limits Inspection::largest. Recomputed forward passes count in
-/// compute, sent and phases, but not again in passes and collectives. Throws InputError like to_phases().
-Inspection inspect(const Trace& trace, const MappingOptions& options = {}, std::size_t largest = 5);
-
-/// The inspection as text for a terminal, with iteration time and duty cycle alone on a link of rate `link`.
-std::string describe(const Inspection& inspection, Rate link);
 
 /// For people: at most three decimals in the largest fitting unit; not exact.
 std::string rounded(Bytes bytes);

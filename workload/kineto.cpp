@@ -200,31 +200,4 @@ Job to_job(const KinetoTrace& trace, const std::string& job_name, const MappingO
   return job;
 }
 
-std::string describe(const KinetoTrace& trace, const MappingOptions& options, Rate link) {
-  std::string text;
-  auto out = std::back_inserter(text);
-  fmt::format_to(out, "{}: PyTorch profiler, rank {} of {} workers, {} steps\n", one_line(trace.file), trace.rank,
-                 trace.workers, trace.steps.size());
-  for (const KinetoStep& step : trace.steps) {
-    Job job;
-    job.phases = to_phases(trace, step, options);
-    const auto overlapping = static_cast<std::size_t>(std::count_if(
-        step.communications.begin(), step.communications.end(), [](const auto& c) { return c.overlaps; }));
-    fmt::format_to(out,
-                   "  {:<18} {:>10.3f} ms, computes {:>10.3f} ms, {:>4} communications ({} overlap), {:>11} sent\n",
-                   one_line(step.name), step.length.millis(), job.compute_per_iteration().millis(),
-                   step.communications.size(), overlapping, rounded(job.bytes_per_iteration()));
-  }
-  const KinetoStep& typical = trace.typical();
-  const IdealIteration ideal = ideal_iteration(to_phases(trace, typical, options), link);
-  fmt::format_to(out, "{} is typical; alone on {} it takes {:.3f} ms and sends for {:.1f}% of them\n",
-                 one_line(typical.name), to_text(link), ideal.length.millis(), ideal.duty_cycle() * 100);
-  for (const KinetoCommunication& c : typical.communications)
-    fmt::format_to(out, "  at {:>9.3f} ms  {:<14} {:>11} among {}, {:>11} sent{}\n", c.start.millis(),
-                   name(c.collective), rounded(c.size), options.workers > 0 ? options.workers : c.workers,
-                   rounded(sent_bytes(c, options).value_or(0)), c.overlaps ? ", overlaps" : "");
-  for (const std::string& warning : trace.warnings) fmt::format_to(out, "warning: {}\n", warning);
-  return text;
-}
-
 }  // namespace mltcp::workload

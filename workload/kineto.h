@@ -79,7 +79,4 @@ std::vector<Phase> to_phases(const KinetoTrace& trace, const KinetoStep& step, c
 /// A job of the typical step. Throws InputError, also if it would send nothing.
 Job to_job(const KinetoTrace& trace, const std::string& job_name, const MappingOptions& options = {});
 
-/// The trace as text for a terminal, with iteration time and duty cycle alone on a link of rate `link`.
-std::string describe(const KinetoTrace& trace, const MappingOptions& options, Rate link);
-
 }  // namespace mltcp::workload

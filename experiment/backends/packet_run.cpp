@@ -186,11 +186,10 @@ class PacketRun final : public LiveRun {
 
   void connect() override {
     const Nanos limit = std::max(shortest_setup_limit, initial_rtt_of(experiment_) * round_trips_for_connecting);
-    if (!network_->run(network_->now() + limit,
-                       [&] {
-                         on_event();
-                         return all([](const DrivenJob& job) { return job.connected(); });
-                       }))
+    if (!network_->run(network_->now() + limit, [&] {
+          on_event();
+          return all([](const DrivenJob& job) { return job.connected(); });
+        }))
       throw RunError(fmt::format("the jobs' connections were not open after {}; is the link losing almost everything?",
                                  to_text(limit)));
   }

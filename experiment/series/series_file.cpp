@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
 #include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -29,25 +32,34 @@ using Text = fmt::memory_buffer;
 void append(Text& out, std::string_view text) { out.append(text); }
 
 /// A number, as short as it is told apart from all others; a real number always has a point or an exponent, so that a
-/// reader that guesses types takes a column for one of real numbers.
-/// With a point or an exponent, so that a column's type is seen from any of its cells.
-void append_double(Text& out, double value) {
-  const std::size_t begin = out.size();
-  fmt::format_to(std::back_inserter(out), "{}", value);
-  if (std::string_view(out.data() + begin, out.size() - begin).find_first_of(".e") == std::string_view::npos)
-    fmt::format_to(std::back_inserter(out), ".0");
-}
-
+/// reader that guesses types takes a column for one of real numbers. By to_chars, as files have hundreds of thousands
+/// of them.
 template <typename M>
 void append_number(Text& out, const M& value) {
-  if constexpr (std::is_same_v<M, Nanos>)
-    fmt::format_to(std::back_inserter(out), "{}", value.count);
-  else if constexpr (std::is_same_v<M, Rate>)
-    fmt::format_to(std::back_inserter(out), "{}", value.bits_per_second);
-  else if constexpr (std::is_floating_point_v<M>)
-    append_double(out, static_cast<double>(value));
-  else
-    fmt::format_to(std::back_inserter(out), "{}", value);
+  if constexpr (std::is_same_v<M, Nanos>) {
+    append_number(out, value.count);
+  } else if constexpr (std::is_same_v<M, Rate>) {
+    append_number(out, value.bits_per_second);
+  } else {
+    std::array<char, 32> text;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled up to `end`
+    char* const last = text.data() + text.size();
+    char* end = nullptr;
+    if constexpr (std::is_floating_point_v<M>) {
+      constexpr double least_fixed = 1e-4;
+      constexpr double most_fixed = 1e15;
+      const double size = std::abs(static_cast<double>(value));
+      const bool is_fixed = size == 0 || (size >= least_fixed && size < most_fixed);
+      end = std::to_chars(text.data(), last, value, is_fixed ? std::chars_format::fixed : std::chars_format::scientific)
+                .ptr;
+      if (is_fixed && std::find(text.data(), end, '.') == end) {
+        *end++ = '.';
+        *end++ = '0';
+      }
+    } else {
+      end = std::to_chars(text.data(), last, value).ptr;
+    }
+    out.append(text.data(), end);
+  }
 }
 
 std::uint64_t whole_rate(double bits_per_second) { return static_cast<std::uint64_t>(bits_per_second + 0.5); }

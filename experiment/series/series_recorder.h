@@ -19,8 +19,8 @@ struct SeriesOptions {
   Nanos interval;  ///< between samples at first; 0: chosen for the run
   /// Bound of the rows of all connections and links together; each has kFewestRows at least.
   std::size_t most_rows = 100'000;
-  /// Nobody has asked for that interval: where there are more than kFewEntities connections and links together, it is as many
-  /// times longer, as a sample reads them all.
+  /// Nobody has asked for that interval: where there are more than kFewEntities connections and links together, it is
+  /// as many times longer, as a sample reads them all.
   bool is_usual_interval = false;
 };
 

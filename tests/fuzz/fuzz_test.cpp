@@ -9,28 +9,15 @@
 #include "../transport/test_network.h"
 #include "mltcp/ethernet/encapsulation.h"
 #include "mltcp/ethernet/neighbours.h"
+#include "seal.h"
+#include "seal_discovery.h"
 
 namespace mltcp {
 namespace {
 
 using namespace testing_network;
-
-/// Makes the checksum of a damaged packet right again, where its header allows that.
-void seal(ByteVector& packet) {
-  if (packet.size() < wire::header_bytes) return;
-  std::uint16_t covered = 0;
-  std::memcpy(&covered, packet.data() + 2, 2);
-  if (covered < wire::header_bytes || covered > packet.size()) {
-    covered = static_cast<std::uint16_t>(packet.size());
-    std::memcpy(packet.data() + 2, &covered, 2);
-  }
-  packet[1] &= ~std::byte{wire::kept_flags};
-  std::memset(packet.data() + 4, 0, 4);
-  const bool full = (std::to_integer<unsigned>(packet[1]) & wire::full_integrity) != 0;
-  const std::uint32_t checksum =
-      crc32c(0, full ? std::span<const std::byte>(packet) : std::span(packet).first(covered));
-  std::memcpy(packet.data() + 4, &checksum, 4);
-}
+using fuzz::seal;
+using fuzz::seal_discovery;
 
 /// A host of the test's own: it keeps what is sent to it, as material to damage.
 class Fuzzer {
@@ -151,8 +138,8 @@ class Fuzzer {
     wire::Header header = header_for(random.chance(0.95) ? connection : static_cast<ConnectionId>(random.below(4)),
                                      random.chance(0.9) ? 1'000'000 + random.below(1'000'000) : random.next(),
                                      static_cast<std::uint32_t>(random.chance(0.9) ? ~0U : random.next()));
-    header.flags =
-        static_cast<std::uint8_t>(random.next() & ~std::uint64_t{random.chance(0.9) ? wire::kept_flags : 0U});
+    header.flags = static_cast<std::uint8_t>(random.next() &
+                                             ~std::uint64_t{random.chance(0.9) ? (wire::sealed | wire::epoch) : 0U});
     header.job.job = static_cast<std::uint32_t>(random.next());
     const std::uint64_t frames = 1 + random.below(4);
     return forge(header, [&](wire::Writer& w) {
@@ -416,21 +403,6 @@ std::vector<ByteVector> honest_frames(bool ipv4, std::uint16_t vlan) {
   encap::write_headers(headers, 40, encap::sum(data.data() + before, 40), data.data());
   frames.push_back(data);
   return frames;
-}
-
-/// Makes the ICMPv6 checksum of a damaged frame right again, where its lengths allow that, so that it is read further.
-void seal_discovery(ByteVector& frame) {
-  const std::size_t ip = frame.size() > 16 && frame[12] == std::byte{0x81} ? 18 : 14;
-  if (frame.size() < ip + 64) return;
-  const std::size_t size =
-      std::to_integer<std::size_t>(frame[ip + 4]) << 8 | std::to_integer<std::size_t>(frame[ip + 5]);
-  if (frame.size() < ip + 40 + size || size < 24) return;
-  frame[ip + 42] = frame[ip + 43] = std::byte{0};
-  const ByteVector rest{static_cast<std::byte>(size >> 8), static_cast<std::byte>(size), std::byte{0}, std::byte{58}};
-  const std::uint16_t partial =
-      encap::join(encap::sum(frame.data() + ip + 8, 32 + size), encap::sum(rest.data(), 4), 0);
-  const auto checksum = static_cast<std::uint16_t>(~partial);
-  std::memcpy(frame.data() + ip + 42, &checksum, 2);
 }
 
 TEST(Fuzz, frames__reach_address_resolution_and_the_parser_of_headers) {

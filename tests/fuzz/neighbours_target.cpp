@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "mltcp/ethernet/neighbours.h"
+#include "seal_discovery.h"
 #include "target.h"
 
 namespace mltcp::fuzz {
@@ -32,22 +33,6 @@ NeighbourConfig config_of(bool ipv4, std::uint8_t number, std::uint16_t vlan, bo
   config.vlan = vlan;
   config.most_entries = most_entries;
   return config;
-}
-
-/// Makes the checksum of ICMPv6 right, where the frame's lengths allow that.
-void seal_discovery(Bytes& frame) {
-  const std::size_t ip = frame.size() > 16 && frame[12] == std::byte{0x81} ? 18 : 14;
-  if (frame.size() < ip + 64) return;
-  const std::size_t size =
-      std::to_integer<std::size_t>(frame[ip + 4]) << 8 | std::to_integer<std::size_t>(frame[ip + 5]);
-  if (frame.size() < ip + 40 + size || size < 24) return;
-  frame[ip + 42] = frame[ip + 43] = std::byte{0};
-  const std::array<std::byte, 4> rest{static_cast<std::byte>(size >> 8), static_cast<std::byte>(size), std::byte{0},
-                                      std::byte{58}};
-  const std::uint16_t partial =
-      encap::join(encap::sum(frame.data() + ip + 8, 32 + size), encap::sum(rest.data(), rest.size()), 0);
-  const auto checksum = static_cast<std::uint16_t>(~partial);
-  std::memcpy(frame.data() + ip + 42, &checksum, sizeof checksum);
 }
 
 /// A frame that an honest host of this kind sends to `to`: a question for it, or the answer to its own.

@@ -12,16 +12,17 @@
 
 namespace mltcp::fuzz {
 
-/// Of a packet whose header says how far the checksum reaches; a length that can't be is mended, too.
+/// Of a packet whose header says how far the checksum reaches; a length that can't be is mended, too, and flags that
+/// say that it is sealed, which no input could make up. Its magic stays.
 inline void seal(std::vector<std::byte>& packet) {
   if (packet.size() < wire::header_bytes) return;
-  packet[0] = std::byte{wire::magic};
   std::uint16_t covered = 0;
   std::memcpy(&covered, packet.data() + 2, sizeof covered);
   if (covered < wire::header_bytes || covered > packet.size()) {
     covered = static_cast<std::uint16_t>(packet.size());
     std::memcpy(packet.data() + 2, &covered, sizeof covered);
   }
+  packet[1] &= ~std::byte{wire::sealed | wire::epoch};
   std::memset(packet.data() + 4, 0, 4);
   const bool full = (std::to_integer<unsigned>(packet[1]) & wire::full_integrity) != 0;
   const std::uint32_t checksum =

@@ -28,6 +28,9 @@ def write(target, name, data):
 # ---- packets ----
 
 
+HEADER_BYTES = 36
+
+
 def frame_data(last, message, offset, payload, length=None):
     return struct.pack("<BBHII", 1, last, len(payload) if length is None else length, message, offset) + payload
 
@@ -47,16 +50,20 @@ FRAMES = {
     "data": frame_data(1, 3, 0, b"abcdefgh"),
     "ack": frame_ack([(90, 99), (50, 60), (3, 3)], credit=12, whole=4),
     "credit": struct.pack("<BBHI", 3, 1, 0, 9),
-    "ping": struct.pack("<I", 4),
-    "connect": struct.pack("<BBHIIQ", 5, 2, 1472, 77, 6, 0x1122334455667788),
-    "accept": struct.pack("<BBHII", 6, 2, 1472, 78, 6),
+    "ping": struct.pack("<Q", 4),
+    "connect": struct.pack("<BBHIIQBBH", 5, 3, 1472, 77, 6, 0x1122334455667788, 3, 3, 0),
+    "accept": struct.pack("<BBHIIQBBH", 6, 3, 1472, 78, 6, 0x8877665544332211, 3, 0, 0),
     "close": struct.pack("<BBH", 7, 0, 4),
+    "retry": struct.pack("<IQ", 8, 0x0123456789ABCDEF),
+    "token": struct.pack("<IQ", 9, 0x0123456789ABCDEF),
+    "reset": struct.pack("<II", 10, 0x5005),
+    "key": struct.pack("<IQ16s", 11, 0x0123456789ABCDEF, bytes(range(16))),
 }
 
 
 def packet(frames, flags=0, covered=None, connection=5, number=100):
-    size = 32 + len(frames)
-    return struct.pack("<BBHIIIQIHH", 0xA1, flags, covered or size, 0, connection, 4, number, 9, 3, 1000) + frames
+    size = HEADER_BYTES + len(frames)
+    return struct.pack("<BBHIQIIIIHH", 0xA3, flags, covered or size, 0, 0x77, connection, number, 4, 9, 3, 1000) + frames
 
 
 def wire():
@@ -64,7 +71,7 @@ def wire():
         write("wire", name, b"\0" + packet(frame, 8 if name == "data" else 0))
     write("wire", "all", b"\0" + packet(b"".join(f for n, f in FRAMES.items() if n != "data") + FRAMES["data"]))
     gathered = FRAMES["credit"] + frame_data(1, 8, 0, b"x" * 40)
-    write("wire", "gathered", b"\0" + packet(gathered, 1, 32 + len(gathered) - 40))
+    write("wire", "gathered", b"\0" + packet(gathered, 1, HEADER_BYTES + len(gathered) - 40))
     write("wire", "virtual", b"\x02\x28" + packet(frame_data(0, 8, 0, b"", 40)))
 
 

@@ -24,7 +24,8 @@ namespace {
 using namespace testing_network;
 
 constexpr std::size_t most_operations = 256;
-constexpr std::size_t serial_bytes = 4;  // of the message, at its beginning
+constexpr std::size_t number_of_stranger = 2;  // behind both honest ends
+constexpr std::size_t serial_bytes = 4;        // of the message, at its beginning
 
 /// What a program knows of the messages in one direction of a connection.
 class Direction {
@@ -156,7 +157,11 @@ class Run {
     job.augmentation = cc::Augmentation::mltcp({});
     job.learn_iterations = true;
     job_ = pair_.c().add_job(job);
-    pair_.fate = [this](const Parsed& /*packet*/, Fate& fate) { decide(fate); };
+    pair_.fate = [this](const Parsed& packet, Fate& fate) {
+      const ParsedFrame* const accept = packet.find(wire::FrameType::accept);
+      if (packet.to == number_of_stranger && accept != nullptr) strange_id_ = accept->source;
+      decide(fate);
+    };
   }
 
   void run() {
@@ -220,9 +225,9 @@ class Run {
   void send_as_stranger(std::uint8_t operation) {
     wire::Header header;
     header.flags = program_.byte();
-    header.connection = (operation & 0x40) != 0 && strange_id() != 0 ? strange_id()
-                        : (operation & 0x20) != 0                    ? ids_.second
-                                                                     : program_.byte();
+    header.connection = (operation & 0x40) != 0 && strange_id_ != 0 ? strange_id_
+                        : (operation & 0x20) != 0                   ? ids_.second
+                                                                    : program_.byte();
     header.packet_number = (operation & 0x80) != 0 ? program_.number(8) : strange_number_++;
     header.span = (operation & 0x80) != 0 ? static_cast<std::uint32_t>(program_.number(4)) : 1;
     ByteVector packet(wire::header_bytes);
@@ -232,14 +237,14 @@ class Run {
     packet.insert(packet.end(), frames.begin(), frames.end());
     const auto size = static_cast<std::uint16_t>(packet.size());
     std::memcpy(packet.data() + 2, &size, sizeof size);
+    packet[0] = std::byte{wire::magic};
     seal(packet);
-    pair_.inject(pair_.server(), stranger_.address, std::move(packet), 0, static_cast<Ecn>(operation & 3));
-  }
-  /// The connection that the server has accepted from the stranger last; 0: none.
-  ConnectionId strange_id() {
-    for (auto at = pair_.server().completions.rbegin(); at != pair_.server().completions.rend(); ++at)
-      if (at->kind == Completion::Kind::accepted && at->connection != ids_.second) return at->connection;
-    return 0;
+    // It knows the tag of its own connection alone.
+    const auto ecn = static_cast<Ecn>(operation & 3);
+    if (header.connection == strange_id_ && strange_id_ != 0)
+      pair_.inject(pair_.server(), stranger_.address, std::move(packet), 0, ecn);
+    else
+      pair_.inject_as_it_is(pair_.server(), stranger_.address, std::move(packet), 0, ecn);
   }
 
   void operate(std::uint8_t operation) {
@@ -346,6 +351,7 @@ class Run {
   std::uint64_t discarded_up_ = 0;
   std::uint64_t discarded_down_ = 0;
   std::uint64_t strange_number_ = 0;
+  ConnectionId strange_id_ = 0;  ///< the connection that the server has told the stranger of last; 0: none
   ByteVector fates_;
   std::size_t next_fate_ = 0;
 };

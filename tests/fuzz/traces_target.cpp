@@ -80,7 +80,6 @@ void fuzz_traces(Input input) {
         const KinetoTrace trace = parse_kineto(text, "k.json");
         require(!trace.steps.empty(), "a trace without steps");
         is_read([&] { static_cast<void>(to_job(trace, "job")); });
-        static_cast<void>(describe(trace, {}, Rate(10'000'000'000)));
       });
       return;
     case 6:

@@ -72,11 +72,19 @@ bool same(const Packet::Part& a, const Packet::Part& b) {
       return a.frame.connect.version == b.frame.connect.version &&
              a.frame.connect.max_packet == b.frame.connect.max_packet &&
              a.frame.connect.source_connection == b.frame.connect.source_connection &&
-             a.frame.connect.credit == b.frame.connect.credit && a.frame.connect.nonce == b.frame.connect.nonce;
+             a.frame.connect.credit == b.frame.connect.credit && a.frame.connect.tag == b.frame.connect.tag &&
+             a.frame.connect.least == b.frame.connect.least && a.frame.connect.highest == b.frame.connect.highest;
     case wire::FrameType::close:
       return a.frame.close == b.frame.close;
     case wire::FrameType::ping:
       return true;
+    case wire::FrameType::retry:
+    case wire::FrameType::token:
+      return a.frame.cookie == b.frame.cookie;
+    case wire::FrameType::reset:
+      return a.frame.reset == b.frame.reset;
+    case wire::FrameType::key:
+      return a.frame.key.id == b.frame.key.id && a.frame.key.random == b.frame.key.random;
   }
   return false;
 }
@@ -84,8 +92,9 @@ bool same(const Packet::Part& a, const Packet::Part& b) {
 bool same(const Packet& a, const Packet& b) {
   return a.header.flags == b.header.flags && a.header.connection == b.header.connection &&
          a.header.span == b.header.span && a.header.packet_number == b.header.packet_number &&
-         a.header.tag.job == b.header.tag.job && a.header.tag.iteration == b.header.tag.iteration &&
-         a.header.tag.progress == b.header.tag.progress && a.whole == b.whole &&
+         a.header.tag == b.header.tag && a.header.job.job == b.header.job.job &&
+         a.header.job.iteration == b.header.job.iteration && a.header.job.progress == b.header.job.progress &&
+         a.whole == b.whole &&
          std::equal(a.parts.begin(), a.parts.end(), b.parts.begin(), b.parts.end(),
                     [](const auto& x, const auto& y) { return same(x, y); });
 }
@@ -108,6 +117,14 @@ void write(const Packet::Part& part, wire::Writer& writer) {
       return writer.close(part.frame.close);
     case wire::FrameType::ping:
       return writer.ping();
+    case wire::FrameType::retry:
+      return writer.retry(part.frame.cookie);
+    case wire::FrameType::token:
+      return writer.token(part.frame.cookie);
+    case wire::FrameType::reset:
+      return writer.reset(part.frame.reset);
+    case wire::FrameType::key:
+      return writer.key(part.frame.key);
   }
 }
 
@@ -118,9 +135,16 @@ void fuzz_wire(Input input) {
   const std::uint8_t choices = program.byte();
   const std::uint32_t virtual_bytes = (choices & 2) != 0 ? program.byte() : 0;
   Bytes bytes = program.rest();
-  if ((choices & 1) == 0) seal(bytes);
+  if ((choices & 1) == 0) {
+    if (!bytes.empty()) bytes[0] = std::byte{wire::magic};
+    seal(bytes);
+  }
   static_cast<void>(wire::peek_job_tag(bytes));
   static_cast<void>(wire::peek_connection(bytes));
+  if (wire::is_sealed(bytes)) {
+    wire::Header header;
+    static_cast<void>(wire::Reader::sealed_header(bytes, header));
+  }
   const std::optional<Packet> packet = read(bytes, {}, virtual_bytes);
   if (!packet) return;
   require(wire::peek_connection(bytes) == packet->header.connection, "a switch sees another connection");

@@ -1,4 +1,4 @@
-// Sums of an inspection, the ideal iteration, and the text of a job. That the text reads back as the same job is
+// The ideal iteration, and the text of a job. That the text reads back as the same job is
 // tested where it is read (tests/experiment/experiment_file_test.cpp).
 #include "mltcp/workload/inspection.h"
 
@@ -72,46 +72,13 @@ TEST(Inspection, ideal_transfers__follow_the_same_walk) {
   EXPECT_THAT(ideal_transfers(job, kGbps), ElementsAre(Transfer{Nanos(1000), Nanos(3000), half}));
 }
 
-TEST(Inspection, inspect__sums) {
-  const Trace trace = parse_trace(
-      "HYBRID_TRANSFORMER model_parallel_NPU_group: 4\n2\n"
-      "a -1 10 ALLREDUCE 400 20 NONE 0 30 ALLREDUCE 1000 0\n"
-      "b -1 10 ALLREDUCE 400 20 ALLGATHER 80 30 REDUCESCATTER 5000 0\n",
-      "t.txt");
-  const Inspection weights = inspect(trace);
-  EXPECT_EQ(weights.file, "t.txt");
-  EXPECT_EQ(weights.layers, 2U);
-  EXPECT_EQ(weights.compute, Nanos(120));
-  EXPECT_EQ(weights.sent, 1000U + 2500U);
-  EXPECT_EQ(weights.passes[0].count, 2U);
-  EXPECT_EQ(weights.passes[0].size, 800U);
-  EXPECT_EQ(weights.passes[0].sent, 0U);
-  EXPECT_EQ(weights.passes[1].count, 1U);
-  EXPECT_EQ(weights.passes[2].size, 6000U);
-  EXPECT_EQ(weights.passes[2].sent, 3500U);
-  EXPECT_EQ(weights.collectives.at(Collective::all_reduce).count, 3U);
-  EXPECT_EQ(weights.collectives.at(Collective::all_reduce).size, 1800U);
-  EXPECT_EQ(weights.collectives.count(Collective::none), 0U);
-  EXPECT_THAT(weights.largest, ElementsAre(1U, 3U));
-
-  MappingOptions options;
-  options.network = Network::all;
-  const Inspection all = inspect(trace, options, 1);
-  EXPECT_EQ(all.passes[0].sent, 1200U);  // 2 * 3/4 * 400, twice
-  EXPECT_EQ(all.passes[1].sent, 60U);
-  EXPECT_EQ(all.sent, 1200U + 60U + 3500U);
-  EXPECT_EQ(all.largest.size(), 1U);
-  EXPECT_EQ(all.phases[all.largest[0]].bytes, 2500U);
-}
-
-TEST(Inspection, describe__says_what_matters) {
-  const Trace trace = parse_trace("DATA\n7\na -1 100000000 NONE 0 0 NONE 0 50000000 ALLREDUCE 13500000 0\n", "t.txt");
-  const std::string text = describe(inspect(trace), kGbps);
-  EXPECT_THAT(text, HasSubstr("t.txt: 1 layers, parallelism DATA\n"));
-  EXPECT_THAT(text, HasSubstr("computes 150.000 ms and one worker sends 13.500 MB"));
-  EXPECT_THAT(text, HasSubstr("alone on 1 Gbps it takes 258.000 ms and sends for 41.9%"));
-  EXPECT_THAT(text, HasSubstr("13.500 MB, overlaps  a weight-gradient"));
-  EXPECT_THAT(text, HasSubstr("warning: t.txt:2: 7 layers are announced"));
+TEST(Inspection, to_toml__numbers_are_those_of_toml) {
+  Job job;
+  job.phases = {computes(1000), sends(125)};
+  job.weight = 0.00002;
+  EXPECT_THAT(to_toml(job), HasSubstr("weight = 2e-05\n"));
+  job.weight = 3;
+  EXPECT_THAT(to_toml(job), HasSubstr("weight = 3.0\n"));
 }
 
 TEST(Inspection, to_toml__text) {
