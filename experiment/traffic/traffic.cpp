@@ -24,6 +24,7 @@ namespace {
 
 constexpr Nanos tick_time = 2_ms;
 constexpr Nanos longest_outage = 300_ms;
+constexpr Bytes most_bytes_of_a_round = 64'000'000;  // so that rounds are many
 constexpr std::array<const char*, 6> phase_names{"busy", "settling", "closing", "proving", "ending", "over"};
 
 /// Between `least` and `most`, any order of magnitude as likely as another.
@@ -326,7 +327,7 @@ void Traffic::tick(Nanos now) {
   };
   switch (phase_) {
     case Phase::busy:
-      if (now - began_ >= settings_.busy || wants_end_) {
+      if (now - began_ >= settings_.busy || counts_.bytes >= most_bytes_of_a_round || wants_end_) {
         make_well();
         go_to(Phase::settling);
       } else if (now >= next_weather_) {
@@ -341,6 +342,8 @@ void Traffic::tick(Nanos now) {
     case Phase::closing:
       close_all();  // what was accepted since
       if (!all_ended()) return require(!impatient, "a connection does not end");
+      // One that has ended keeps its place until its peer has been told.
+      if (has_timer()) return require(!impatient, "something is due after the end of all connections");
       prove();
       return go_to(Phase::proving);
     case Phase::proving: {
@@ -354,8 +357,7 @@ void Traffic::tick(Nanos now) {
     case Phase::ending:
       close_all();
       if (!all_ended()) return require(!impatient, "a new connection does not end");
-      if (std::any_of(hosts_.begin(), hosts_.end(), [](const auto& host) { return host->has_timer; }))
-        return require(!impatient, "something is due after the end of all connections");
+      if (has_timer()) return require(!impatient, "something is due after the end of all connections");
       expect_nothing_left();
       return go_to(Phase::over);
     case Phase::over:
@@ -446,6 +448,10 @@ void Traffic::close_all() {
 
 bool Traffic::all_ended() const {
   return std::all_of(hosts_.begin(), hosts_.end(), [](const auto& host) { return host->connections() == 0; });
+}
+
+bool Traffic::has_timer() const {
+  return std::any_of(hosts_.begin(), hosts_.end(), [](const auto& host) { return host->has_timer; });
 }
 
 void Traffic::prove() {

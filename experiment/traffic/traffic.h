@@ -148,6 +148,7 @@ class Traffic {
   void watch(const Direction& direction);
   [[nodiscard]] bool is_expected(const Direction& direction) const;
   [[nodiscard]] bool all_ended() const;
+  [[nodiscard]] bool has_timer() const;
   void close_all();
   void prove();
   void expect_nothing_left();
@@ -202,7 +203,6 @@ class Traffic {
   Nanos well_since_;
   bool is_well_ = true;
   bool wants_end_ = false;
-  std::size_t open_links_ = 0;
   TrafficCounts counts_;
 };
 
