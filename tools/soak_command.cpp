@@ -46,17 +46,20 @@ void add_options(Options& options, SoakArguments& arguments) {
   options.add("--json", arguments.json, "Write the results to this file; - is standard output");
 }
 
+std::string size_text(Bytes bytes) { return fmt::format("{:.1f} MB", static_cast<double>(bytes) * 1e-6); }
+std::string time_text(Nanos time) { return fmt::format("{:.1f} s", time.seconds()); }
+
 void show(const SoakResults& results, std::FILE* out) {
   const experiment::TrafficCounts& counts = results.counts;
   const experiment::FaultCounts& faults = counts.faults;
   const auto line = [&](std::string_view what, const std::string& value) {
     fmt::print(out, "{:<14}{}\n", what, value);
   };
-  line("rounds", fmt::format("{} in {}, of {} for their hosts", results.rounds, to_text(results.time),
-                             to_text(results.traffic_time)));
+  line("rounds", fmt::format("{} in {}, of {} for their hosts", results.rounds, time_text(results.time),
+                             time_text(results.traffic_time)));
   line("connections", fmt::format("{}, and {} that did not get in", counts.connections, counts.refused));
   line("messages", fmt::format("{} of {} operations", counts.messages, counts.operations));
-  line("bytes", fmt::format("{}, each compared with what was sent", bytes_to_text(counts.bytes)));
+  line("bytes", fmt::format("{}, each compared with what was sent", size_text(counts.bytes)));
   line("packets", fmt::format("{} received, {} payloads read in place", faults.received, faults.kept));
   line("faults",
        fmt::format("{} lost, {} doubled, {} damaged, {} delayed, {} marked, {} forged, {} bursts refused", faults.lost,
@@ -90,8 +93,8 @@ int soak(const SoakArguments& arguments) {
   callbacks.progress = [&](const SoakResults& results) {
     if (results.time - shown < Nanos(60'000'000'000)) return;
     shown = results.time;
-    fmt::print(out, "{}: {} rounds, {} messages, {}\n", to_text(results.time), results.rounds, results.counts.messages,
-               bytes_to_text(results.counts.bytes));
+    fmt::print(out, "{}: {} rounds, {} messages, {}\n", time_text(results.time), results.rounds,
+               results.counts.messages, size_text(results.counts.bytes));
     std::fflush(out);
   };
   const SoakResults results = run_soak(settings, callbacks);

@@ -113,9 +113,10 @@ Traffic::Traffic(const TrafficSettings& settings, const std::vector<Place>& plac
 Traffic::~Traffic() = default;
 
 void Traffic::draw_settings() {
-  const std::uint64_t protection = below(3);
-  if (protection > 0) {
-    const auto how = protection == 1 ? security::Protection::encrypt : security::Protection::authenticate;
+  // Half have no keys: there checksums and tags alone keep out what is wrong.
+  const std::uint64_t protection = below(4);
+  if (protection > 1) {
+    const auto how = protection == 2 ? security::Protection::encrypt : security::Protection::authenticate;
     for (std::uint64_t keys = 1 + below(2); keys > 0; --keys) keys_.push_back(draw_key(random_, how));
     strange_key_ = draw_key(random_, how);
   }
@@ -389,7 +390,7 @@ void Traffic::change_weather() {
     Faults faults;
     faults.loss = below(8) == 0 ? 1 : maybe(0.3);
     faults.duplication = maybe(0.3);
-    faults.corruption = maybe(0.1);
+    faults.corruption = maybe(0.3);
     faults.marking = maybe(1);
     faults.delaying = maybe(0.5);
     faults.most_delay = Nanos(static_cast<std::int64_t>(any_scale(random_, 10e3, 50e6)));

@@ -13,7 +13,7 @@ namespace {
 
 std::uint64_t rounds() {
   const char* const wanted = std::getenv("MLTCP_PROPERTY_SEEDS");
-  return wanted == nullptr ? 40 : std::strtoull(wanted, nullptr, 10);
+  return wanted == nullptr ? 20 : std::strtoull(wanted, nullptr, 10);
 }
 
 TEST(Properties, hold_over_random_traffic) {
