@@ -9,12 +9,10 @@
 // Input: settings (3 bytes), then operations.
 #include <algorithm>
 #include <array>
-#include <deque>
-#include <map>
-#include <set>
 #include <utility>
 
 #include "../transport/test_network.h"
+#include "mltcp/experiment/traffic/ledger.h"
 #include "seal.h"
 #include "target.h"
 
@@ -22,90 +20,10 @@ namespace mltcp::fuzz {
 namespace {
 
 using namespace testing_network;
+using experiment::Ledger;
 
 constexpr std::size_t most_operations = 256;
 constexpr std::size_t number_of_stranger = 2;  // behind both honest ends
-constexpr std::size_t serial_bytes = 4;        // of the message, at its beginning
-
-/// What a program knows of the messages in one direction of a connection.
-class Direction {
- public:
-  /// A message of its own contents.
-  std::span<const std::byte> make(std::size_t size) {
-    const auto serial = static_cast<std::uint32_t>(messages_.size());
-    messages_.push_back(random_bytes(std::max(size, serial_bytes), 1000 + serial));
-    std::memcpy(messages_.back().data(), &serial, serial_bytes);
-    posted_.push_back(messages_.back());
-    return posted_.back();
-  }
-  void forget_last() {
-    messages_.pop_back();
-    posted_.pop_back();
-  }
-  /// Of bytes that tell what was written to.
-  std::span<std::byte> make_buffer(std::size_t size) {
-    buffers_.emplace_back(size, std::byte{0xEE});
-    return buffers_.back();
-  }
-  void forget_last_buffer() { buffers_.pop_back(); }
-  void free_buffer(std::uint64_t tag) { ByteVector().swap(buffers_[tag]); }
-  [[nodiscard]] std::uint64_t sends() const { return messages_.size(); }
-  [[nodiscard]] std::uint64_t receives() const { return buffers_.size(); }
-
-  void on_sent(std::uint64_t tag, Status status) {
-    require(tag < messages_.size(), "a send completes that was never posted");
-    require(sent_.emplace(tag, status).second, "a send completes twice");
-    ByteVector().swap(posted_[tag]);
-  }
-  void on_received(std::uint64_t tag, Status status, Bytes bytes) {
-    require(tag < buffers_.size(), "a receive completes that was never posted");
-    require(received_.insert(tag).second, "a receive completes twice");
-    const ByteVector buffer = std::exchange(buffers_[tag], {});
-    if (status != Status::ok && status != Status::truncated) return;
-    require((status == Status::ok) == (bytes <= buffer.size()), "a message is truncated that fits, or is not");
-    if (buffer.size() < serial_bytes) {
-      ++nameless_;
-      return;
-    }
-    std::uint32_t serial = 0;
-    std::memcpy(&serial, buffer.data(), serial_bytes);
-    require(serial < messages_.size(), "a message that nobody sent");
-    const ByteVector& message = messages_[serial];
-    require(bytes == message.size(), "a message of another length");
-    const std::size_t here = std::min(message.size(), buffer.size());
-    require(std::equal(message.begin(), message.begin() + static_cast<std::ptrdiff_t>(here), buffer.begin()),
-            "a message with other contents");
-    require(std::all_of(buffer.begin() + static_cast<std::ptrdiff_t>(here), buffer.end(),
-                        [](std::byte byte) { return byte == std::byte{0xEE}; }),
-            "written behind the message");
-    require(delivered_.emplace(serial, tag).second, "a message is delivered twice");
-  }
-  void expect_all_done(std::uint64_t discarded) const {
-    require(sent_.size() == messages_.size(), "a send never completes");
-    require(received_.size() == buffers_.size(), "a receive never completes");
-    std::uint64_t before = 0;
-    bool first = true;
-    for (const auto& [serial, tag] : delivered_) {
-      require(first || tag > before, "messages in buffers of another order");
-      before = tag;
-      first = false;
-    }
-    std::uint64_t unseen = 0;
-    for (const auto& [serial, status] : sent_)
-      if (status == Status::ok && !delivered_.contains(static_cast<std::uint32_t>(serial))) ++unseen;
-    require(unseen <= nameless_ + discarded, "a message completed as sent and is not there");
-  }
-
- private:
-  std::deque<ByteVector> messages_;
-  // Freed as soon as they are the program's again, so that a sanitizer sees whoever uses them later.
-  std::deque<ByteVector> posted_;  ///< copies of messages, which are sent from them
-  std::deque<ByteVector> buffers_;
-  std::map<std::uint64_t, Status> sent_;
-  std::set<std::uint64_t> received_;
-  std::map<std::uint32_t, std::uint64_t> delivered_;  ///< serial of the message, tag of the receive
-  std::uint64_t nameless_ = 0;                        ///< in buffers too short for a serial
-};
 
 constexpr std::uint64_t discarded_tag = std::uint64_t{1} << 40;
 
@@ -174,7 +92,7 @@ class Run {
   }
 
  private:
-  void take(const Completion& completion, ConnectionId own, Direction& out, Direction& in) {
+  void take(const Completion& completion, ConnectionId own, Ledger& out, Ledger& in) {
     if (completion.connection != own) return;
     const bool at_client = own == ids_.first && &out == &up_;
     bool& is_closed = at_client ? client_closed_ : server_closed_;
@@ -185,9 +103,11 @@ class Run {
       case Completion::Kind::received:
         if (completion.tag >= discarded_tag) {
           // Its buffer is the program's already, and what came is not seen.
-          return in.on_received(completion.tag - discarded_tag, Status::aborted, 0);
+          static_cast<void>(in.on_received(completion.tag - discarded_tag, completion.status, completion.bytes));
+          return;
         }
-        return in.on_received(completion.tag, completion.status, completion.bytes);
+        static_cast<void>(in.on_received(completion.tag, completion.status, completion.bytes));
+        return;
       case Completion::Kind::closed:
         is_closed = true;
         return;
@@ -211,14 +131,14 @@ class Run {
     return (operation & 0x80) != 0 ? pair_.now() + Nanos(static_cast<std::int64_t>(program_.byte()) * 100'000)
                                    : Nanos::never();
   }
-  void send(Shard& shard, ConnectionId id, Direction& direction, std::uint8_t operation) {
+  void send(Shard& shard, ConnectionId id, Ledger& direction, std::uint8_t operation) {
     const auto message = direction.make((operation & 0x40) != 0 ? program_.number(2) : program_.byte());
-    if (shard.send(id, message, direction.sends() - 1, deadline(operation)) != PostResult::ok) direction.forget_last();
+    if (shard.send(id, message, direction.sends() - 1, deadline(operation)) != PostResult::ok) direction.take_back();
   }
-  void receive(Shard& shard, ConnectionId id, Direction& direction, std::uint8_t operation) {
+  void receive(Shard& shard, ConnectionId id, Ledger& direction, std::uint8_t operation) {
     const auto buffer = direction.make_buffer((operation & 0x40) != 0 ? program_.number(2) : program_.byte());
     if (shard.receive(id, buffer, direction.receives() - 1, deadline(operation)) != PostResult::ok)
-      direction.forget_last_buffer();
+      direction.take_back_buffer();
   }
 
   /// A packet of the stranger's: a header that may fit its connection, and any bytes as frames.
@@ -251,8 +171,8 @@ class Run {
     const bool at_client = (operation & 0x10) == 0;
     Shard& shard = at_client ? pair_.c() : pair_.s();
     const ConnectionId id = at_client ? ids_.first : ids_.second;
-    Direction& out = at_client ? up_ : down_;
-    Direction& in = at_client ? down_ : up_;
+    Ledger& out = at_client ? up_ : down_;
+    Ledger& in = at_client ? down_ : up_;
     switch (operation & 15) {
       case 0:
       case 1:
@@ -278,8 +198,7 @@ class Run {
       case 10: {
         const std::uint64_t tag = program_.up_to(in.receives());
         if (tag < in.receives() && shard.discard_receive(id, tag, tag + discarded_tag)) {
-          in.free_buffer(tag);
-          ++(at_client ? discarded_down_ : discarded_up_);
+          in.discard(tag);
         }
         return;
       }
@@ -319,8 +238,8 @@ class Run {
     // Whoever does not answer is given up within 30 s, after 2 s of silence.
     pair_.run_for(200_s);
     require(client_closed_ && server_closed_, "a connection does not end");
-    up_.expect_all_done(discarded_up_);
-    down_.expect_all_done(discarded_down_);
+    up_.expect_all_done();
+    down_.expect_all_done();
     for (const Completion& completion : pair_.server().completions)
       require(!pair_.s().exists(completion.connection), "a stranger's connection does not end");
     require(pair_.c().poll(pair_.now()).is_never() && pair_.s().poll(pair_.now()).is_never(),
@@ -340,16 +259,14 @@ class Run {
   Program& program_;
   ConnectionConfig config_;
   // Memory of messages outlives the shards, which may read and write it until they end.
-  Direction up_;
-  Direction down_;
+  Ledger up_{1};
+  Ledger down_{2};
   Pair pair_;
   TestHost& stranger_;
   std::pair<ConnectionId, ConnectionId> ids_;
   JobId job_ = 0;
   bool client_closed_ = false;
   bool server_closed_ = false;
-  std::uint64_t discarded_up_ = 0;
-  std::uint64_t discarded_down_ = 0;
   std::uint64_t strange_number_ = 0;
   ConnectionId strange_id_ = 0;  ///< the connection that the server has told the stranger of last; 0: none
   ByteVector fates_;
@@ -363,7 +280,11 @@ void fuzz_shard(Input input) {
   const std::uint8_t choices = program.byte();
   const std::uint8_t algorithm = program.byte();
   const std::uint8_t limits = program.byte();
-  Run(config_of(choices, algorithm), limits_of(limits), program).run();
+  try {
+    Run(config_of(choices, algorithm), limits_of(limits), program).run();
+  } catch (const experiment::Violation& violation) {
+    throw Violation{violation.what};
+  }
 }
 
 }  // namespace mltcp::fuzz

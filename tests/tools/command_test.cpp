@@ -33,7 +33,7 @@ using ::testing::StartsWith;
 TEST_F(Command, none_or_unknown__named_with_the_list) {
   const std::string list =
       "the commands are run, sweep, schedule, advise, cluster, inspect, profile, replay, report, switch, gen, testbed, "
-      "scheduler, perf, top, kernel, algorithms, "
+      "scheduler, perf, soak, top, kernel, algorithms, "
       "doctor, help; see mltcp --help\n";
   EXPECT_EQ(refusal(""), "mltcp: no command is given; " + list);
   EXPECT_EQ(refusal("bogus e.toml"), "mltcp: \"bogus\" is not a command; " + list);
@@ -546,6 +546,21 @@ TEST_F(Command, inspect__profile_says_what_it_asks_for) {
   EXPECT_THAT(refusal("inspect p.csv --workers 4"), HasSubstr("a measured profile tells what was sent, and when; "));
   put("p.csv", "time,rate_bps\n0,1e9\n5,0\n");
   EXPECT_THAT(refusal("inspect p.csv"), StartsWith("mltcp: p.csv:1: header: \"time\" is no time with its unit; "));
+}
+
+TEST_F(Command, soak__runs_a_round_and_says_what_it_came_to) {
+  const Outcome outcome = run("soak --seed 22 --round 5 --json soak.json");
+  EXPECT_EQ(outcome.status, 0) << outcome.err << outcome.out;
+  EXPECT_THAT(outcome.out,
+              AllOf(HasSubstr("\nfailures      0, nor a stall\n"), HasSubstr("each compared with what was sent")));
+  EXPECT_THAT(content(folder_ / "soak.json"), HasSubstr("\"failures\": []"));
+}
+
+TEST_F(Command, soak__refuses_with_the_cause) {
+  EXPECT_THAT(refusal("soak --datapath flow"), HasSubstr("sim, ring, udp"));
+  EXPECT_THAT(refusal("soak --duration 0s"), HasSubstr("a duration of nothing; give more, such as 20s"));
+  EXPECT_THAT(refusal("soak --duration 5"), HasSubstr("--duration"));
+  EXPECT_THAT(refusal("soak --round 0"), HasSubstr("--round"));
 }
 
 TEST_F(Command, help__names_defaults) {

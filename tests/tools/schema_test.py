@@ -134,6 +134,8 @@ NEVER_HERE = {
         "link_outage.start_ns": "", "link_outage.duration_ns": "",
     },
     "mltcp.algorithms/1": {"algorithms[].shared_object": "none is loaded"},
+    "mltcp.soak/1": {"failures[].round": "no round fails", "failures[].what": "", "failures[].state": "",
+                     "failures[].replay": ""},
     "provenance/1": {"commit": "a build without git", "modified": "a clean tree", "build": "",
                      "machine.cpu": "some kernels", "machine.memory_bytes": "", "machine.system": "",
                      "machine.kernel": ""},
@@ -299,6 +301,7 @@ def make_files():
         mltcp(*"perf unix:perf.sock --tests latency,out,in,both --least 1kB --most 400MB --factor 1000 --for 10ms "
                "--limit 60ms --every 1ms --json perf.json".split())
         server.wait(PATIENCE)
+    mltcp(*"soak --duration 10ms --json soak.json".split())
     files = {}
     for file in sorted(FOLDER.rglob("*.json")):
         files[file.relative_to(FOLDER).as_posix()] = json.loads(file.read_text())
@@ -379,7 +382,7 @@ class Written(unittest.TestCase):
     def test_all_formats_are_among_them(self):
         formats = {document["schema"] for document in WRITTEN.values()}
         wanted = {"mltcp.results/1", "mltcp.schedule/1", "mltcp.plan/1", "mltcp.sweep/1", "mltcp.cluster/1",
-                  "mltcp.algorithms/1", "mltcp.inspection/1", "mltcp.perf/1", "mltcp.series/1"}
+                  "mltcp.algorithms/1", "mltcp.inspection/1", "mltcp.perf/1", "mltcp.series/1", "mltcp.soak/1"}
         self.assertEqual(wanted - formats, set())
 
     def test_all_commands_say_where_their_results_come_from(self):

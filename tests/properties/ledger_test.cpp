@@ -1,0 +1,121 @@
+// The ledger notices each way in which messages can go wrong: otherwise what stands on it proves nothing.
+#include "mltcp/experiment/traffic/ledger.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+
+namespace mltcp::experiment {
+namespace {
+
+std::string violation_of(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const Violation& violation) {
+    return violation.what;
+  }
+  return "";
+}
+
+class LedgerTest : public ::testing::Test {
+ protected:
+  static constexpr std::size_t size = 3000;
+
+  /// Message and buffer of the next operations, the one in the other.
+  std::span<std::byte> deliver(std::size_t bytes = size, std::size_t room = size) {
+    const auto message = ledger_.make(bytes);
+    const auto buffer = ledger_.make_buffer(room);
+    std::copy_n(message.begin(), std::min(bytes, room), buffer.begin());
+    return buffer;
+  }
+  std::string received(std::uint64_t tag, Bytes bytes = size, Status status = Status::ok) {
+    return violation_of([&] { ledger_.on_received(tag, status, bytes); });
+  }
+  std::string sent(std::uint64_t tag, Status status = Status::ok) {
+    return violation_of([&] { ledger_.on_sent(tag, status); });
+  }
+  std::string end() {
+    return violation_of([&] { ledger_.expect_all_done(); });
+  }
+  Ledger ledger_{7};
+};
+
+TEST_F(LedgerTest, what_is_right__passes) {
+  for (std::uint64_t tag = 0; tag < 50; ++tag) {
+    deliver(tag * 40);
+    EXPECT_EQ(received(tag, tag * 40), "");
+    EXPECT_EQ(sent(tag), "");
+  }
+  deliver(size, 100);
+  EXPECT_EQ(received(50, size, Status::truncated), "");
+  EXPECT_EQ(sent(50), "");
+  EXPECT_EQ(end(), "");
+  EXPECT_EQ(ledger_.delivered(), 50U);  // one has no name
+}
+
+TEST_F(LedgerTest, contents__are_compared) {
+  for (const std::size_t at : {std::size_t{8}, size / 2, size - 1}) {
+    const auto buffer = deliver();
+    buffer[at] ^= std::byte{1};
+    EXPECT_EQ(received(ledger_.receives() - 1), "a message with other contents") << at;
+  }
+  deliver()[0] ^= std::byte{1};  // its name is another's
+  EXPECT_NE(received(ledger_.receives() - 1), "");
+  deliver()[7] ^= std::byte{1};  // another direction's
+  EXPECT_EQ(received(ledger_.receives() - 1), "a message that nobody sent, or with another beginning");
+}
+
+TEST_F(LedgerTest, lengths__are_compared) {
+  deliver();
+  EXPECT_EQ(received(0, size - 1), "a message of another length");
+  deliver();
+  EXPECT_EQ(received(1, size, Status::truncated), "a message is truncated that fits, or is not");
+  deliver(size, size + 10)[size] = std::byte{1};
+  EXPECT_EQ(received(2), "written behind the message");
+}
+
+TEST_F(LedgerTest, what_comes_twice__is_noticed) {
+  const auto first = deliver();
+  const auto second = ledger_.make_buffer(size);
+  std::copy(first.begin(), first.end(), second.begin());
+  EXPECT_EQ(received(0), "");
+  EXPECT_EQ(received(0), "a receive completes twice");
+  EXPECT_EQ(received(1), "a message is delivered twice");
+  EXPECT_EQ(sent(0), "");
+  EXPECT_EQ(sent(0), "a send completes twice");
+  EXPECT_EQ(sent(1), "a send completes that was never posted");
+  EXPECT_EQ(received(2), "a receive completes that was never posted");
+}
+
+TEST_F(LedgerTest, what_is_missing__is_noticed) {
+  deliver();
+  EXPECT_EQ(sent(0), "");
+  EXPECT_EQ(end(), "a receive never completes");
+  EXPECT_EQ(received(0, 0, Status::closed), "");
+  EXPECT_EQ(end(), "a message completed as sent and is not there");
+  ledger_.lose_receiver();
+  EXPECT_EQ(end(), "");
+  ledger_.make(size);
+  EXPECT_EQ(end(), "a send never completes");
+  ledger_.lose_sender();
+  EXPECT_EQ(end(), "");
+}
+
+TEST_F(LedgerTest, order_of_buffers__is_that_of_messages) {
+  const auto first = ledger_.make(size);
+  const auto second = ledger_.make(size);
+  const auto early = ledger_.make_buffer(size);
+  const auto late = ledger_.make_buffer(size);
+  std::copy(first.begin(), first.end(), late.begin());
+  std::copy(second.begin(), second.end(), early.begin());
+  for (const std::uint64_t tag : {0U, 1U}) {
+    EXPECT_EQ(received(tag), "");
+    EXPECT_EQ(sent(tag), "");
+  }
+  EXPECT_EQ(end(), "messages in buffers of another order");
+}
+
+}  // namespace
+}  // namespace mltcp::experiment
