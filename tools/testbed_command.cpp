@@ -5,6 +5,7 @@
 
 #include "command_line.h"
 #include "commands.h"
+#include "key_option.h"
 #include "mltcp/base/error.h"
 #include "mltcp/experiment/files/switch_file.h"
 #include "mltcp/testbed/layout.h"
@@ -65,6 +66,7 @@ struct TestbedArguments {
   std::optional<std::string> json;  ///< file, or "-" for standard output
   SeriesArguments series;
   std::optional<std::string> pcap;  ///< FILE and words, see capture_options.h
+  std::optional<std::string> key;
 };
 
 void add_options(Options& options, TestbedArguments& arguments) {
@@ -89,6 +91,7 @@ void add_options(Options& options, TestbedArguments& arguments) {
   options.add("--pcap", arguments.pcap,
               "Capture the packets of each host and switch, FILE-host-0 and so on: FILE[,snap=BYTES][,size=BYTES]"
               "[,files=N], as pcapng (docs/captures.md)");
+  add_key_option(options, arguments.key, "Seal what coordinator and hosts say to each other, and all packets of jobs,");
   options.add("--log-dir", arguments.log_dir, "Keep what each process says, in this folder");
   options.flag("--realtime", arguments.realtime,
                "Real-time priority (SCHED_RR) for the switch and, below it, the hosts: steadier results on "
@@ -186,6 +189,7 @@ Plan plan_of_hosts(const TestbedArguments& arguments) {
   if (arguments.json) throw InputError("--json: without an experiment there are no results; leave it out");
   if (arguments.series.file)
     throw InputError("--series: without an experiment nobody has series; leave it out, or see mltcp switch --series");
+  if (arguments.key) throw InputError("--key: without an experiment nothing is sealed; leave it out");
   if (!arguments.command && !arguments.shell && !arguments.keep)
     throw InputError("--hosts: give --command, --shell or --keep, too: what shall be done on the hosts");
   Plan plan;
@@ -220,10 +224,11 @@ Plan plan_of_experiment(const TestbedArguments& arguments) {
   // Of the rest, mltcp gen --serve warns, which this starts.
   if (arguments.dry_run) print_warnings(given.warnings);
   for (const std::string& word : arguments.gen)
-    for (const std::string_view own : {"--json", "--series"})
+    for (const auto& [own, why] : {std::pair("--json", "mltcp testbed adds what its switches counted"),
+                                   std::pair("--series", "mltcp testbed adds what its switches counted"),
+                                   std::pair("--key", "hosts need it, too")})
       if (word == own || word.starts_with(std::string(own) + "="))
-        throw InputError(
-            fmt::format("{} behind \"--\": put it before that; mltcp testbed adds what its switches counted", own));
+        throw InputError(fmt::format("{} behind \"--\": put it before that; {}", own, why));
   for (const std::string& policy : policies_of_gen(arguments)) given.policies.push_back(policy);
   Plan plan;
   plan.layout = testbed::testbed_layout(given);
@@ -318,6 +323,13 @@ std::string address_of_port(const Plan& plan, std::uint32_t host) {
   return plan.host_device == "udp" ? TestbedNetwork::kernel_address(host) : TestbedNetwork::port_address(host);
 }
 
+/// Those who are told this are given the key (sandbox.h): what was read from a descriptor can't be read again.
+void add_key(Words& words, const TestbedArguments& arguments) {
+  if (!arguments.key) return;
+  words.emplace_back("--key");
+  words.push_back(fmt::format("fd:{}", testbed::kSecretFile));
+}
+
 Words host_command(const Plan& plan, const TestbedArguments& arguments, std::size_t index, const std::string& self,
                    const std::string& server) {
   const std::uint32_t host = plan.layout.hosts[index];
@@ -332,6 +344,7 @@ Words host_command(const Plan& plan, const TestbedArguments& arguments, std::siz
     words.emplace_back("--cores");
     words.push_back(std::to_string(plan.host_cpus[index]));
   }
+  add_key(words, arguments);
   add_capture(words, arguments, fmt::format("host-{}", host));
   // What the experiment has loaded, its hosts have to load.
   for (const cc::AlgorithmTable* algorithm : cc::algorithms()) {
@@ -364,6 +377,7 @@ Words coordinator_command(const TestbedArguments& arguments, const std::string& 
   if (!files.json.empty()) add("--json", files.json);
   if (!files.series.empty()) add("--series", files.series);
   if (arguments.series.interval) add("--series-interval", *arguments.series.interval);
+  add_key(words, arguments);
   words.insert(words.end(), arguments.gen.begin(), arguments.gen.end());
   return words;
 }
@@ -409,9 +423,11 @@ Json read_json(const fs::path& file) {
 /// One testbed from its making to its results.
 class TestbedRun {
  public:
-  TestbedRun(const Plan& plan, const TestbedArguments& arguments, std::string self, fs::path folder)
+  TestbedRun(const Plan& plan, const TestbedArguments& arguments, const std::optional<security::JobKey>& key,
+             std::string self, fs::path folder)
       : plan_(plan),
         arguments_(arguments),
+        key_(key),
         self_(std::move(self)),
         folder_(std::move(folder)),
         out_(arguments.json == "-" ? stderr : stdout),
@@ -460,6 +476,7 @@ class TestbedRun {
     options.folder = folder_;
     options.logs = arguments_.log_dir ? fs::path(*arguments_.log_dir) : folder_;
     options.output_is_error = out_ == stderr;
+    if (key_) options.secret = key_->to_text();
     options.log_hint = arguments_.log_dir ? fmt::format("logs are in {}", one_line(*arguments_.log_dir))
                                           : "--log-dir DIR keeps all logs";
     options.stage = [this](const std::string& what) {
@@ -621,6 +638,7 @@ class TestbedRun {
 
   const Plan& plan_;
   const TestbedArguments& arguments_;
+  const std::optional<security::JobKey>& key_;
   std::string self_;
   fs::path folder_;
   std::FILE* out_;
@@ -656,10 +674,11 @@ int testbed(const TestbedArguments& arguments) {
   if (arguments.log_dir && !fs::create_directories(*arguments.log_dir, failed) && failed)
     throw InputError(fmt::format("--log-dir {}: {}; give a folder that can be written to",
                                  in_quotes(*arguments.log_dir), failed.message()));
+  const std::optional<security::JobKey> key = key_of(arguments.key);
   const std::string self = fs::read_symlink("/proc/self/exe").string();
   testbed::add_administrators_path();
-  return testbed::run_sandboxed([&](const fs::path& folder) { return TestbedRun(plan, arguments, self, folder).run(); },
-                                print_error);
+  return testbed::run_sandboxed(
+      [&](const fs::path& folder) { return TestbedRun(plan, arguments, key, self, folder).run(); }, print_error);
 }
 
 #else
