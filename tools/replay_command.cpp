@@ -396,7 +396,7 @@ int replay(const ReplayArguments& arguments) {
   check_distinct({arguments.json, arguments.report, arguments.timeline}, "--json, --report, --timeline");
   if ((arguments.json == "-") + (arguments.report == "-") + (arguments.timeline == "-") > 1)
     throw InputError("--json, --report, --timeline: one of them can have standard output; name files for the others");
-  const experiment::StreamKey key = stream_key_of(arguments.key);
+  const experiment::StreamKey key = arguments.serve ? stream_key_of(arguments.key) : nullptr;
   experiment::Replay replay = experiment::make_replay(request, std::move(settings), own_network);
   const experiment::Experiment& experiment = replay.experiment;
 

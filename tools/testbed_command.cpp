@@ -133,6 +133,7 @@ struct Plan {
   std::vector<unsigned> switch_cpus;  ///< by switch
   std::vector<unsigned> host_cpus;    ///< by host in the layout; empty: there are not enough for one each
   std::uint64_t seed = 1;
+  std::optional<security::JobKey> key;  ///< of coordinator and hosts
 };
 
 /// Switches come first, and each host has one of the other CPUs. Where there are too few, hosts run where the kernel
@@ -255,6 +256,7 @@ Plan make_plan(const TestbedArguments& arguments) {
                     "af_packet",
                     plan.mtu, longest_xdp_mtu, longest_xdp_mtu));
   assign_cpus(plan, arguments);
+  if (!arguments.hosts) plan.key = key_of(arguments.key);
   return plan;
 }
 
@@ -324,8 +326,8 @@ std::string address_of_port(const Plan& plan, std::uint32_t host) {
 }
 
 /// Those who are told this are given the key (sandbox.h): what was read from a descriptor can't be read again.
-void add_key(Words& words, const TestbedArguments& arguments) {
-  if (!arguments.key) return;
+void add_key(Words& words, const Plan& plan) {
+  if (!plan.key) return;
   words.emplace_back("--key");
   words.push_back(fmt::format("fd:{}", testbed::kSecretFile));
 }
@@ -344,7 +346,7 @@ Words host_command(const Plan& plan, const TestbedArguments& arguments, std::siz
     words.emplace_back("--cores");
     words.push_back(std::to_string(plan.host_cpus[index]));
   }
-  add_key(words, arguments);
+  add_key(words, plan);
   add_capture(words, arguments, fmt::format("host-{}", host));
   // What the experiment has loaded, its hosts have to load.
   for (const cc::AlgorithmTable* algorithm : cc::algorithms()) {
@@ -367,8 +369,8 @@ CoordinatorFiles files_in(const fs::path& folder, const TestbedArguments& argume
           arguments.series.file ? (folder / "series.json").string() : ""};
 }
 
-Words coordinator_command(const TestbedArguments& arguments, const std::string& self, const std::string& server,
-                          const CoordinatorFiles& files) {
+Words coordinator_command(const Plan& plan, const TestbedArguments& arguments, const std::string& self,
+                          const std::string& server, const CoordinatorFiles& files) {
   Words words{self, "gen", arguments.file, "--serve", server};
   const auto add = [&](const char* option, const std::string& value) {
     words.emplace_back(option);
@@ -377,7 +379,7 @@ Words coordinator_command(const TestbedArguments& arguments, const std::string& 
   if (!files.json.empty()) add("--json", files.json);
   if (!files.series.empty()) add("--series", files.series);
   if (arguments.series.interval) add("--series-interval", *arguments.series.interval);
-  add_key(words, arguments);
+  add_key(words, plan);
   words.insert(words.end(), arguments.gen.begin(), arguments.gen.end());
   return words;
 }
@@ -408,7 +410,8 @@ void print_steps(const Plan& plan, const TestbedArguments& arguments) {
     if (arguments.command) fmt::print("sh -c '{}'\n", *arguments.command);
     return;
   }
-  fmt::print("{}\n", line_of(coordinator_command(arguments, "mltcp", "unix:DIR/gen", files_in("DIR", arguments))));
+  fmt::print("{}\n",
+             line_of(coordinator_command(plan, arguments, "mltcp", "unix:DIR/gen", files_in("DIR", arguments))));
   for (std::size_t i = 0; i < plan.layout.hosts.size(); ++i)
     fmt::print("{}\n", line_of(host_command(plan, arguments, i, "mltcp", "unix:DIR/gen")));
 }
@@ -423,11 +426,9 @@ Json read_json(const fs::path& file) {
 /// One testbed from its making to its results.
 class TestbedRun {
  public:
-  TestbedRun(const Plan& plan, const TestbedArguments& arguments, const std::optional<security::JobKey>& key,
-             std::string self, fs::path folder)
+  TestbedRun(const Plan& plan, const TestbedArguments& arguments, std::string self, fs::path folder)
       : plan_(plan),
         arguments_(arguments),
-        key_(key),
         self_(std::move(self)),
         folder_(std::move(folder)),
         out_(arguments.json == "-" ? stderr : stdout),
@@ -476,7 +477,7 @@ class TestbedRun {
     options.folder = folder_;
     options.logs = arguments_.log_dir ? fs::path(*arguments_.log_dir) : folder_;
     options.output_is_error = out_ == stderr;
-    if (key_) options.secret = key_->to_text();
+    if (plan_.key) options.secret = plan_.key->to_text();
     options.log_hint = arguments_.log_dir ? fmt::format("logs are in {}", one_line(*arguments_.log_dir))
                                           : "--log-dir DIR keeps all logs";
     options.stage = [this](const std::string& what) {
@@ -499,7 +500,8 @@ class TestbedRun {
     std::vector<Words> hosts;
     for (std::size_t i = 0; i < plan_.layout.hosts.size(); ++i)
       hosts.push_back(host_command(plan_, arguments_, i, self_, server));
-    return testbed_.run_jobs(coordinator_command(arguments_, self_, server, files_in(folder_, arguments_)), hosts);
+    return testbed_.run_jobs(coordinator_command(plan_, arguments_, self_, server, files_in(folder_, arguments_)),
+                             hosts);
   }
 
   /// Returns the exit status of the shell, if there is one.
@@ -638,7 +640,6 @@ class TestbedRun {
 
   const Plan& plan_;
   const TestbedArguments& arguments_;
-  const std::optional<security::JobKey>& key_;
   std::string self_;
   fs::path folder_;
   std::FILE* out_;
@@ -653,7 +654,7 @@ int testbed(const TestbedArguments& arguments) {
   const Plan plan = make_plan(arguments);
   // What the coordinator would refuse is refused before anything is made and told.
   if (!arguments.hosts) {
-    Words words = coordinator_command(arguments, "mltcp", "unix:gen",
+    Words words = coordinator_command(plan, arguments, "mltcp", "unix:gen",
                                       {arguments.json.value_or(""), arguments.series.file.value_or("")});
     words.erase(words.begin(), words.begin() + 2);
     if (!check_coordinator_words(words)) return 0;
@@ -674,11 +675,10 @@ int testbed(const TestbedArguments& arguments) {
   if (arguments.log_dir && !fs::create_directories(*arguments.log_dir, failed) && failed)
     throw InputError(fmt::format("--log-dir {}: {}; give a folder that can be written to",
                                  in_quotes(*arguments.log_dir), failed.message()));
-  const std::optional<security::JobKey> key = key_of(arguments.key);
   const std::string self = fs::read_symlink("/proc/self/exe").string();
   testbed::add_administrators_path();
-  return testbed::run_sandboxed(
-      [&](const fs::path& folder) { return TestbedRun(plan, arguments, key, self, folder).run(); }, print_error);
+  return testbed::run_sandboxed([&](const fs::path& folder) { return TestbedRun(plan, arguments, self, folder).run(); },
+                                print_error);
 }
 
 #else
