@@ -336,6 +336,10 @@ class Writer {
   void copy(const std::byte* bytes, std::size_t size) {
     if (size > 0) std::memcpy(take(size), bytes, size);
   }
+  /// As copy(), of bytes that nobody reads.
+  void zeros(std::size_t size) {
+    if (size > 0) std::memset(take(size), 0, size);
+  }
   /// Writes as many ranges as fit into room().
   void ack(const AckFrame& frame);
   void credit(const CreditFrame& frame);

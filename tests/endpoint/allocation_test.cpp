@@ -86,7 +86,7 @@ TEST_F(AllocationTest, messages__are_posted_carried_and_told_without_any) {
       }
       if (unsent > 0 || received < lengths.size()) ADD_FAILURE() << "round " << number << " has not ended";
     };
-    for (std::size_t number = 0; number < 60; ++number) round(number);
+    for (std::size_t number = 0; number < 240; ++number) round(number);  // until no ring grows any more
     allocations = 0;
     counting = true;
     for (std::size_t number = 0; number < 60; ++number) round(number);

@@ -102,7 +102,7 @@ TEST(Allocation, data_path__makes_none_after_the_warm_up) {
   network.attach(network.right(0), server);
   // The warm-up sees worse than what follows, so that no structure has reason to grow further.
   for (int second = 0; second < 40; ++second) {
-    client.io.loss = server.io.loss = second % 4 == 3 ? 0 : 0.01 * (1 + second % 4);
+    client.io.loss = server.io.loss = second % 4 == 3 ? 0 : 0.02 * (1 + second % 4);
     network.run_until(network.now() + 1_s);
   }
   const std::uint64_t warm = server.received;

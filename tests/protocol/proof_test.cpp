@@ -79,6 +79,33 @@ TEST(Proof, places_that_prove_nothing__end_after_three_seconds) {
   EXPECT_TRUE(pair.s().poll(pair.now()).is_never());
 }
 
+TEST(Proof, peer_that_asks_again__is_waited_for_as_any_other) {
+  // A round trip of 8 s.
+  Pair pair({}, {}, 4_s, {}, with_half_open(3));
+  const auto [c, s] = pair.connect();
+  ASSERT_NE(s, 0u);
+  EXPECT_EQ(pair.s().stats().unproven_ended, 0u);
+  EXPECT_TRUE(works(pair, c, s));
+  // It has its end, too.
+  pair.inject(pair.server(), nobody(1), connect_as(1, 1));
+  pair.run_for(2_s);
+  pair.inject(pair.server(), nobody(1), connect_as(1, 1));
+  pair.run_for(27_s);
+  EXPECT_EQ(pair.s().stats().half_open, 1u);
+  pair.run_for(5_s);
+  EXPECT_EQ(pair.s().stats().half_open, 0u);
+}
+
+TEST(Proof, path_that_is_said_to_be_long__is_waited_for) {
+  ConnectionConfig config;
+  config.initial_rtt = 8_s;  // CONNECT is not sent again meanwhile
+  Pair pair(config, config, 4_s, {}, with_half_open(3));
+  const auto [c, s] = pair.connect();
+  ASSERT_NE(s, 0u);
+  EXPECT_EQ(pair.s().stats().unproven_ended, 0u);
+  EXPECT_TRUE(works(pair, c, s));
+}
+
 TEST(Proof, place_that_the_program_ends__is_free_again) {
   Pair pair({}, {}, 50_us, {}, with_half_open(1));
   pair.inject(pair.server(), nobody(1), connect_as(1, 1));

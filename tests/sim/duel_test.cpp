@@ -60,17 +60,18 @@ TEST(Duel, pairs__shares_of_all_pairs) {
     EXPECT_NEAR(duel.share(0, 1_s, 4_s), share, 0.06) << pair.first << " against " << pair.second;
     EXPECT_GE(duel.utilization(1_s, 4_s), 0.93 * goodput_of_a_full_link());
 
-    // 50 MB each take 848 ms in all. Whoever has the smaller share ends last, and the link is never idle before.
+    // 50 MB each take 851 ms in all. Whoever has the smaller share ends last, and the link is hardly idle before: what
+    // had next to nothing of it, as Swift beside DCTCP, takes 30 ms to grow into it.
     Duel race(config, {{.cc = pair.first, .bytes = 50'000'000}, {.cc = pair.second, .bytes = 50'000'000}});
     race.run_until(1_s);
     const Nanos first = race.finished(0);
     const Nanos second = race.finished(1);
     ASSERT_FALSE(first.is_never() || second.is_never()) << pair.first << " against " << pair.second;
-    EXPECT_NEAR(std::max(first, second).seconds(), 0.848, 0.03) << pair.first << " against " << pair.second;
+    EXPECT_NEAR(std::max(first, second).seconds(), 0.851, 0.035) << pair.first << " against " << pair.second;
     if (std::abs(share - 0.5) > 0.1) {
       EXPECT_EQ(first<second, share> 0.5) << pair.first << " against " << pair.second;
       const double winner = std::max(share, 1 - share);
-      EXPECT_NEAR(std::min(first, second).seconds(), 0.848 / 2 / winner, 0.06);
+      EXPECT_NEAR(std::min(first, second).seconds(), 0.851 / 2 / winner, 0.06);
     }
   }
 }

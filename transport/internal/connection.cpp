@@ -52,12 +52,16 @@ void Connection::start_connect(std::uint64_t tag) {
   connect_due_ = true;
 }
 
+Nanos Connection::half_open_time() const {
+  return std::max(std::min(half_open_limit, config_->give_up_after), sent_.probe_timeout(*config_));
+}
+
 void Connection::start_accept(const wire::ConnectFrame& peer, std::uint64_t tag, bool is_proven, Nanos now) {
   tag_ = tag;
   peer_tag_ = peer.tag;
   was_accepted_ = true;
   is_proven_ = is_proven;
-  if (!is_proven) ends_at_ = now + std::min(half_open_limit, config_->give_up_after);
+  if (!is_proven) ends_at_ = now + half_open_time();
   peer_connection_ = peer.source_connection;
   sends_.begin_credit(peer.credit);
   agree_on_max_packet(peer.max_packet);

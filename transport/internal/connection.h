@@ -178,7 +178,7 @@ class alignas(64) Connection {
   bool on_ack(const wire::AckFrame& frame, Nanos now);
   void on_violation(Nanos now);
   /// Bytes have come from an address that nothing has proven.
-  void count_unproven(const wire::Header& header, const RxPacket& packet);
+  void count_unproven(const wire::Header& header, const RxPacket& packet, Nanos now);
   void on_retry(std::uint64_t cookie, Nanos now);
   void on_acked_chunk(const Chunk& chunk, Nanos now);
   /// Completes the oldest messages that are acknowledged and whole.
@@ -190,9 +190,11 @@ class alignas(64) Connection {
   /// False if the packet must be ignored.
   bool on_close(wire::CloseReason reason, Nanos now);
   static constexpr std::int64_t drain_timeouts = 8;  ///< drain time after closing, in probe timeouts
-  /// For so long an accepted connection may wait for proof of its peer's address. As long as several round trips of any
-  /// path, of which nothing is known yet.
+  /// For so long an accepted connection may wait for proof of its peer's address: several round trips of nearly any
+  /// path; longer where initial_rtt says that the path is. A peer that asks again meanwhile is waited for as long as
+  /// any other, give_up_after.
   static constexpr Nanos half_open_limit{3'000'000'000};
+  [[nodiscard]] Nanos half_open_time() const;
   static constexpr std::uint32_t bytes_per_unproven_byte = 3;  ///< RFC 9000 section 8.1
   static constexpr std::uint8_t most_retries = 4;              ///< of one connection: each is answered at once
   void drain(Nanos now, std::int64_t timeouts);

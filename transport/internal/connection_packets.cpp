@@ -45,7 +45,7 @@ Status refusal_of(wire::CloseReason reason) {
 
 void Connection::on_packet(const wire::Header& header, wire::Reader& reader, const RxPacket& packet, Nanos now) {
   if (!is_proven_) [[unlikely]]
-    count_unproven(header, packet);
+    count_unproven(header, packet, now);
   if (sealing_ != nullptr && (header.flags & wire::sealed) == 0 && state_ != State::connecting) [[unlikely]] {
     ++links_->stats->forged_packets;
     return;
@@ -169,13 +169,16 @@ bool Connection::opens(const wire::Frame& frame, const wire::Header& header, Nan
   return true;
 }
 
-void Connection::count_unproven(const wire::Header& header, const RxPacket& packet) {
+void Connection::count_unproven(const wire::Header& header, const RxPacket& packet, Nanos now) {
   if (header.connection != 0) {  // it has our tag
     is_proven_ = true;
     ends_at_ = state_ == State::draining ? ends_at_ : Nanos::never();
     --links_->stats->half_open;
     return;
   }
+  // Somebody goes on asking: the path may be long.
+  if (state_ == State::open && ends_at_ < now + half_open_time())
+    ends_at_ = now + std::max(config_->give_up_after, half_open_time());
   const auto bytes = packet.bytes.size() + packet.tail.size() + packet.virtual_bytes;
   constexpr std::uint32_t most = 1U << 20;
   allowance_ = std::min(allowance_ + bytes_per_unproven_byte * static_cast<std::uint32_t>(bytes), most);
@@ -769,7 +772,7 @@ void Connection::write_data(Draft& draft, BuiltPacket& packet, Nanos now) {
 
 void Connection::fill_data(Draft& draft, BuiltPacket& packet) {
   // Short pieces are copied one after the other into a packet. A longer piece ends the packet and is gathered from the
-  // user's memory.
+  // user's memory. Those of virtual payloads are written as zeros, so that packets are cut as with bytes.
   constexpr std::size_t copy_limit = 256;
   constexpr std::size_t smallest_piece = 64;
   wire::Writer& writer = draft.writer;
@@ -791,12 +794,15 @@ void Connection::fill_data(Draft& draft, BuiltPacket& packet) {
     carry(draft, chunk);
     const std::span<const std::byte> bytes(message.data == nullptr ? nullptr : message.data + chunk.offset,
                                            chunk.length);
-    if (chunk.length > 0 && (message.data == nullptr || chunk.length > copy_limit)) {
+    if (chunk.length > copy_limit) {
       packet.message = chunk.message;
       packet.payload = bytes;
       return;
     }
-    writer.copy(bytes.data(), bytes.size());
+    if (message.data == nullptr)
+      writer.zeros(bytes.size());
+    else
+      writer.copy(bytes.data(), bytes.size());
     if (!config_->pack_messages) return;
   }
 }

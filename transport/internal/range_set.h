@@ -30,6 +30,8 @@ class RangeSet {
       lower_.reset();
     clear();
   }
+  /// Allocates memory for first_holes holes.
+  void reserve() { lower(); }
   /// Whether there is memory for holes.
   [[nodiscard]] bool has_had_holes() const { return lower_ != nullptr; }
   /// Bytes allocated for holes beyond `holes`.

@@ -30,6 +30,8 @@ class ReceivedPackets {
   /// Maximum number of ranges tracked; one acknowledgement has room for all.
   static constexpr std::size_t max_ranges = wire::max_ack_ranges;
 
+  ReceivedPackets() { numbers_.reserve(); }  // a number that its sender has skipped is a hole
+
   /// Where a packet's number is relative to those received before.
   enum class Place : std::uint8_t {
     next,    ///< directly above the highest, or the first packet

@@ -46,7 +46,9 @@ class SentPackets {
       : rtt_(initial_rtt),
         last_eliciting_sent_(now),
         last_progress_(now),
-        skip_at_(skips ? 0 : std::numeric_limits<std::uint64_t>::max()) {}
+        skip_at_(skips ? 0 : std::numeric_limits<std::uint64_t>::max()) {
+    if (skips) acked_.reserve();  // a number that is skipped is a hole
+  }
 
   // State in flight.
 
@@ -404,10 +406,10 @@ class SentPackets {
   std::uint32_t lost_packets_ = 0;  ///< since the last sample
   std::uint32_t episode_lost_ = 0;
   std::uint32_t episode_spurious_ = 0;
-  std::uint32_t skipped_in_all_ = 0;  ///< packet numbers skipped in total
-  std::uint64_t skip_at_;             ///< the next number to be skipped; 0: to be drawn
-  std::uint64_t last_skipped_ = 0;    ///< 0: none
-  std::uint64_t episode_begin_ = 0;   ///< the first packet that was lost in the episode
+  std::uint32_t skipped_in_all_ = 0;     ///< packet numbers skipped in total
+  std::uint64_t skip_at_;                ///< the next number to be skipped; 0: to be drawn
+  std::uint64_t last_skipped_ = 0;       ///< 0: none
+  std::uint64_t episode_begin_ = 0;      ///< the first packet that was lost in the episode
   Nanos first_sample_ = Nanos::never();  ///< time of the first RTT sample
   std::uint64_t lost_in_all_ = 0;
   std::uint64_t spurious_in_all_ = 0;

@@ -196,8 +196,13 @@ TEST_P(Levels, run_cluster__jobs_that_do_not_fit_get_no_slots) {
 }
 
 TEST_P(Levels, run_cluster__mltcp_parts_jobs_without_a_schedule) {
-  const ClusterResults results = run_cluster(pair(GetParam(), "\"locality\", \"locality+mltcp\"", 0.005));
-  EXPECT_LT(mean(results.runs[1].slowdowns), mean(results.runs[0].slowdowns) - 0.1);
+  ClusterExperiment experiment = pair(GetParam(), "\"locality\", \"locality+mltcp\"", 0.005);
+  experiment.seeds = GetParam() == "packet" ? 3 : 1;  // how soon they are apart is luck
+  double fair = 0;
+  double mltcp = 0;
+  for (const ClusterRun& run : run_cluster(experiment).runs)
+    (run.scheme == "locality" ? fair : mltcp) += mean(run.slowdowns) / experiment.seeds;
+  EXPECT_LT(mltcp, fair - 0.1);
 }
 
 TEST_P(Levels, run_cluster__follows_from_the_seed_alone) {

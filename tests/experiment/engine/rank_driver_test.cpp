@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -13,6 +15,7 @@
 #include "mltcp/experiment/backends/topology_network.h"
 #include "mltcp/experiment/engine/job_network.h"
 #include "mltcp/security/packet_key.h"
+#include "mltcp/transport/wire.h"
 #include "mltcp/workload/worker_hosts.h"
 
 namespace mltcp::experiment {
@@ -498,7 +501,8 @@ TEST(RankDriver, peer_that_refuses__ends_in_one_clear_error) {
 
 // ---- Strangers ------------------------------------------------------------------------------------------------------
 
-/// Several datapaths on one host: what one sends has the host's address, and what comes is for all.
+/// Several datapaths on one host: what one sends has the host's address, and what comes is for
+/// whoever's connection it is, and else for all.
 class SharedHost {
  public:
   SharedHost(PacketIo& io, std::size_t count) : io_(io) {
@@ -515,7 +519,10 @@ class SharedHost {
    public:
     explicit End(SharedHost& all) : all_(all) {}
     [[nodiscard]] const Limits& limits() const override { return all_.io_.limits(); }
-    std::size_t send(std::span<const TxPacket> packets) override { return all_.io_.send(packets); }
+    std::size_t send(std::span<const TxPacket> packets) override {
+      for (const TxPacket& packet : packets) all_.learn(packet.header, *this);
+      return all_.io_.send(packets);
+    }
     std::size_t receive(std::span<RxPacket> out) override {
       all_.take();
       read_.erase(read_.begin(), read_.begin() + static_cast<std::ptrdiff_t>(given_));
@@ -532,12 +539,32 @@ class SharedHost {
   void take() {
     std::array<RxPacket, 32> in;
     while (const std::size_t count = io_.receive(in))
-      for (std::size_t i = 0; i < count; ++i)
-        for (const auto& end : ends_) end->read_.push_back({in[i], {in[i].bytes.begin(), in[i].bytes.end()}});
+      for (std::size_t i = 0; i < count; ++i) {
+        const auto owner = owners_.find(tag_of(in[i].bytes));
+        // Nobody else hears of a packet: one of a connection that it doesn't know would be answered by RESET.
+        for (const auto& end : ends_)
+          if (owner == owners_.end() || owner->second == end.get())
+            end->read_.push_back({in[i], {in[i].bytes.begin(), in[i].bytes.end()}});
+      }
+  }
+  static std::uint64_t tag_of(std::span<const std::byte> packet) {
+    std::uint64_t tag = 0;
+    if (packet.size() >= wire::header_bytes) std::memcpy(&tag, packet.data() + 8, sizeof tag);
+    return tag;
+  }
+  /// Whose connection it is, by the tag that its CONNECT or ACCEPT tells.
+  void learn(std::span<const std::byte> packet, End& end) {
+    wire::Reader reader;
+    wire::Header header;
+    wire::Frame frame;
+    if (reader.begin(packet, 0, header) != wire::ParseError::none || !reader.next(frame)) return;
+    if (frame.type == wire::FrameType::connect || frame.type == wire::FrameType::accept)
+      owners_[frame.connect.tag] = &end;
   }
 
   PacketIo& io_;
   std::vector<std::unique_ptr<End>> ends_;
+  std::map<std::uint64_t, End*> owners_;
 };
 
 /// All that live on a host, polled together.

@@ -89,7 +89,8 @@ TEST(Replay, packets__take_as_long_as_the_recording_on_such_a_link) {
   const ReplayResult replay = summarize_replay(graph, programs, job);
   ASSERT_EQ(replay.steps.size(), 1U);
   EXPECT_EQ(replay.steps[0].recorded, 27_ms);
-  EXPECT_EQ(replay.steps[0].replayed, job.iterations.back());
+  // The mean of the last two iterations, which a packet number that is skipped makes differ by some nanoseconds.
+  EXPECT_NEAR(replay.steps[0].replayed.millis(), job.iterations.back().millis(), 0.001);
   ASSERT_EQ(replay.collectives.size(), 1U);
   EXPECT_EQ(replay.collectives[0].name, "all-reduce");
   EXPECT_EQ(replay.collectives[0].count, 2U);

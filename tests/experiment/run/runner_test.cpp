@@ -197,7 +197,7 @@ TEST(Runner, static_weights__interleave_too) {
 // in the ratio of its increase steps from one loss to the next, about ten times in an up phase, so the offset follows
 // the same curve, with luck of the first losses in it, and ends where the phases are apart: at the up phase's share a.
 // The luck can put the later job ahead, and is evened out over starts; the jobs being alike, it is how far apart they
-// are that counts.
+// are that counts. The first iteration is left out: there slow start shares the link.
 TEST(Runner, mltcp__offset_follows_the_fluid_limit) {
   constexpr std::size_t iterations = 12;
   std::vector<double> measured(iterations);
@@ -211,18 +211,18 @@ TEST(Runner, mltcp__offset_follows_the_fluid_limit) {
     ASSERT_EQ(found.size(), iterations);
     const double a = 1.0 - 150.0 / results.runs[0].jobs[0].isolated.millis();
     const std::vector<double> limit =
-        cc::FluidPair{.period = 1.0, .up_fraction = a, .function = {}}.trajectory(found[0], iterations - 1);
-    for (std::size_t i = 0; i < iterations; ++i) {
+        cc::FluidPair{.period = 1.0, .up_fraction = a, .function = {}}.trajectory(std::abs(found[1]), iterations - 2);
+    for (std::size_t i = 1; i < iterations; ++i) {
       measured[i] += std::abs(found[i]) / starts;
-      fluid[i] += limit[i] / starts;
+      fluid[i] += limit[i - 1] / starts;
     }
     EXPECT_NEAR(std::abs(found.back()), a, 0.01) << "start " << start << " ms";
   }
   std::printf("mean of %d starts\niteration  fluid limit  simulator\n", starts);
-  for (std::size_t i = 0; i < iterations; ++i) {
+  for (std::size_t i = 1; i < iterations; ++i) {
     std::printf("%9zu  %11.4f  %9.4f\n", i, fluid[i], measured[i]);
-    EXPECT_NEAR(measured[i], fluid[i], 0.12) << "iteration " << i;
-    if (i > 0) {
+    EXPECT_NEAR(measured[i], fluid[i], 0.06) << "iteration " << i;
+    if (i > 1) {
       EXPECT_GT(measured[i], measured[i - 1] - 1e-3) << "they never come closer again, iteration " << i;
     }
   }
