@@ -25,6 +25,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/units.h"
 
 namespace mltcp::testbed {
 namespace {
@@ -264,12 +265,17 @@ Programs::Number Programs::start(Program program) {
   for (auto& word : program.words) words.push_back(word.data());
   words.push_back(nullptr);
   Pipe failure;
+  Pipe secret;
+  if (!program.secret.empty() &&
+      write(secret.ends[1], program.secret.data(), program.secret.size()) != std::ssize(program.secret))
+    throw RunError(fmt::format("{} can't be given what it needs: {}", program.name, reason()));
   const pid_t child = fork();
   if (child < 0) throw RunError(fmt::format("{} can't be started: {}", program.name, reason()));
   if (child == 0) {
+    int told_to = failure.ends[1];
     const auto fail = [&] {
       const int error = errno;
-      [[maybe_unused]] const auto told = write(failure.ends[1], &error, sizeof error);
+      [[maybe_unused]] const auto told = write(told_to, &error, sizeof error);
       _exit(127);
     };
     set_handlers(SIG_DFL);
@@ -302,6 +308,12 @@ Programs::Number Programs::start(Program program) {
     if (const sched_param urgency{.sched_priority = program.urgency}; program.urgency > 0)
       sched_setscheduler(0, SCHED_RR, &urgency);
     for (const auto& [name, value] : program.environment) setenv(name.c_str(), value.c_str(), 1);
+    if (!program.secret.empty()) {
+      // Of the files that are open here, only this one and that of a failure are still needed.
+      told_to = fcntl(told_to, F_DUPFD_CLOEXEC, kSecretFile + 1);
+      const int file = fcntl(secret.ends[0], F_DUPFD_CLOEXEC, kSecretFile + 1);
+      if (told_to < 0 || file < 0 || dup2(file, kSecretFile) < 0) fail();
+    }
     execvp(words[0], words.data());
     fail();
   }
@@ -327,13 +339,37 @@ bool Programs::runs(Number number) const {
 
 std::optional<Programs::End> Programs::reap() {
   int status = 0;
-  for (pid_t process = 0; (process = waitpid(-1, &status, WNOHANG)) > 0;) {
+  for (pid_t process = 0; (process = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0;) {
     const auto found = running_.find(process);
     if (found == running_.end()) continue;  // an orphan of one of them
-    End end{found->second, WIFEXITED(status) ? WEXITSTATUS(status) : 0, WIFSIGNALED(status) ? WTERMSIG(status) : 0, ""};
+    if (WIFSTOPPED(status)) {
+      if (!programs_[found->second].on_terminal)
+        stops_.insert_or_assign(process, Stop{steady_clock::now(), WSTOPSIG(status)});
+      continue;
+    }
+    stops_.erase(process);
+    if (WIFCONTINUED(status)) continue;
+    End end;
+    end.number = found->second;
+    end.status = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    end.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     end.text = end.signal != 0 ? fmt::format("was ended by signal {}", end.signal)
                                : fmt::format("ended with status {}", end.status);
     running_.erase(found);
+    return end;
+  }
+  return stopped_too_long();
+}
+
+std::optional<Programs::End> Programs::stopped_too_long() {
+  for (auto& [process, stop] : stops_) {
+    if (stop.told || steady_clock::now() < stop.since + stop_limit_) continue;
+    stop.told = true;
+    End end;
+    end.number = running_.at(process);
+    end.text = fmt::format("was stopped by signal {}, and has not gone on for {}", stop.signal,
+                           to_text(Nanos(std::chrono::nanoseconds(stop_limit_).count())));
+    end.stopped = true;
     return end;
   }
   return std::nullopt;
@@ -341,27 +377,34 @@ std::optional<Programs::End> Programs::reap() {
 
 std::optional<Programs::End> Programs::wait(milliseconds time) {
   const sigset_t signals = awaited_signals();
-  const auto until = steady_clock::now() + time;
+  const auto end_of_wait = steady_clock::now() + time;
   for (;;) {
     if (auto end = reap()) return end;
+    auto until = end_of_wait;
+    for (const auto& [process, stop] : stops_)
+      if (!stop.told) until = std::min(until, stop.since + stop_limit_);
     const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(until - steady_clock::now()).count();
     const timespec patience{std::max<std::int64_t>(left, 0) / 1'000'000'000,
                             std::max<std::int64_t>(left, 0) % 1'000'000'000};
     const int signal = sigtimedwait(&signals, nullptr, &patience);
     if (signal == SIGTERM && !ignore_stop_) throw Stopped();
-    if (signal < 0 && errno == EAGAIN) return reap();
+    if (signal < 0 && errno == EAGAIN && steady_clock::now() >= end_of_wait) return reap();
   }
 }
 
 std::optional<Programs::End> Programs::end(Number number, milliseconds grace) {
   for (const int signal : {SIGTERM, SIGKILL}) {
-    for (const auto& [process, running] : running_)
-      if (running == number) kill(process, signal);
+    for (const auto& [process, running] : running_) {
+      if (running != number) continue;
+      kill(process, signal);
+      kill(process, SIGCONT);  // who is stopped hears of nothing
+    }
     const auto until = steady_clock::now() + grace;
     while (runs(number)) {
       const auto left = std::chrono::duration_cast<milliseconds>(until - steady_clock::now());
       if (left.count() <= 0 && signal == SIGTERM) break;
-      if (auto ended = wait(std::max(left, milliseconds(10))); ended && ended->number == number) return ended;
+      if (auto ended = wait(std::max(left, milliseconds(10))); ended && ended->number == number && !ended->stopped)
+        return ended;
     }
   }
   return std::nullopt;

@@ -40,14 +40,18 @@ struct Program {
   std::string name;                ///< for people: "host 3"
   std::vector<std::string> words;  ///< words[0] is looked for in PATH
   int network = -1;                ///< an open network namespace; -1: the caller's
-  std::filesystem::path log;       ///< takes its output; empty: it is the caller's
+  std::filesystem::path log{};     ///< takes its output; empty: it is the caller's
   bool output_is_error = false;    ///< without a log: standard output goes to standard error
   bool on_terminal = false;        ///< it has standard input, and is told of Ctrl-C by the terminal itself
+  std::string secret{};  ///< it reads this from descriptor kSecretFile, and nobody else does; up to 4096 bytes
   /// Above 0: of SCHED_RR, runs before all that has less. For what leaves the CPU by itself.
   int urgency = 0;
   int nice = 0;
-  std::vector<std::pair<std::string, std::string>> environment;
+  std::vector<std::pair<std::string, std::string>> environment{};
 };
+
+/// Of a program that is given a secret.
+inline constexpr int kSecretFile = 3;
 
 /// Programs that are running. For the one process in the sandbox that starts them: it reaps all children there.
 class Programs {
@@ -55,14 +59,16 @@ class Programs {
   using Number = std::size_t;  ///< counted from 0 as they are started
   struct End {
     Number number = 0;
-    int status = 0;    ///< of exit, or
-    int signal = 0;    ///< that ended it
-    std::string text;  ///< "ended with status 1"
+    int status = 0;        ///< of exit, or
+    int signal = 0;        ///< that ended it
+    std::string text;      ///< "ended with status 1"
+    bool stopped = false;  ///< it has not ended, and does not go on either (SIGSTOP, ...); told once
   };
 
   /// Ends those that run.
   ~Programs() { end_all(); }
-  Programs() = default;
+  /// A program may be stopped for `stop_limit`, unless it is on the terminal, whose user stops and continues it.
+  explicit Programs(std::chrono::milliseconds stop_limit = std::chrono::seconds(1)) : stop_limit_(stop_limit) {}
   Programs(const Programs&) = delete;
   Programs& operator=(const Programs&) = delete;
 
@@ -70,7 +76,7 @@ class Programs {
   Number start(Program program);
   [[nodiscard]] const Program& program(Number number) const { return programs_[number]; }
   [[nodiscard]] bool runs(Number number) const;
-  /// The next program that ends within `time`. Throws Stopped.
+  /// The next program that ends within `time`, or has been stopped for too long. Throws Stopped.
   std::optional<End> wait(std::chrono::milliseconds time);
   /// Asks it to end, waits for `grace`, and makes it end. The end, if it was still running.
   std::optional<End> end(Number number, std::chrono::milliseconds grace);
@@ -79,10 +85,18 @@ class Programs {
   void ignore_stop() { ignore_stop_ = true; }
 
  private:
+  struct Stop {
+    std::chrono::steady_clock::time_point since;
+    int signal = 0;
+    bool told = false;
+  };
   std::optional<End> reap();
+  std::optional<End> stopped_too_long();
 
+  const std::chrono::milliseconds stop_limit_;
   std::vector<Program> programs_;
   std::map<pid_t, Number> running_;
+  std::map<pid_t, Stop> stops_;
   bool ignore_stop_ = false;
 };
 

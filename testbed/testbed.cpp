@@ -94,10 +94,11 @@ void Testbed::fail(const Programs::End& end) {
 
 int Testbed::run_jobs(const Words& coordinator, const std::vector<Words>& hosts) {
   options_.stage("start the coordinator and the hosts");
-  const Programs::Number coordinating = programs_.start({.name = "mltcp gen",
+  const Programs::Number coordinating = programs_.start({.name = "the coordinator (mltcp gen)",
                                                          .words = coordinator,
                                                          .log = {},
                                                          .output_is_error = options_.output_is_error,
+                                                         .secret = options_.secret,
                                                          .environment = environment_});
   coordinator_ = coordinating;
   for (std::size_t i = 0; i < layout_.hosts.size(); ++i) {
@@ -106,6 +107,7 @@ int Testbed::run_jobs(const Words& coordinator, const std::vector<Words>& hosts)
                                       .words = hosts[i],
                                       .network = TestbedNetwork::host(i),
                                       .log = options_.logs / fmt::format("host-{}.log", host),
+                                      .secret = options_.secret,
                                       .urgency = options_.realtime ? 1 : 0,
                                       .nice = -10,
                                       .environment = environment_}));
@@ -113,12 +115,13 @@ int Testbed::run_jobs(const Words& coordinator, const std::vector<Words>& hosts)
   for (;;) {
     const auto end = programs_.wait(std::chrono::hours(1));
     if (!end) continue;
+    if (end->stopped) fail(*end);
     if (end->number == coordinating) return finish(*end);
     // A host is told to end a moment before the coordinator ends, and one that fails is named by the coordinator.
     const auto until = steady_clock::now() + std::chrono::seconds(end->status == 0 && end->signal == 0 ? 10 : 2);
     while (steady_clock::now() < until) {
       const auto next = programs_.wait(milliseconds(100));
-      if (next && next->number == coordinating) {
+      if (next && next->number == coordinating && !next->stopped) {
         if (next->status == 0) return finish(*next);
         break;
       }

@@ -24,13 +24,14 @@ struct TestbedOptions {
   std::filesystem::path logs;    ///< a folder for what switches and hosts say
   bool output_is_error = false;  ///< the coordinator's output goes to standard error
   std::string log_hint;          ///< where logs are, for the message that something failed
+  std::string secret;            ///< that the coordinator and hosts are given (sandbox.h); empty: none
   std::function<void(const std::string& what)> stage;  ///< told what begins
   /// Told the last of what a program said that ended when it should not have; a RunError follows.
   std::function<void(const std::string& program, const std::vector<std::string>& lines)> last_words;
 };
 
 /// For the first process in the sandbox, in the order of its members. What waits throws RunError when a process ends
-/// that should not, and Stopped.
+/// that should not, or is stopped and does not go on, and Stopped.
 class Testbed {
  public:
   using Words = std::vector<std::string>;  ///< of a command; the first is the program

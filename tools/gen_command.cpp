@@ -19,6 +19,7 @@
 #include "end_on_signal.h"
 #include "experiment_options.h"
 #include "gen_command.h"
+#include "key_option.h"
 #include "live_ends.h"
 #include "load_mpi_module.h"
 #include "mltcp/base/error.h"
@@ -53,6 +54,7 @@ struct GenArguments {
   bool mpi = false;
   bool ranks = false;        ///< show each rank
   std::string wait = "60s";  ///< for hosts to join; on hosts, for the coordinator
+  std::optional<std::string> key;
   std::string port;
   std::string ip;
   std::string gateway;
@@ -124,6 +126,7 @@ void add_options(Options& options, GenArguments& arguments) {
                "Be host number (MPI rank), started by mpirun or srun; rank 0 is the coordinator, too");
   options.add("--wait", arguments.wait,
               "How long the coordinator waits for hosts, and a host for the coordinator; default 60s");
+  add_key_option(options, arguments.key, "Seal what coordinator and hosts say to each other, and all packets of jobs,");
   add_coordinator_options(options, arguments);
   add_host_options(options, arguments);
 }
@@ -231,7 +234,7 @@ void print_unfinished(const Serving& serving, const experiment::Experiment& expe
 }
 
 /// `listening` is told the address when somebody may join.
-int serve(const GenArguments& arguments, const std::string& address,
+int serve(const GenArguments& arguments, const experiment::StreamKey& key, const std::string& address,
           const std::function<void(const std::string& address)>& listening) {
   if (arguments.json && arguments.json->empty())
     throw InputError("--json: the name is empty; name a file, or - for standard output");
@@ -243,6 +246,7 @@ int serve(const GenArguments& arguments, const std::string& address,
   print_warnings(experiment.warnings);
   Serving serving;
   serving.address = address;
+  serving.key = key;
   serving.wait = wait_of(arguments);
   serving.plan = arguments.plan;
   serving.json = arguments.json;
@@ -264,9 +268,10 @@ void check_processes(const GenArguments& arguments, int size) {
       count == 1 ? std::string("1 process") : fmt::format("{} processes", count), count - 1, fmt::join(hosts, ", ")));
 }
 
-int join(const GenArguments& arguments, const std::string& address) {
+int join(const GenArguments& arguments, const experiment::StreamKey& key, const std::string& address) {
   experiment::HostOptions options;
   options.coordinator = address;
+  options.key = key;
   options.connect_limit = wait_of(arguments);
   options.device = arguments.port;
   options.ip = arguments.ip;
@@ -349,7 +354,7 @@ std::string for_others(const std::string& address) {
   return address;
 }
 
-int gen_with_mpi(const GenArguments& arguments) {
+int gen_with_mpi(const GenArguments& arguments, const experiment::StreamKey& key) {
   const Mpi mpi;
   int rank = 0;
   int size = 0;
@@ -372,7 +377,7 @@ int gen_with_mpi(const GenArguments& arguments) {
       bool told = false;
       try {
         check_processes(arguments, size);
-        serve(arguments, arguments.serve.value_or(own_address(one_machine)), [&](const std::string& where) {
+        serve(arguments, key, arguments.serve.value_or(own_address(one_machine)), [&](const std::string& where) {
           told = true;
           listening.set_value(for_others(where));
         });
@@ -394,7 +399,7 @@ int gen_with_mpi(const GenArguments& arguments) {
     own_failure = std::make_exception_ptr(RunError("the coordinator, MPI rank 0, did not start; see what it said"));
   } else {
     try {
-      join(own, text.data());
+      join(own, key, text.data());
     } catch (...) {
       own_failure = std::current_exception();
     }
@@ -440,9 +445,10 @@ void check_words(const GenArguments& arguments) {
 int gen(const GenArguments& arguments) {
   const EndOnSignal signals;
   check_words(arguments);
-  if (arguments.mpi) return gen_with_mpi(arguments);
-  if (arguments.serve) return serve(arguments, *arguments.serve, [](const std::string&) {});
-  return join(arguments, *arguments.join);
+  const experiment::StreamKey key = stream_key_of(arguments.key);
+  if (arguments.mpi) return gen_with_mpi(arguments, key);
+  if (arguments.serve) return serve(arguments, key, *arguments.serve, [](const std::string&) {});
+  return join(arguments, key, *arguments.join);
 }
 
 /// Hosts that nobody has joined, for what can be told before.
@@ -470,11 +476,17 @@ int check_coordinator(const GenArguments& arguments) {
 
 }  // namespace
 
+experiment::StreamKey stream_key_of(const std::optional<std::string>& key) {
+  const std::optional<security::JobKey> read = key_of(key);
+  return read ? std::make_shared<const security::JobKey>(*read) : nullptr;
+}
+
 experiment::Results serve_experiment(const experiment::Experiment& experiment, const Serving& serving,
                                      const FilesRead& files, std::FILE* out) {
   CoordinatorOutput output(out, serving.ranks);
   experiment::CoordinatorOptions options;
   options.address = serving.address;
+  options.key = serving.key;
   options.join_limit = serving.wait;
   options.interrupted = EndOnSignal::why;
   output.attach(options);

@@ -9,6 +9,7 @@
 
 #include "mltcp/base/units.h"
 #include "mltcp/experiment/files/experiment.h"
+#include "mltcp/experiment/hosts/message_stream.h"
 #include "mltcp/experiment/results/results.h"
 #include "provenance.h"
 #include "series_output.h"
@@ -23,6 +24,7 @@ bool check_coordinator_words(const std::vector<std::string>& words);
 /// How a coordinator runs an experiment across hosts that join it (mltcp gen --join).
 struct Serving {
   std::string address;                  ///< to listen on
+  experiment::StreamKey key{};          ///< only hosts that have it can join; null: those without one
   Nanos wait{60'000'000'000};           ///< for hosts to join
   std::string plan{};                   ///< file; empty: plans are computed
   std::optional<std::string> json{};    ///< file, or "-" for standard output
@@ -34,6 +36,9 @@ struct Serving {
   /// Adds to the results before they are printed.
   std::function<void(experiment::Results& results)> complete{};
 };
+
+/// What the option --key names, for both ends; null where it was not given. Throws InputError. To be called once.
+experiment::StreamKey stream_key_of(const std::optional<std::string>& key);
 
 /// Coordinates the experiment, whose datapath is "hosts", prints its results to `out` and writes them. Throws
 /// InputError or RunError.

@@ -14,6 +14,7 @@
 #include "end_on_signal.h"
 #include "experiment_options.h"
 #include "gen_command.h"
+#include "key_option.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
 #include "mltcp/capture/capture_options.h"
@@ -42,6 +43,7 @@ struct ReplayArguments {
   std::optional<std::string> cores;
   std::optional<std::string> serve;
   std::string wait = "60s";
+  std::optional<std::string> key;
   std::optional<std::string> rate;
   std::optional<std::string> delay;
   std::optional<std::string> buffer;
@@ -95,6 +97,7 @@ void add_options(Options& options, ReplayArguments& arguments) {
               "Be the coordinator at HOST:PORT or unix:/path of a host for each rank, which join with mltcp gen --join "
               "(docs/gen.md), in real time over their ports");
   options.add("--wait", arguments.wait, "How long the coordinator waits for hosts; default 60s");
+  add_key_option(options, arguments.key, "With --serve: seal what hosts say to it and to each other");
   options.add("--rate", arguments.rate, "Rate of each link; default \"100 Gbps\"");
   options.add("--delay", arguments.delay, "Delay of each link, one way; default \"1 us\"");
   options.add("--buffer", arguments.buffer, "Buffer of each port of the switch; default \"1 MB\"");
@@ -353,11 +356,12 @@ void compare(const experiment::Replay& replay, experiment::Results& results) {
           experiment::summarize_replay(*replay.traces[i].graph, replay.traces[i].programs, run.jobs[i]);
 }
 
-int replay_on_hosts(const ReplayArguments& arguments, const experiment::Replay& replay, const FilesRead& files,
-                    std::FILE* out) {
+int replay_on_hosts(const ReplayArguments& arguments, const experiment::StreamKey& key,
+                    const experiment::Replay& replay, const FilesRead& files, std::FILE* out) {
   const EndOnSignal signals;
   Serving serving;
   serving.address = *arguments.serve;
+  serving.key = key;
   serving.wait = duration_of("--wait", arguments.wait);
   serving.json = arguments.json;
   serving.report = arguments.report;
@@ -385,17 +389,20 @@ int replay(const ReplayArguments& arguments) {
     throw InputError("--pcap: hosts capture by themselves (mltcp gen --join --pcap); leave it out, or --serve");
   if (!arguments.serve && arguments.wait != ReplayArguments().wait)
     throw InputError("--wait is for a coordinator; add --serve, or leave it out");
+  if (!arguments.serve && arguments.key)
+    throw InputError("--key is for a coordinator, which seals what hosts say; add --serve, or leave it out");
   for (const auto& output : {arguments.json, arguments.report, arguments.timeline})
     if (output) check_writable(*output, request.jobs.front().files.front().string());
   check_distinct({arguments.json, arguments.report, arguments.timeline}, "--json, --report, --timeline");
   if ((arguments.json == "-") + (arguments.report == "-") + (arguments.timeline == "-") > 1)
     throw InputError("--json, --report, --timeline: one of them can have standard output; name files for the others");
+  const experiment::StreamKey key = arguments.serve ? stream_key_of(arguments.key) : nullptr;
   experiment::Replay replay = experiment::make_replay(request, std::move(settings), own_network);
   const experiment::Experiment& experiment = replay.experiment;
 
   const bool is_taken = arguments.json == "-" || arguments.report == "-" || arguments.timeline == "-";
   std::FILE* const out = is_taken ? stderr : stdout;
-  if (arguments.serve) return replay_on_hosts(arguments, replay, files, out);
+  if (arguments.serve) return replay_on_hosts(arguments, key, replay, files, out);
   choose_datapath(arguments, replay, out);
   std::vector<std::string> ties;
   if (experiment.datapath == "flow") ties = experiment::warnings_at_flow_level(experiment);

@@ -5,6 +5,7 @@
 
 #include "command_line.h"
 #include "commands.h"
+#include "key_option.h"
 #include "mltcp/base/error.h"
 #include "mltcp/experiment/files/switch_file.h"
 #include "mltcp/testbed/layout.h"
@@ -65,6 +66,7 @@ struct TestbedArguments {
   std::optional<std::string> json;  ///< file, or "-" for standard output
   SeriesArguments series;
   std::optional<std::string> pcap;  ///< FILE and words, see capture_options.h
+  std::optional<std::string> key;
 };
 
 void add_options(Options& options, TestbedArguments& arguments) {
@@ -89,6 +91,7 @@ void add_options(Options& options, TestbedArguments& arguments) {
   options.add("--pcap", arguments.pcap,
               "Capture the packets of each host and switch, FILE-host-0 and so on: FILE[,snap=BYTES][,size=BYTES]"
               "[,files=N], as pcapng (docs/captures.md)");
+  add_key_option(options, arguments.key, "Seal what coordinator and hosts say to each other, and all packets of jobs,");
   options.add("--log-dir", arguments.log_dir, "Keep what each process says, in this folder");
   options.flag("--realtime", arguments.realtime,
                "Real-time priority (SCHED_RR) for the switch and, below it, the hosts: steadier results on "
@@ -130,6 +133,7 @@ struct Plan {
   std::vector<unsigned> switch_cpus;  ///< by switch
   std::vector<unsigned> host_cpus;    ///< by host in the layout; empty: there are not enough for one each
   std::uint64_t seed = 1;
+  std::optional<security::JobKey> key;  ///< of coordinator and hosts
 };
 
 /// Switches come first, and each host has one of the other CPUs. Where there are too few, hosts run where the kernel
@@ -186,6 +190,7 @@ Plan plan_of_hosts(const TestbedArguments& arguments) {
   if (arguments.json) throw InputError("--json: without an experiment there are no results; leave it out");
   if (arguments.series.file)
     throw InputError("--series: without an experiment nobody has series; leave it out, or see mltcp switch --series");
+  if (arguments.key) throw InputError("--key: without an experiment nothing is sealed; leave it out");
   if (!arguments.command && !arguments.shell && !arguments.keep)
     throw InputError("--hosts: give --command, --shell or --keep, too: what shall be done on the hosts");
   Plan plan;
@@ -220,10 +225,11 @@ Plan plan_of_experiment(const TestbedArguments& arguments) {
   // Of the rest, mltcp gen --serve warns, which this starts.
   if (arguments.dry_run) print_warnings(given.warnings);
   for (const std::string& word : arguments.gen)
-    for (const std::string_view own : {"--json", "--series"})
+    for (const auto& [own, why] : {std::pair("--json", "mltcp testbed adds what its switches counted"),
+                                   std::pair("--series", "mltcp testbed adds what its switches counted"),
+                                   std::pair("--key", "hosts need it, too")})
       if (word == own || word.starts_with(std::string(own) + "="))
-        throw InputError(
-            fmt::format("{} behind \"--\": put it before that; mltcp testbed adds what its switches counted", own));
+        throw InputError(fmt::format("{} behind \"--\": put it before that; {}", own, why));
   for (const std::string& policy : policies_of_gen(arguments)) given.policies.push_back(policy);
   Plan plan;
   plan.layout = testbed::testbed_layout(given);
@@ -250,6 +256,7 @@ Plan make_plan(const TestbedArguments& arguments) {
                     "af_packet",
                     plan.mtu, longest_xdp_mtu, longest_xdp_mtu));
   assign_cpus(plan, arguments);
+  if (!arguments.hosts) plan.key = key_of(arguments.key);
   return plan;
 }
 
@@ -318,6 +325,13 @@ std::string address_of_port(const Plan& plan, std::uint32_t host) {
   return plan.host_device == "udp" ? TestbedNetwork::kernel_address(host) : TestbedNetwork::port_address(host);
 }
 
+/// Those who are told this are given the key (sandbox.h): what was read from a descriptor can't be read again.
+void add_key(Words& words, const Plan& plan) {
+  if (!plan.key) return;
+  words.emplace_back("--key");
+  words.push_back(fmt::format("fd:{}", testbed::kSecretFile));
+}
+
 Words host_command(const Plan& plan, const TestbedArguments& arguments, std::size_t index, const std::string& self,
                    const std::string& server) {
   const std::uint32_t host = plan.layout.hosts[index];
@@ -332,6 +346,7 @@ Words host_command(const Plan& plan, const TestbedArguments& arguments, std::siz
     words.emplace_back("--cores");
     words.push_back(std::to_string(plan.host_cpus[index]));
   }
+  add_key(words, plan);
   add_capture(words, arguments, fmt::format("host-{}", host));
   // What the experiment has loaded, its hosts have to load.
   for (const cc::AlgorithmTable* algorithm : cc::algorithms()) {
@@ -354,8 +369,8 @@ CoordinatorFiles files_in(const fs::path& folder, const TestbedArguments& argume
           arguments.series.file ? (folder / "series.json").string() : ""};
 }
 
-Words coordinator_command(const TestbedArguments& arguments, const std::string& self, const std::string& server,
-                          const CoordinatorFiles& files) {
+Words coordinator_command(const Plan& plan, const TestbedArguments& arguments, const std::string& self,
+                          const std::string& server, const CoordinatorFiles& files) {
   Words words{self, "gen", arguments.file, "--serve", server};
   const auto add = [&](const char* option, const std::string& value) {
     words.emplace_back(option);
@@ -364,6 +379,7 @@ Words coordinator_command(const TestbedArguments& arguments, const std::string& 
   if (!files.json.empty()) add("--json", files.json);
   if (!files.series.empty()) add("--series", files.series);
   if (arguments.series.interval) add("--series-interval", *arguments.series.interval);
+  add_key(words, plan);
   words.insert(words.end(), arguments.gen.begin(), arguments.gen.end());
   return words;
 }
@@ -394,7 +410,8 @@ void print_steps(const Plan& plan, const TestbedArguments& arguments) {
     if (arguments.command) fmt::print("sh -c '{}'\n", *arguments.command);
     return;
   }
-  fmt::print("{}\n", line_of(coordinator_command(arguments, "mltcp", "unix:DIR/gen", files_in("DIR", arguments))));
+  fmt::print("{}\n",
+             line_of(coordinator_command(plan, arguments, "mltcp", "unix:DIR/gen", files_in("DIR", arguments))));
   for (std::size_t i = 0; i < plan.layout.hosts.size(); ++i)
     fmt::print("{}\n", line_of(host_command(plan, arguments, i, "mltcp", "unix:DIR/gen")));
 }
@@ -460,6 +477,7 @@ class TestbedRun {
     options.folder = folder_;
     options.logs = arguments_.log_dir ? fs::path(*arguments_.log_dir) : folder_;
     options.output_is_error = out_ == stderr;
+    if (plan_.key) options.secret = plan_.key->to_text();
     options.log_hint = arguments_.log_dir ? fmt::format("logs are in {}", one_line(*arguments_.log_dir))
                                           : "--log-dir DIR keeps all logs";
     options.stage = [this](const std::string& what) {
@@ -482,7 +500,8 @@ class TestbedRun {
     std::vector<Words> hosts;
     for (std::size_t i = 0; i < plan_.layout.hosts.size(); ++i)
       hosts.push_back(host_command(plan_, arguments_, i, self_, server));
-    return testbed_.run_jobs(coordinator_command(arguments_, self_, server, files_in(folder_, arguments_)), hosts);
+    return testbed_.run_jobs(coordinator_command(plan_, arguments_, self_, server, files_in(folder_, arguments_)),
+                             hosts);
   }
 
   /// Returns the exit status of the shell, if there is one.
@@ -635,7 +654,7 @@ int testbed(const TestbedArguments& arguments) {
   const Plan plan = make_plan(arguments);
   // What the coordinator would refuse is refused before anything is made and told.
   if (!arguments.hosts) {
-    Words words = coordinator_command(arguments, "mltcp", "unix:gen",
+    Words words = coordinator_command(plan, arguments, "mltcp", "unix:gen",
                                       {arguments.json.value_or(""), arguments.series.file.value_or("")});
     words.erase(words.begin(), words.begin() + 2);
     if (!check_coordinator_words(words)) return 0;

@@ -28,8 +28,9 @@ struct JobSpec {
   bool learn_iterations = false;  ///< by the transport, to which iterations are not reported: the job takes no plan
   Nanos pacing_quantum;           ///< of the job's rate, see JobConfig
   Nanos catch_up;
-  /// Makes connection ids differ from those of earlier runs, whose packets may still be in flight.
-  std::uint64_t salt = 0;
+  /// Ids and tags of connections are the system's random numbers, and not the seed's, which others may guess; so they
+  /// also differ from those of earlier runs, whose packets may still be in flight. For real time; ranks only.
+  bool unpredictable = false;
 
   /// The job's configuration for the transport.
   [[nodiscard]] JobConfig job_config() const {

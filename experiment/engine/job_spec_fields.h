@@ -17,7 +17,7 @@ constexpr auto fields_of(const JobSpec* /*type*/) {
                           left_out(&JobSpec::real_payload),  // between hosts it always is
                           field("learn_iterations", &JobSpec::learn_iterations),
                           left_out(&JobSpec::pacing_quantum),  // hosts know their own
-                          field("catch_up", &JobSpec::catch_up), field("salt", &JobSpec::salt));
+                          field("catch_up", &JobSpec::catch_up), left_out(&JobSpec::unpredictable));  // of hosts
 }
 
 }  // namespace mltcp::experiment

@@ -153,7 +153,7 @@ ShardConfig RankDriver::shard_config(const JobSpec& spec, const RankProgram& pro
       flows[operation.peer] = std::max(flows[operation.peer], operation.barrier ? 1 : spec.job.flows);
   const std::uint32_t all = std::accumulate(flows.begin(), flows.end(), 0U);
   ShardConfig config = mltcp::experiment::shard_config(spec.seed, spec.number, program.rank, all + spare_connections);
-  config.seed = *config.seed ^ spec.salt;
+  if (spec.unpredictable) config.seed.reset();
   return config;
 }
 

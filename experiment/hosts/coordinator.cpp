@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <list>
 #include <map>
-#include <random>
 #include <set>
 #include <utility>
 
@@ -35,10 +34,11 @@ constexpr Nanos most_connect_limit = 15_s;
 constexpr Nanos lead = 200_ms;  // from the order to start to the start
 constexpr int pings = 16;
 constexpr Nanos view_every = 500_ms;
-constexpr Nanos host_silence_limit = 30_s;  // a host tells how it is doing several times a second
-constexpr Nanos least_patience = 40_s;      // connections give up after 30 s, and then a host says which
-constexpr Nanos longest_turn = 20_ms;       // of a host that sends without end: the others and the user have theirs
-constexpr std::uint32_t least_mtu = 68;     // RFC 791 section 3.2
+// A host tells how it is doing several times a second. Below the 30 s after which a connection to it would give up.
+constexpr Nanos host_silence_limit = 20_s;
+constexpr Nanos least_patience = 40_s;   // connections give up after 30 s, and then a host says which
+constexpr Nanos longest_turn = 20_ms;    // of a host that sends without end: the others and the user have theirs
+constexpr std::uint32_t least_mtu = 68;  // RFC 791 section 3.2
 constexpr std::uint32_t most_mtu = 65535;
 constexpr std::size_t most_outages = 1000;  // of links that come and go all the time
 
@@ -221,6 +221,10 @@ class HostsDatapath final : public Coordinator {
           gone = true;
           welcome(std::move(guest->stream), *message);
         }
+      } catch (const KeyMismatch& error) {
+        tell(fmt::format("refused a host{}: it {}", guest->address.empty() ? "" : " at " + guest->address,
+                         error.what()));
+        gone = true;
       } catch (const StreamError& error) {
         tell(fmt::format("somebody who is no host {}", error.what()));
         gone = true;
@@ -622,10 +626,7 @@ class HostsDatapath final : public Coordinator {
     setup.series = plan.series != nullptr;
     epoch_ = set_up_at_ = wall_now();  // the former until it is known
     ++run_;
-    std::random_device device;
-    const std::uint64_t salt = std::uint64_t{device()} << 32U | device();
     for (JobSpec& spec : job_specs(experiment, plan, true, true)) {
-      spec.salt = salt;
       RunJob& job = jobs_.emplace_back();
       protocol::JobSetup& own = setup.jobs.emplace_back();
       own.hosts = layout_.jobs[spec.number];

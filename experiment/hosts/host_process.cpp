@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
@@ -22,6 +23,7 @@
 #include "mltcp/experiment/results/internal/json_values.h"
 #include "mltcp/experiment/series/series_recorder.h"
 #include "mltcp/live/describe.h"
+#include "mltcp/security/packet_key.h"
 #include "mltcp/transport/host_datapath.h"
 #include "mltcp/transport/poll_loop.h"
 #include "mltcp/transport/udp_port.h"
@@ -62,6 +64,11 @@ auto of_option(std::string_view option, Parse parse) {
   } catch (const InputError& error) {
     throw InputError(fmt::format("{} {}", option, error.what()));
   }
+}
+
+std::vector<std::shared_ptr<const PacketKey>> keys_of(const StreamKey& key) {
+  if (key == nullptr) return {};
+  return {security::packet_key(*key)};
 }
 
 Idle idle_of(const std::string& word) {
@@ -108,7 +115,7 @@ class Sampler final : public Pollable {
 
 class HostProcess {
  public:
-  explicit HostProcess(const HostOptions& options) : options_(options) {
+  explicit HostProcess(const HostOptions& options) : options_(options), keys_(keys_of(options.key)) {
     register_datapaths_once();
     const AddressPrefix own = of_option("--ip", [&] { return AddressPrefix::parse(options.ip); });
     place_.address = own.address;
@@ -142,7 +149,8 @@ class HostProcess {
       return ended;
     } catch (const StreamError& error) {
       if (const auto ended = last_words()) return *ended;
-      throw RunError(fmt::format("the coordinator {} before the experiment was over; see what it said", error.what()));
+      throw RunError(fmt::format("the coordinator at {} {} before the experiment was over; see what it said",
+                                 one_line(options_.coordinator), error.what()));
     } catch (const Json::exception& error) {
       malformed(problem_of(error));
     } catch (const std::exception& error) {
@@ -223,7 +231,11 @@ class HostProcess {
           show();
           return interrupted();
         },
-        kCoordinatorRole, options_.key);
+        kCoordinatorRole, options_.key,
+        [this] {
+          tell(fmt::format("waiting for a coordinator at {}, for {} at most", one_line(options_.coordinator),
+                           to_text(options_.connect_limit)));
+        });
     Json hello{{"type", "join"},
                {"version", protocol::kVersion},
                {"address", protocol::to_hex(place_.address)},
@@ -253,6 +265,8 @@ class HostProcess {
       ranks_ = whole_field<std::uint32_t>(*answer, "ranks", 1, most_ranks);
       stream_->set_longest(protocol::kLongest);
       heard_ = wall_now();
+    } catch (const KeyMismatch& error) {
+      throw RunError(fmt::format("the coordinator at {} {}", one_line(options_.coordinator), error.what()));
     } catch (const StreamError& error) {
       throw RunError(
           fmt::format("{} {}; is it the address of mltcp gen --serve?", one_line(options_.coordinator), error.what()));
@@ -395,6 +409,8 @@ class HostProcess {
       protocol::JobSetup& job = setup_.jobs[number];
       job.spec.pacing_quantum = kRealPacingQuantum;
       job.spec.connection.pacing_quantum = job.spec.pacing_quantum;
+      job.spec.connection.keys = keys_;
+      job.spec.unpredictable = true;
       std::shared_ptr<const Payload> payload;
       for (std::uint32_t rank = 0; rank < job.hosts.size(); ++rank) {
         if (job.hosts[rank] != number_) continue;
@@ -548,7 +564,7 @@ class HostProcess {
     port.received_packets += stats.packets_received;
     port.sent_packets += stats.packets_sent;
     port.bad_packets += stats.truncated_packets + stats.foreign_packets + stats.corrupted_packets +
-                        stats.malformed_packets + stats.forged_packets + stats.forged_resets;
+                        stats.malformed_packets + stats.forged_packets + stats.forged_resets + stats.replayed_packets;
   }
 
   /// Of the run: how the loop went, and what the port has lost since `before`.
@@ -717,6 +733,7 @@ class HostProcess {
   }
 
   const HostOptions& options_;
+  const std::vector<std::shared_ptr<const PacketKey>> keys_;  ///< of all connections; empty: none is sealed
   HostPlace place_;
   std::unique_ptr<MessageStream> stream_;
   std::uint32_t number_ = 0;

@@ -51,7 +51,7 @@ struct CoordinatorOptions {
   std::function<void(const std::string&)> warn{};  ///< the same, of what spoils the results
   std::function<void(const HostsView&)> view{};    ///< twice a second while jobs run
   Nanos alive_every{5'000'000'000};                ///< hosts hear something so often, whatever goes on
-  StreamKey key{};                                 ///< only hosts that have it can join; null: any
+  StreamKey key{};                                 ///< only hosts that have it can join; null: those without one
   Nanos stop_limit{20'000'000'000};  ///< that hosts have to stop, and after each piece of their series again
 };
 
@@ -73,7 +73,7 @@ std::unique_ptr<Coordinator> make_coordinator(const Experiment& experiment, cons
 
 struct HostOptions {
   std::string coordinator;  ///< its address
-  StreamKey key{};          ///< the coordinator's; null: it has none
+  StreamKey key{};          ///< the coordinator's, with which connections of jobs are sealed, too; null: it has none
   Nanos connect_limit{30'000'000'000};
   std::string device;                         ///< as its datapath reads it (host_datapaths.h): "af_packet:eth0"
   std::string ip;                             ///< "10.0.0.1/24", "fd00::1/64"

@@ -164,9 +164,10 @@ MessageStream::~MessageStream() { close(file_); }
 
 std::unique_ptr<MessageStream> MessageStream::connect(const StreamAddress& address, Nanos limit,
                                                       const std::function<std::string()>& interrupted,
-                                                      const StreamRole& role, const StreamKey& key) {
+                                                      const StreamRole& role, const StreamKey& key,
+                                                      const std::function<void()>& waiting) {
   const Nanos give_up = wall_now() + limit;
-  for (;;) {
+  for (bool is_first = true;; is_first = false) {
     const int file = try_to_connect(address, std::max(give_up - wall_now(), 1_ms));
     if (file >= 0) {
       auto stream = std::make_unique<MessageStream>(file);
@@ -180,6 +181,7 @@ std::unique_ptr<MessageStream> MessageStream::connect(const StreamAddress& addre
       throw RunError(fmt::format("no {} at {} for {}: {}; start it ({} {}), and see that this host reaches it{}",
                                  role.name, one_line(to_text(address)), to_text(limit), std::strerror(error),
                                  role.start, one_line(to_text(address)), role.reached));
+    if (is_first && waiting) waiting();
     poll(nullptr, 0, static_cast<int>(retry.count / 1'000'000));
   }
 }
@@ -215,7 +217,7 @@ void MessageStream::meet(const std::string& greeting) {
   try {
     seal_->meet(greeting);
   } catch (const security::GreetingError& error) {
-    throw StreamError(error.what());
+    throw KeyMismatch(error.what());
   }
   for (const std::string& message : unsealed_) send_bytes(seal_->seal(message));
   unsealed_.clear();
@@ -239,8 +241,11 @@ std::optional<std::string> MessageStream::receive() {
   if (!bytes) return std::nullopt;
   if (seal_ == nullptr) {
     if (!security::SealedMessages::is_greeting(*bytes)) return bytes;
-    send_bytes(kNoKey);
-    throw StreamError("has a key, and this end has none: give it the key, too (--key FILE), or leave it out there");
+    try {
+      send_bytes(kNoKey);
+    } catch (const StreamError&) {  // it has gone, having heard this end speak
+    }
+    throw KeyMismatch("has a key, and this end has none: give it the key, too (--key FILE), or leave it out there");
   }
   std::optional<std::string> message = seal_->open(*bytes);
   if (!message)

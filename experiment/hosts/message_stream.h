@@ -49,6 +49,11 @@ struct StreamError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// The ends have no key in common: one has none, or another one.
+struct KeyMismatch : StreamError {
+  using StreamError::StreamError;
+};
+
 class MessageStream {
  public:
   /// Owns `file`, a connected socket. With a key, messages wait until the client's greeting has come.
@@ -57,12 +62,14 @@ class MessageStream {
   MessageStream(const MessageStream&) = delete;
   MessageStream& operator=(const MessageStream&) = delete;
 
-  /// Tries for up to `limit`, as the other side may start later, or until `interrupted` says what ended it. With a key
-  /// it then waits for the other side's greeting, 10 s at most. Throws RunError.
+  /// Tries for up to `limit`, as the other side may start later, or until `interrupted` says what ended it; calls
+  /// `waiting` once, if nobody is there at first. With a key it then waits for the other side's greeting, 10 s at most.
+  /// Throws RunError.
   static std::unique_ptr<MessageStream> connect(const StreamAddress& address, Nanos limit,
                                                 const std::function<std::string()>& interrupted,
                                                 const StreamRole& role = kCoordinatorRole,
-                                                const StreamKey& key = nullptr);
+                                                const StreamKey& key = nullptr,
+                                                const std::function<void()>& waiting = {});
 
   /// Waits while the peer doesn't read, 10 s at most. Throws StreamError.
   void send(std::string_view message);

@@ -284,6 +284,31 @@ TEST(GenOfAnyUser, hosts_without_a_port__use_kernel_sockets) {
   EXPECT_THAT(second.said(), Not(HasSubstr("no --port is given")));
   EXPECT_THAT(server.said(), HasSubstr("0 damaged"));
 
+  // With a key, and hosts that are there before the coordinator.
+  for (const char* const name : {"key", "other"}) {
+    std::ofstream(file(name)) << "mltcp-key-1 " << std::string(63, '0') << name[0] % 10 << "\n";
+    fs::permissions(file(name), fs::perms::owner_read | fs::perms::owner_write);
+  }
+  const std::string key = " --key " + file("key");
+  Process early(host("127.0.0.1", ("--host 0" + key).c_str()), file("host0"));
+  ASSERT_TRUE(early.says("waiting for a coordinator at unix:" + file("s") + ", for 60 s at most")) << early.said();
+  Process sealed(fmt::format("{} gen {} --serve unix:{} --key fd:5 --policy fair 5<{}", MLTCP_PROGRAM, file("x.toml"),
+                             file("s"), file("key")),
+                 file("serve"));
+  ASSERT_TRUE(early.says("joined the experiment")) << early.said() << sealed.said();
+  Process keyless(host("127.0.0.3", "--host 1"), file("host2"));
+  EXPECT_EQ(keyless.status(), 1);
+  EXPECT_THAT(keyless.said(), HasSubstr("has a key, and this end has none: give it the key, too (--key FILE)"));
+  Process other(host("127.0.0.3", ("--host 1 --key " + file("other")).c_str()), file("host2"));
+  EXPECT_EQ(other.status(), 1);
+  EXPECT_THAT(other.said(), HasSubstr("has another key"));
+  Process late(host("127.0.0.2", ("--host 1" + key).c_str()), file("host1"));
+  ASSERT_EQ(sealed.status(), 0) << sealed.said() << early.said() << late.said();
+  EXPECT_THAT(sealed.said(), AllOf(HasSubstr("0 damaged"), HasSubstr("refused a host: it speaks without a key"),
+                                   HasSubstr("refused a host: it has another key")));
+  EXPECT_EQ(early.status(), 0) << early.said();
+  EXPECT_EQ(late.status(), 0) << late.said();
+
   Process lost(host("203.0.113.5", ""), file("host2"));
   EXPECT_EQ(lost.status(), 2);
   EXPECT_THAT(lost.said(), HasSubstr("this machine does not have 203.0.113.5, but lo 127.0.0.1"));
@@ -523,7 +548,8 @@ TEST_F(Gen, killed_coordinator__ends_hosts_and_leaves_a_socket_that_can_be_used_
     ASSERT_TRUE(server->says("ready"));
     server->signal(SIGKILL);
     EXPECT_EQ(first->status(), 1);
-    EXPECT_THAT(first->said(), HasSubstr("the coordinator has gone before the experiment was over"));
+    EXPECT_THAT(first->said(),
+                HasSubstr("the coordinator at " + address() + " has gone before the experiment was over"));
     EXPECT_EQ(second->status(), 1);
   }
   const auto server = serve(kPair, "--policy fair --iterations 2");
@@ -794,6 +820,10 @@ TEST_F(Gen, command_line__is_checked) {
   says("--join " + address() + " --port af_packet:eth0 --ip ten/24", "no IP address");
   says("--join " + address() + " --port eth0 --ip 10.0.0.1/24", "is no kind of port");
   says("--join " + address() + " --port af_packet:eth0 --ip 10.0.0.1/24 --wait soon", "--wait: ");
+  says(toml + " --serve " + address() + " --key " + file("no.key").string(), "--key: ");
+  std::ofstream(file("open.key")) << "mltcp-key-1 " << std::string(64, '1') << "\n";
+  fs::permissions(file("open.key"), fs::perms::owner_read | fs::perms::others_read);
+  says("--join " + address() + " --ip 10.0.0.1/24 --key " + file("open.key").string(), "open.key");
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -219,6 +220,9 @@ TEST_F(TestbedCommand, bad_input__is_refused_in_one_line) {
   EXPECT_THAT(refusal({"e.toml", "--command", "true"}), HasSubstr("--command is for --hosts"));
   EXPECT_THAT(refusal({"e.toml", "--device", "tap"}), HasSubstr("--device"));
   EXPECT_THAT(refusal({"e.toml", "--", "--json", "x"}), HasSubstr("put it before that"));
+  EXPECT_THAT(refusal({"e.toml", "--", "--key", "x"}), HasSubstr("put it before that; hosts need it, too"));
+  EXPECT_THAT(refusal({"e.toml", "--device", "af_packet", "--key", "no.key"}), HasSubstr("no.key"));
+  EXPECT_THAT(refusal({"--hosts", "2", "--keep", "--key", "x"}), HasSubstr("without an experiment nothing is sealed"));
   EXPECT_THAT(refusal({"e.toml", "--json", "/nosuch/folder/x.json", "--device", "af_packet"}),
               HasSubstr("/nosuch/folder"));
   EXPECT_THAT(refusal({"e.toml", "--device", "af_packet", "--pcap", "p.json", "--series", "p-host-1.json"}),
@@ -527,6 +531,51 @@ TEST_F(TestbedCommand, host_that_dies__ends_it_all) {
   EXPECT_EQ(run.finish(), 1);
   EXPECT_THAT(run.err(), AllOf(HasSubstr("the last of what host 1 said:\n  host 1: 10.93.0.2/12"),
                                HasSubstr("host 1 was ended by signal 9")));
+}
+
+/// Sends a signal to a process of the testbed among whose words one of its command line is.
+void signal_program(const Started& run, const std::string& word, int signal) {
+  const auto parent_of = [](const fs::path& process) {
+    std::ifstream status(process / "status");
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with("PPid:\t")) return line.substr(6);
+    return std::string();
+  };
+  int found = 0;
+  each_process([&](const fs::path& process) {
+    if (content(process / "cmdline").find(word) == std::string::npos) return;
+    if (parent_of("/proc/" + parent_of(process)) != std::to_string(run.process())) return;
+    ++found;
+    kill(std::stoi(process.filename()), signal);
+  });
+  EXPECT_EQ(found, 1) << word;
+}
+
+TEST_F(TestbedCommand, program_that_is_killed_or_stopped_in_an_experiment__is_named) {
+  if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
+  struct Way {
+    const char* word;
+    int signal;
+    const char* told;
+  };
+  const std::vector<Way> ways{
+      {"switch-0.json", SIGKILL, "switch 0 was ended by signal 9, so the testbed was taken down"},
+      {"switch-0.json", SIGSTOP, "switch 0 was stopped by signal 19, and has not gone on for 1 s, so the testbed"},
+      {"--serve", SIGSTOP, "the coordinator (mltcp gen) was stopped by signal 19, and has not gone on for 1 s, so"},
+      {"10.93.0.2/12", SIGSTOP, "host 1 was stopped by signal 19, and has not gone on for 1 s, so the testbed"}};
+  std::vector<std::unique_ptr<Started>> runs;
+  const Words words{"e.toml", "--device", "af_packet", "--", "--iterations", "10000"};
+  for (std::size_t i = 0; i < ways.size(); ++i)
+    runs.push_back(std::make_unique<Started>(words, folder_, "way" + std::to_string(i)));
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    ASSERT_TRUE(soon([&] { return runs[i]->out().find("ready\n") != std::string::npos || !runs[i]->runs(); }))
+        << runs[i]->err();
+    signal_program(*runs[i], ways[i].word, ways[i].signal);
+  }
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    EXPECT_EQ(runs[i]->finish(), 1);
+    EXPECT_THAT(runs[i]->err(), HasSubstr(std::string("\nmltcp: ") + ways[i].told));
+  }
 }
 
 TEST_F(TestbedCommand, shell__its_exit_status_is_the_testbeds) {

@@ -14,6 +14,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/experiment/backends/topology_network.h"
 #include "mltcp/experiment/engine/job_network.h"
+#include "mltcp/security/packet_key.h"
 #include "mltcp/transport/wire.h"
 #include "mltcp/workload/worker_hosts.h"
 
@@ -706,6 +707,56 @@ TEST_F(Strangers, a_crowd_from_everywhere__leaves_room_for_ranks) {
   EXPECT_TRUE(connected(1_s));
   start();
   EXPECT_TRUE(done());
+}
+
+// Though they come from a rank's address, before it, and say hello as it does.
+TEST_F(Strangers, without_the_job_s_key__take_no_place) {
+  settings_.connection.keys = {security::packet_key(security::JobKey::generate())};
+  ConnectionConfig other;
+  other.keys = {security::packet_key(security::JobKey::generate())};
+  make_listener();
+  for (int i = 0; i < 50; ++i) {
+    for (const ConnectionConfig& config : {ConnectionConfig(), other})
+      near_->send_virtual(near_->connect(addresses_[1], config, now()), 1, 0);
+    wake();
+    run_for(10_us);
+  }
+  make_connector();
+  ASSERT_TRUE(connected(1_s));
+  start();
+  EXPECT_TRUE(done());
+  EXPECT_EQ(ranks_[1]->strangers(), 0U);
+  EXPECT_GE(ranks_[1]->shard_stats().refused_connects, 100U);
+}
+
+/// Keeps the first packet that is sent through it.
+class FirstPacket final : public PacketIo {
+ public:
+  explicit FirstPacket(PacketIo& io) : io_(io) {}
+  [[nodiscard]] const Limits& limits() const override { return io_.limits(); }
+  std::size_t send(std::span<const TxPacket> packets) override {
+    if (!packets.empty() && bytes.empty()) bytes.assign(packets[0].header.begin(), packets[0].header.end());
+    return packets.size();
+  }
+  std::size_t receive(std::span<RxPacket> /*out*/) override { return 0; }
+  std::vector<std::byte> bytes;
+
+ private:
+  PacketIo& io_;
+};
+
+// The first packet tells both the number of the connection and its tag.
+TEST_F(Strangers, who_know_the_seed__know_no_tag_of_what_is_unpredictable) {
+  const auto connect_packet = [&](bool unpredictable) {
+    settings_.unpredictable = unpredictable;
+    FirstPacket io(testbed_.host(ends_[0]));
+    RankDriver rank(io, settings_, 0, addresses_, nullptr, now());
+    rank.poll(now());
+    EXPECT_FALSE(io.bytes.empty());
+    return io.bytes;
+  };
+  EXPECT_EQ(connect_packet(false), connect_packet(false));
+  EXPECT_NE(connect_packet(true), connect_packet(true));
 }
 
 TEST_F(Strangers, a_crowd_that_keeps_coming__does_not_keep_ranks_out) {

@@ -17,6 +17,7 @@
 #include "mltcp/experiment/files/experiment_file.h"
 #include "mltcp/experiment/hosts/hosts.h"
 #include "mltcp/experiment/hosts/internal/hosts_protocol.h"
+#include "mltcp/security/job_key.h"
 
 namespace mltcp::experiment {
 namespace {
@@ -38,8 +39,10 @@ using Lie = std::function<bool(FakeHost&, Json&)>;
 /// Says what a host says whose ranks take `iteration` for each of theirs. A thread of its own.
 class FakeHost {
  public:
-  FakeHost(std::string address, std::uint32_t number, Lie lie = {})
-      : address_(std::move(address)), number_(number), lie_(std::move(lie)), thread_([this] { live(); }) {}
+  FakeHost(std::string address, std::uint32_t number, Lie lie = {}, StreamKey key = {})
+      : address_(std::move(address)), number_(number), lie_(std::move(lie)), key_(std::move(key)), thread_([this] {
+          live();
+        }) {}
   ~FakeHost() { thread_.join(); }
   FakeHost(const FakeHost&) = delete;
   FakeHost& operator=(const FakeHost&) = delete;
@@ -50,7 +53,8 @@ class FakeHost {
  private:
   void live() {
     try {
-      stream_ = MessageStream::connect(parse_stream_address(address_), 10_s, [] { return ""; });
+      stream_ = MessageStream::connect(
+          parse_stream_address(address_), 10_s, [] { return ""; }, kCoordinatorRole, key_);
       stream_->set_longest(protocol::kLongest);
       say({{"type", "join"},
            {"version", protocol::kVersion},
@@ -156,6 +160,7 @@ class FakeHost {
   const std::string address_;
   const std::uint32_t number_;
   const Lie lie_;
+  const StreamKey key_;
   std::unique_ptr<MessageStream> stream_;
   std::uint64_t run_ = 0;
   protocol::RunSetup setup_;
@@ -177,14 +182,17 @@ class Coordinated : public testing::Test {
     const FakeHost honest(options.address, 1);  // they end when the coordinator has
     const FakeHost liar(options.address, 0, lie);
     const auto coordinator = make_coordinator(experiment_, options);
-    coordinator->join();
+    return run_of(*coordinator);
+  }
+  experiment::Run run_of(Coordinator& coordinator) {
+    coordinator.join();
     RunPlan plan;
     plan.policy = "fair";
     plan.jobs = experiment_.jobs;
     plan.iterations = experiment_.iterations;
     plan.series = recorder_;
-    experiment::Run run = coordinator->run(experiment_, plan, {});
-    coordinator->finish();
+    experiment::Run run = coordinator.run(experiment_, plan, {});
+    coordinator.finish();
     return run;
   }
   std::string refusal(const Lie& lie, Nanos join_limit = 10_s) {
@@ -225,6 +233,51 @@ TEST_F(Coordinated, hosts_that_say_what_is__are_believed) {
   ASSERT_EQ(done.jobs.size(), 1U);
   EXPECT_THAT(done.jobs[0].iterations, ElementsAre(iteration, iteration, iteration));
   EXPECT_EQ(done.jobs[0].bytes, 60'000U);
+}
+
+TEST_F(Coordinated, hosts_without_its_key__are_told_and_the_others_go_on) {
+  const auto new_key = [] { return std::make_shared<const security::JobKey>(security::JobKey::generate()); };
+  for (const StreamKey& key : {StreamKey(new_key()), StreamKey()}) {
+    CoordinatorOptions options;
+    options.address = "unix:" + (folder_ / "socket").string();
+    options.join_limit = 30_s;
+    options.key = key;
+    std::vector<std::string> told;
+    options.tell = [&](const std::string& line) { told.push_back(line); };
+    const auto coordinator = make_coordinator(experiment_, options);
+    std::vector<std::string> refused;
+    std::thread hosts([&] {
+      for (const StreamKey& others : {StreamKey(new_key()), StreamKey()}) {
+        if (key == nullptr && others == nullptr) continue;
+        HostOptions host;
+        host.coordinator = options.address;
+        host.key = others;
+        host.device = "udp:";
+        host.ip = "127.0.0.1/8";
+        host.udp_port = 47612;
+        host.idle = "sleep";
+        refused.push_back(message_of<RunError>([&] { run_host(host); }));
+      }
+      const FakeHost first(options.address, 0, {}, key);
+      const FakeHost second(options.address, 1, {}, key);
+    });
+    const experiment::Run done = run_of(*coordinator);
+    hosts.join();
+    EXPECT_EQ(done.jobs.at(0).iterations.size(), 3U);
+    const std::string who = "the coordinator at " + options.address;
+    if (key != nullptr) {
+      ASSERT_EQ(refused.size(), 2U);
+      EXPECT_THAT(refused[0], AllOf(StartsWith(who + " has another key, "), HasSubstr(": give both the same")));
+      EXPECT_EQ(refused[1],
+                who + " has a key, and this end has none: give it the key, too (--key FILE), or leave it out there");
+      EXPECT_THAT(told, testing::IsSupersetOf({StartsWith("refused a host: it has another key, "),
+                                               StartsWith("refused a host: it speaks without a key: ")}));
+    } else {
+      ASSERT_EQ(refused.size(), 1U);
+      EXPECT_EQ(refused[0], who + " speaks without a key: give it the key, too (--key FILE), or leave it out here");
+      EXPECT_THAT(told, testing::Contains(StartsWith("refused a host: it has a key, and this end has none: ")));
+    }
+  }
 }
 
 TEST_F(Coordinated, series_of_hosts__become_those_of_the_run) {

@@ -1,4 +1,4 @@
-// A host whose coordinator falls silent.
+// A host whose coordinator is not there yet, falls silent, or ends.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "../../message_of.h"
 #include "../../temporary_folder.h"
@@ -31,7 +32,8 @@ std::optional<Json> next(MessageStream& stream) {
   return std::nullopt;
 }
 
-/// Welcomes a host, says for `words` that it is alive, and then nothing; returns what the host says in the end.
+/// Welcomes a host, says for `words` that it is alive, and then nothing; returns what the host says in the end. Below
+/// 0: it ends at once.
 std::string fall_silent(const std::string& address, Nanos words) {
   StreamListener listener(parse_stream_address(address));
   std::unique_ptr<MessageStream> stream;
@@ -39,6 +41,7 @@ std::string fall_silent(const std::string& address, Nanos words) {
   if (const auto join = next(*stream); !join || join->at("type") != "join") return "no join";
   protocol::send(*stream, {{"type", "welcome"}, {"version", protocol::kVersion}, {"host", 0}, {"ranks", 1}});
   if (const auto ready = next(*stream); !ready || ready->at("type") != "ready") return "not ready";
+  if (words.count < 0) return "ended";
   for (const Nanos end = wall_now() + words; wall_now() < end;) {
     protocol::send(*stream, {{"type", "alive"}});
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -47,14 +50,39 @@ std::string fall_silent(const std::string& address, Nanos words) {
   return last && last->at("type") == "failed" ? last->at("message").get<std::string>() : "nothing";
 }
 
-TEST(host_process, coordinator_that_says_nothing__ends_it_with_who_and_for_how_long) {
-  const TemporaryFolder folder;
+HostOptions options_in(const TemporaryFolder& folder) {
   HostOptions options;
   options.coordinator = "unix:" + (folder / "socket").string();
   options.device = "udp:";
   options.ip = "127.0.0.1/8";
   options.udp_port = 47611;
   options.idle = "sleep";
+  return options;
+}
+
+TEST(host_process, coordinator_that_comes_later__is_waited_for_and_whoever_ends_is_named) {
+  const TemporaryFolder folder;
+  HostOptions options = options_in(folder);
+  options.connect_limit = 60_s;
+  std::vector<std::string> told;
+  std::thread coordinator;
+  options.tell = [&](const std::string& line) {
+    told.push_back(line);
+    // Now that it waits, it comes.
+    if (told.size() == 1) coordinator = std::thread([&] { fall_silent(options.coordinator, Nanos(-1)); });
+  };
+  const std::string failure = message_of<RunError>([&] { run_host(options); });
+  coordinator.join();
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_EQ(told[0], "waiting for a coordinator at " + options.coordinator + ", for 60 s at most");
+  EXPECT_THAT(told[1], HasSubstr("joined the experiment"));
+  EXPECT_EQ(failure,
+            "the coordinator at " + options.coordinator + " has gone before the experiment was over; see what it said");
+}
+
+TEST(host_process, coordinator_that_says_nothing__ends_it_with_who_and_for_how_long) {
+  const TemporaryFolder folder;
+  HostOptions options = options_in(folder);
   options.silence_limit = 2_s;
   std::string told;
   std::thread coordinator([&] {

@@ -8,7 +8,9 @@
 #include <array>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "../../temporary_folder.h"
 #include "mltcp/base/error.h"
@@ -131,6 +133,114 @@ TEST_F(SealedStreamTest, what_is_sent_before_the_greeting__waits_for_it) {
     greeting = error.what();
   }
   EXPECT_THAT(greeting, HasSubstr("has a key, and this end has none"));
+}
+
+/// Who is on the way between both ends of a stream: passes on what it sees, and keeps a copy.
+class OnTheWay {
+ public:
+  OnTheWay() {
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, clients_.data()), 0);
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, servers_.data()), 0);
+  }
+  ~OnTheWay() {
+    close(clients_[1]);
+    close(servers_[1]);
+  }
+  OnTheWay(const OnTheWay&) = delete;
+  OnTheWay& operator=(const OnTheWay&) = delete;
+
+  // Each of them is its owner's.
+  [[nodiscard]] int client() const { return clients_[0]; }
+  [[nodiscard]] int server() const { return servers_[0]; }
+
+  void pass_on() {
+    move(clients_[1], servers_[1], to_server);
+    move(servers_[1], clients_[1], to_client);
+  }
+  void say_to_server(const std::string& bytes) const {
+    ASSERT_EQ(::send(servers_[1], bytes.data(), bytes.size(), 0), std::ssize(bytes));
+  }
+
+  std::vector<std::string> to_server;  ///< as it came
+  std::vector<std::string> to_client;
+
+ private:
+  static void move(int from, int to, std::vector<std::string>& kept) {
+    std::string bytes(100'000, '\0');
+    const ssize_t count = ::recv(from, bytes.data(), bytes.size(), 0);
+    if (count <= 0) return;
+    bytes.resize(static_cast<std::size_t>(count));
+    ASSERT_EQ(::send(to, bytes.data(), bytes.size(), 0), count);
+    kept.push_back(std::move(bytes));
+  }
+
+  std::array<int, 2> clients_{};
+  std::array<int, 2> servers_{};
+};
+
+/// A client of the protocol alone, a stream at the other end, and somebody between.
+class StreamOnTheWay : public testing::Test {
+ protected:
+  void say(const std::string& bytes) {
+    const std::string framed{'\0', '\0', '\0', static_cast<char>(bytes.size())};
+    ASSERT_EQ(::send(way_.client(), (framed + bytes).data(), bytes.size() + 4, 0), std::ssize(bytes) + 4);
+    way_.pass_on();
+  }
+  void meet() {
+    say(client_.greeting());
+    EXPECT_EQ(server_.receive(), std::nullopt);
+    way_.pass_on();
+    std::array<char, 200> greeting{};
+    const ssize_t count = ::recv(way_.client(), greeting.data(), greeting.size(), 0);
+    ASSERT_GT(count, 4);
+    client_.meet(std::string_view(greeting.data() + 4, static_cast<std::size_t>(count) - 4));
+  }
+  ~StreamOnTheWay() override { close(way_.client()); }
+
+  OnTheWay way_;
+  const StreamKey key_ = new_key();
+  security::SealedMessages client_{*key_, true};
+  MessageStream server_{way_.server(), key_};
+};
+
+TEST_F(StreamOnTheWay, messages__are_not_read) {
+  const std::string secret = "policy mltcp of the job";
+  meet();
+  say(client_.seal(secret));
+  EXPECT_EQ(server_.receive(), secret);
+  server_.send(secret);
+  way_.pass_on();
+  ASSERT_EQ(way_.to_server.size() + way_.to_client.size(), 4U);
+  for (const auto& bytes : {way_.to_server.back(), way_.to_client.back()}) {
+    EXPECT_GE(bytes.size(), secret.size());
+    for (std::size_t at = 0; at + 4 <= secret.size(); ++at)
+      EXPECT_EQ(bytes.find(secret.substr(at, 4)), std::string::npos) << at;
+  }
+}
+
+TEST_F(StreamOnTheWay, message_that_was_seen__is_not_taken_again) {
+  meet();
+  say(client_.seal("collect"));
+  EXPECT_EQ(server_.receive(), "collect");
+  way_.say_to_server(way_.to_server.back());
+  EXPECT_THROW(static_cast<void>(server_.receive()), StreamError);
+}
+
+TEST_F(StreamOnTheWay, message_of_its_own__is_not_taken) {
+  meet();
+  way_.say_to_server(std::string{'\0', '\0', '\0', 14} + R"({"type":"end"})");
+  EXPECT_THROW(static_cast<void>(server_.receive()), StreamError);
+}
+
+TEST_F(StreamOnTheWay, conversation_that_was_seen__is_not_had_again) {
+  meet();
+  say(client_.seal("join"));
+  EXPECT_EQ(server_.receive(), "join");
+  const OnTheWay again;
+  MessageStream server(again.server(), key_);
+  for (const std::string& bytes : way_.to_server) again.say_to_server(bytes);
+  EXPECT_THROW(static_cast<void>(server.receive()), StreamError);
+  close(again.client());
 }
 
 TEST_F(SealedStreamTest, changed_bytes__end_the_stream) {

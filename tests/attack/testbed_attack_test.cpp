@@ -1,0 +1,344 @@
+// Hostile frames on the network of a running experiment: `mltcp testbed` with real ports, and an attacker on the wires
+// of both hosts, who sees each frame and sends frames of its own that say they come from the other host. Who has not
+// seen the tags of connections, or has not the key, changes nothing: the experiment ends as if nothing had been sent.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <linux/if_packet.h>
+#include <net/ethernet.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <string>
+#include <thread>
+
+#include "../random_bytes.h"
+#include "../temporary_folder.h"
+#include "attacker.h"
+#include "mltcp/base/random.h"
+#include "mltcp/ethernet/encapsulation.h"
+#include "mltcp/security/job_key.h"
+
+namespace mltcp::attack {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr const char* kExperiment = R"(
+iterations = 10
+policies = ["fair"]
+[bottleneck]
+rate = "100 Mbps"
+buffer = "75 kB"
+[[job]]
+name = "a"
+compute = "5 ms"
+communicate = "250 kB"
+)";
+
+std::string content(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+/// Whether it is true within 60 s; for what other processes do.
+bool soon(const std::function<bool()>& is_true) {
+  for (int attempt = 0; attempt < 6000; ++attempt) {
+    if (is_true()) return true;
+    std::this_thread::sleep_for(10ms);
+  }
+  return false;
+}
+
+/// `mltcp testbed`, running.
+class Testbed {
+ public:
+  Testbed(const fs::path& folder, const std::vector<std::string>& options) : folder_(folder) {
+    std::vector<std::string> words{MLTCP_PROGRAM, "testbed", "e.toml", "--device", "af_packet"};
+    words.insert(words.end(), options.begin(), options.end());
+    process_ = fork();
+    if (process_ != 0) return;
+    setenv("TMPDIR", (folder / "tmp").c_str(), 1);
+    std::vector<char*> raw;
+    for (auto& word : words) raw.push_back(word.data());
+    raw.push_back(nullptr);
+    if (chdir(folder.c_str()) == 0 && std::freopen("said", "w", stdout) != nullptr && dup2(1, 2) == 2)
+      execvp(raw[0], raw.data());
+    _exit(99);
+  }
+  ~Testbed() {
+    if (process_ > 0) kill(process_, SIGKILL);
+    finish();
+  }
+  Testbed(const Testbed&) = delete;
+  Testbed& operator=(const Testbed&) = delete;
+
+  [[nodiscard]] std::string said() const { return content(folder_ / "said"); }
+  /// The process of its switch, which has the wires of all hosts; 0: there is none.
+  [[nodiscard]] pid_t bridge() const {
+    pid_t found = 0;
+    for (const auto& entry : fs::directory_iterator("/proc")) {
+      if (std::isdigit(static_cast<unsigned char>(entry.path().filename().string()[0])) == 0) continue;
+      const std::string words = content(entry.path() / "cmdline");
+      if (words.find("switch-0.json") != std::string::npos && words.find(folder_.string()) != std::string::npos)
+        found = std::stoi(entry.path().filename());
+    }
+    return found;
+  }
+  /// Exit status, or minus the signal.
+  int finish() {
+    if (process_ > 0) {
+      int status = 0;
+      waitpid(process_, &status, 0);
+      process_ = 0;
+      status_ = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    }
+    return status_;
+  }
+
+ private:
+  fs::path folder_;
+  pid_t process_ = 0;
+  int status_ = -1;
+};
+
+/// Everybody's frames of one interface.
+class Wire {
+ public:
+  explicit Wire(const char* interface) : file_(::socket(AF_PACKET, SOCK_RAW, htons(ETH_P_ALL))) {
+    sockaddr_ll own{};
+    own.sll_family = AF_PACKET;
+    own.sll_protocol = htons(ETH_P_ALL);
+    own.sll_ifindex = static_cast<int>(if_nametoindex(interface));
+    EXPECT_NE(own.sll_ifindex, 0) << interface;
+    EXPECT_EQ(bind(file_, reinterpret_cast<const sockaddr*>(&own), sizeof own), 0);
+    // Else the switch, which listens on this interface, would take what is sent here for something from this host, and
+    // learn where it is not.
+    const int on = 1;
+    EXPECT_EQ(setsockopt(file_, SOL_PACKET, PACKET_QDISC_BYPASS, &on, sizeof on), 0);
+  }
+  ~Wire() { close(file_); }
+  Wire(const Wire&) = delete;
+  Wire& operator=(const Wire&) = delete;
+
+  /// The next frame that the host has sent; empty: none is here.
+  ByteVector receive() {
+    ByteVector frame(2048);
+    sockaddr_ll from{};
+    for (;;) {
+      socklen_t size = sizeof from;
+      const ssize_t count =
+          recvfrom(file_, frame.data(), frame.size(), MSG_DONTWAIT, reinterpret_cast<sockaddr*>(&from), &size);
+      if (count <= 0) return {};
+      if (from.sll_pkttype == PACKET_OUTGOING) continue;  // of the switch
+      frame.resize(static_cast<std::size_t>(count));
+      return frame;
+    }
+  }
+  void send(const ByteVector& frame) {
+    if (::send(file_, frame.data(), frame.size(), MSG_DONTWAIT) > 0) ++sent_;
+  }
+  [[nodiscard]] std::uint64_t sent() const { return sent_; }
+
+ private:
+  int file_;
+  std::atomic<std::uint64_t> sent_ = 0;
+};
+
+/// A thread that listens on the wires of two hosts and forges, until it ends. It knows the numbers of connections and
+/// of packets; and where it `reads`, all else that goes over the wires.
+class Attack {
+ public:
+  Attack(pid_t bridge, bool reads) : reads_(reads), thread_([this, bridge] { run(bridge); }) {}
+  ~Attack() { stop(); }
+  Attack(const Attack&) = delete;
+  Attack& operator=(const Attack&) = delete;
+
+  void stop() {
+    over_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  // After stop().
+  std::uint64_t forged = 0;
+  std::uint64_t sealed = 0;    ///< of those seen
+  std::uint64_t unsealed = 0;  ///< with something in them
+
+ private:
+  void run(pid_t bridge) {
+    const int network = open(("/proc/" + std::to_string(bridge) + "/ns/net").c_str(), O_RDONLY | O_CLOEXEC);
+    ASSERT_EQ(setns(network, CLONE_NEWNET), 0) << strerror(errno);  // of this thread
+    close(network);
+    Wire first("h0");
+    Wire second("h1");
+    const std::array<Wire*, 2> wires{&first, &second};
+    while (!over_) {
+      bool any = false;
+      for (std::size_t side = 0; side < 2; ++side) {
+        const ByteVector frame = wires[side]->receive();
+        if (frame.empty()) continue;
+        any = true;
+        on_frame(side, frame, *wires[1 - side]);
+      }
+      if (!any) std::this_thread::sleep_for(1ms);
+    }
+    forged = first.sent() + second.sent();
+  }
+
+  /// Of host `side`, to the other one, which hears more than that.
+  void on_frame(std::size_t side, const ByteVector& bytes, Wire& to) {
+    encap::Frame frame;
+    if (encap::parse(bytes, encap::VerifyUdp::no, frame) != encap::Reject::none) return;
+    if (frame.payload.size() < wire::header_bytes || frame.payload[0] != std::byte{wire::magic}) return;
+    ++seen_;
+    if (wire::is_sealed(frame.payload)) ++sealed;
+    // Answers to what is forged here say nothing of the job.
+    else if (frame.payload.size() > wire::header_bytes + wire::connect_frame_bytes)
+      ++unsealed;
+    if (const std::uint32_t connection = wire::peek_connection(frame.payload); connection != 0)
+      connections_[side] = connection;
+    auto& heard = heard_[side];
+    heard.push_back(bytes);
+    if (heard.size() > 100) heard.pop_front();
+    if (seen_ > 50 && seen_ % 8 != 0) return;  // it has two CPUs to share, too
+    forge(side, frame, to);
+    if (!reads_) return;
+    to.send(bytes);
+    to.send(heard[random_.below(heard.size())]);
+    if (frame.payload.size() > wire::header_bytes) {
+      ByteVector changed = bytes;
+      changed[changed.size() - 1 - random_.below(frame.payload.size() - wire::header_bytes)] ^= std::byte{1};
+      to.send(with_payload(frame, {changed.end() - std::ssize(frame.payload), changed.end()}));
+    }
+  }
+
+  void forge(std::size_t side, const encap::Frame& frame, Wire& to) {
+    wire::Header header;
+    std::memcpy(&header.tag, frame.payload.data() + 8, sizeof header.tag);
+    if (!reads_) header.tag = random_.next();
+    header.connection = connections_[side];
+    std::uint32_t number = 0;
+    std::memcpy(&number, frame.payload.data() + 20, sizeof number);
+    header.packet_number = number + 1 + random_.below(3);
+    const auto say = [&](const auto& frames) { to.send(with_payload(frame, packet(header, frames))); };
+    if (header.connection != 0) {
+      say([](wire::Writer& w) { w.close(wire::CloseReason::aborted); });
+      say([](wire::Writer& w) {
+        w.data({.last = true, .message = 0, .offset = 0, .length = 4});
+        w.copy(random_bytes(4).data(), 4);
+      });
+      say([&](wire::Writer& w) {
+        wire::AckFrame ack;
+        ack.range_count = 1;
+        ack.ranges[0] = {0, header.packet_number + 1000};
+        w.ack(ack);
+      });
+      // The same as if it were sealed.
+      ByteVector pretended = packet(header, [](wire::Writer& w) { w.close(wire::CloseReason::aborted); });
+      pretended[1] |= std::byte{wire::sealed | wire::clear};
+      to.send(with_payload(frame, pretended));
+    }
+    // The victim's own number, with a tag of the attacker's: that it has begun anew.
+    const wire::ConnectFrame again{.max_packet = 1472,
+                                   .source_connection = connections_[1 - side] != 0 ? connections_[1 - side] : 1,
+                                   .credit = 1,
+                                   .tag = random_.next()};
+    header.connection = 0;
+    for (int i = 0; i < 2; ++i) say([&](wire::Writer& w) { w.connect(again); });
+    say([&](wire::Writer& w) { w.reset(connections_[1 - side]); });
+    say([&](wire::Writer& w) {
+      w.connect(again);
+      w.close(wire::CloseReason::aborted);
+    });
+    to.send(with_payload(frame, random_bytes(random_.below(1400), random_.next())));
+  }
+
+  /// A frame of the same hosts and ports.
+  static ByteVector with_payload(const encap::Frame& frame, const ByteVector& payload) {
+    ByteVector bytes(encap::header_bytes(frame.headers.destination));
+    encap::write_headers(frame.headers, payload.size(), encap::sum(payload.data(), payload.size()), bytes.data());
+    bytes.insert(bytes.end(), payload.begin(), payload.end());
+    return bytes;
+  }
+
+  const bool reads_;
+  std::atomic<bool> over_ = false;
+  Random random_{1};
+  std::uint64_t seen_ = 0;
+  std::array<std::uint32_t, 2> connections_{};  ///< by who sends to it
+  std::array<std::deque<ByteVector>, 2> heard_;
+  std::thread thread_;
+};
+
+class TestbedAttack : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) GTEST_SKIP() << "to enter a testbed's network takes root";
+    const pid_t child = fork();
+    if (child == 0) _exit(unshare(CLONE_NEWPID | CLONE_NEWNET) == 0 ? 0 : 1);
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (status != 0) GTEST_SKIP() << "this machine makes no namespaces";
+    if (std::system("ip link help >/dev/null 2>&1; [ $? -ne 127 ]") != 0)  // NOLINT(cert-env33-c)
+      GTEST_SKIP() << "iproute2 is not installed";
+    fs::create_directory(folder_ / "tmp");
+    std::ofstream(folder_ / "e.toml") << kExperiment;
+  }
+  /// Its exit status.
+  int attacked(Testbed& testbed, bool reads) {
+    pid_t bridge = 0;
+    EXPECT_TRUE(soon([&] { return (bridge = testbed.bridge()) != 0; })) << testbed.said();
+    Attack attack(bridge, reads);
+    const int status = testbed.finish();
+    attack.stop();
+    forged_ = attack.forged;
+    sealed_ = attack.sealed;
+    unsealed_ = attack.unsealed;
+    return status;
+  }
+
+  mltcp::TemporaryFolder folder_;
+  std::uint64_t forged_ = 0;
+  std::uint64_t sealed_ = 0;
+  std::uint64_t unsealed_ = 0;
+};
+
+TEST_F(TestbedAttack, frames_without_tags__change_nothing) {
+  Testbed testbed(folder_, {});
+  EXPECT_EQ(attacked(testbed, false), 0) << testbed.said();
+  EXPECT_THAT(testbed.said(), HasSubstr(" messages verified, 0 damaged"));
+  EXPECT_GT(forged_, 1000U);
+  EXPECT_GT(unsealed_, 1000U);
+  EXPECT_EQ(sealed_, 0U);
+}
+
+// So the frames that are forged here are what hosts believe, where there is no key.
+TEST_F(TestbedAttack, frames_with_the_tags_that_were_seen__end_an_experiment_without_a_key) {
+  Testbed testbed(folder_, {});
+  EXPECT_EQ(attacked(testbed, true), 1) << testbed.said();
+  EXPECT_THAT(testbed.said(), HasSubstr("connection"));
+}
+
+TEST_F(TestbedAttack, frames_of_who_sees_all_but_has_no_key__change_nothing) {
+  security::JobKey::generate().write_file(folder_ / "job.key");
+  Testbed testbed(folder_, {"--key", "job.key"});
+  EXPECT_EQ(attacked(testbed, true), 0) << testbed.said();
+  EXPECT_THAT(testbed.said(), HasSubstr(" messages verified, 0 damaged"));
+  EXPECT_GT(forged_, 1000U);
+  EXPECT_GT(sealed_, 1000U);
+  EXPECT_EQ(unsealed_, 0U);
+}
+
+}  // namespace
+}  // namespace mltcp::attack
