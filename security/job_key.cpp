@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <optional>
 #include <system_error>
@@ -95,6 +96,17 @@ int digit(char c) {
   return -1;
 }
 
+/// Whether somebody may have written a key where its file is to be named.
+bool looks_like_key(std::string_view text) {
+  if (text.starts_with(kLabel) && text.find(' ') != std::string_view::npos) return true;
+  std::size_t run = 0;
+  for (const char c : text) {
+    run = digit(c) >= 0 ? run + 1 : 0;
+    if (run >= 2 * JobKey::size) return true;
+  }
+  return false;
+}
+
 /// Empty: not so many hexadecimal digits.
 std::optional<Secret<JobKey::size>> parse(std::string_view digits) {
   Secret<JobKey::size> secret;
@@ -138,6 +150,28 @@ JobKey JobKey::from_file(const std::filesystem::path& path) {
 
 JobKey JobKey::from_descriptor(int descriptor) {
   return read_key(descriptor, fmt::format("descriptor {}", descriptor));
+}
+
+JobKey JobKey::from_source(std::string_view source) {
+  constexpr std::string_view prefix = "fd:";
+  if (source.empty()) throw InputError("no key is named; give a key file, or fd:N for descriptor N");
+  if (source == "-") throw InputError("\"-\" is no key file; give its name, or fd:0 for standard input");
+  if (!source.starts_with(prefix)) {
+    // A path that happens to look so is read; what is none may be secret, and is not repeated.
+    std::error_code ignored;
+    if (looks_like_key(source) && !std::filesystem::exists(source, ignored))
+      throw InputError(
+          "this is no key file, but may be a key, which others can see here; name a file that has it, and, since it "
+          "was "
+          "seen, make a new one with `mltcp key FILE`");
+    return from_file(source);
+  }
+  const std::string_view digits = source.substr(prefix.size());
+  int descriptor = -1;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), descriptor);
+  if (error != std::errc() || end != digits.data() + digits.size() || descriptor < 0)
+    throw InputError(fmt::format("{} names no descriptor; give fd:N with its number, as in fd:3", in_quotes(source)));
+  return from_descriptor(descriptor);
 }
 
 JobKey JobKey::from_text(std::string_view text, std::string_view name) {

@@ -30,6 +30,10 @@ class JobKey {
   /// a pipe or a socket has no permissions to check, a regular file has the same as from_file(). The descriptor stays
   /// open. Blocks until its end comes. Throws InputError likewise.
   static JobKey from_descriptor(int descriptor);
+  /// As options and variables of the environment name one: the path of a key file, or "fd:N", a descriptor, which is
+  /// read to its end. (A file of that name is "./fd:N".) Throws InputError likewise, also for a key in place of its
+  /// file's name, which is not repeated.
+  static JobKey from_source(std::string_view source);
   /// A key file's text; `name` is for messages. Throws InputError. Messages never quote what may be a key.
   static JobKey from_text(std::string_view text, std::string_view name);
 

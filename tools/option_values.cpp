@@ -63,6 +63,7 @@ constexpr std::array kValues{
     OptionValue{"--job", "N", "the number of a job", "7"},
     OptionValue{"--join", "ADDRESS", "the address of a coordinator", "10.0.0.1:7000"},
     OptionValue{"--json", "FILE", kOutput, "results.json"},
+    OptionValue{"--key", "FILE", "a key file, or fd:N", "job.key"},
     OptionValue{"--least", "BYTES", "a size with its unit", "1kB"},
     OptionValue{"--least-score", "SHARE", "a number", "0.98"},
     OptionValue{"--level", "WORD", "a level", "flow"},

@@ -14,6 +14,7 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "mltcp/base/error.h"
 
@@ -155,6 +156,33 @@ TEST_F(JobKeyTest, descriptor__is_read_to_its_end_and_stays_open) {
   const int file = ::open(write(text, 0644).c_str(), O_RDONLY | O_CLOEXEC);
   EXPECT_THAT(refusal([&] { return JobKey::from_descriptor(file); }), HasSubstr("chmod 600"));
   ::close(file);
+}
+
+TEST_F(JobKeyTest, source__is_a_file_or_a_descriptor) {
+  const JobKey key = JobKey::generate();
+  const fs::path path = write(key.to_text());
+  EXPECT_TRUE(JobKey::from_source(path.string()) == key);
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  EXPECT_TRUE(JobKey::from_source("fd:" + std::to_string(file)) == key);
+  ::close(file);
+  const auto refused = [](const std::string& source) { return refusal([&] { return JobKey::from_source(source); }); };
+  EXPECT_THAT(refused("fd:" + std::to_string(file)), HasSubstr("Bad file descriptor"));
+  for (const std::string& none : std::vector<std::string>{"fd:", "fd:x", "fd:-1", "fd:3 ", "fd:99999999999"})
+    EXPECT_EQ(refused(none), "\"" + none + "\" names no descriptor; give fd:N with its number, as in fd:3");
+  EXPECT_THAT(refused(""), HasSubstr("no key is named"));
+  EXPECT_THAT(refused("-"), HasSubstr("fd:0 for standard input"));
+  EXPECT_THAT(refused("none.key"), HasSubstr("none.key: the key file cannot be opened"));
+}
+
+TEST_F(JobKeyTest, source_that_is_a_key_itself__is_refused_and_not_repeated) {
+  for (const std::string& key : {kDigits, "mltcp-key-1 " + kDigits, std::string("mltcp-key-1 abc")})
+    EXPECT_THAT(refusal([&] { return JobKey::from_source(key); }),
+                AllOf(HasSubstr("may be a key, which others can see"), Not(HasSubstr("abc")), Not(HasSubstr("0405"))));
+  // A name may look so, too: of a file that is there.
+  const fs::path path = folder_.path() / kDigits;
+  const JobKey key = JobKey::generate();
+  key.write_file(path);
+  EXPECT_TRUE(JobKey::from_source(path.string()) == key);
 }
 
 }  // namespace

@@ -1,0 +1,19 @@
+// The option --key of commands, which is the same for all of them: a job's key, from a file or a descriptor.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "command_line.h"
+#include "mltcp/security/job_key.h"
+
+namespace mltcp::tools {
+
+/// Adds it. `what` begins its help: "Seal what the hosts say to each other".
+void add_key_option(Options& options, std::optional<std::string>& value, const std::string& what);
+
+/// The key that the option names; none where it was not given. Throws InputError that begins with "--key: ". Reads a
+/// descriptor to its end: to be called once.
+std::optional<security::JobKey> key_of(const std::optional<std::string>& value);
+
+}  // namespace mltcp::tools
