@@ -9,6 +9,8 @@
 
 #include "mltcp/cc/registry.h"
 #include "mltcp/endpoint/internal/c_support.h"
+#include "mltcp/security/job_key.h"
+#include "mltcp/security/packet_key.h"
 #include "mltcp/transport/host_datapath.h"
 
 namespace mltcp::endpoint::c {
@@ -27,11 +29,12 @@ static_assert(static_cast<int>(ConnectionKind::ordered) == MLTCP_ORDERED &&
 static_assert(static_cast<int>(Completion::Kind::connected) == MLTCP_CONNECTED &&
               static_cast<int>(Completion::Kind::closed) == MLTCP_ENDED);
 static_assert(static_cast<int>(Code::failed) == MLTCP_FAILED && static_cast<int>(Code::destroyed) == MLTCP_DESTROYED &&
-              static_cast<int>(Code::version) == MLTCP_WRONG_VERSION && kCodes == MLTCP_FAILED + 1);
+              static_cast<int>(Code::version) == MLTCP_WRONG_VERSION && kCodes == MLTCP_NO_KEY + 1);
 static_assert(kAnyConnection == MLTCP_ANY_CONNECTION && kWholeTag == MLTCP_WHOLE_TAG);
 static_assert(Nanos::never().count == MLTCP_FOREVER);
 static_assert(MLTCP_ADDRESS_BYTES == EndpointAddress::most_bytes &&
               MLTCP_ADDRESS_HEX_BYTES == 2 * MLTCP_ADDRESS_BYTES + 1);
+static_assert(MLTCP_KEY_BYTES == security::JobKey::size);
 static_assert(sizeof(void*) == 8, "structs of mltcp.h are cut at multiples of 8 bytes, see read_struct()");
 
 // NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables): where what is never freed is found by leak checkers
@@ -130,6 +133,16 @@ EndpointConfig config_of(const mltcp_endpoint_options& options) {
     cc::Parameters parameters;
     cc::set_from_text(parameters, options.parameters);
     config.connection.parameters = std::make_shared<const cc::Parameters>(std::move(parameters));
+  }
+  if (options.key != nullptr) {
+    if (options.key_bytes != nullptr) throw InputError("key and key_bytes are both given; give one of them");
+    if (*options.key == '\0') throw InputError("key is empty; give a key file or fd:N, or NULL for none");
+    config.key = options.key;
+  }
+  if (options.key_bytes != nullptr) {
+    const std::span bytes(static_cast<const std::byte*>(options.key_bytes), security::JobKey::size);
+    const security::Secret<security::JobKey::size> secret(bytes.first<security::JobKey::size>());
+    config.connection.keys = {security::packet_key(security::JobKey(secret))};
   }
   config.connection.max_sends = options.max_sends;
   config.connection.max_receives = options.max_receives;

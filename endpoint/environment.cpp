@@ -6,9 +6,12 @@
 #include <charconv>
 #include <cstdlib>
 #include <ctime>
+#include <map>
+#include <mutex>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/security/job_key.h"
 
 namespace mltcp::endpoint {
 
@@ -77,6 +80,23 @@ PhasePlan on_clock_of(const Endpoint& endpoint, const SharedClockPlan& plan) noe
   return plan.on(std::int64_t{unix_now.tv_sec} * 1'000'000'000 + unix_now.tv_nsec, endpoint.now());
 }
 
+std::optional<security::JobKey> read_key(ReadVariable read) {
+  constexpr const char* name = "MLTCP_KEY_FILE";
+  const std::string source(variable(read, name));
+  if (source.empty()) return std::nullopt;
+  static std::mutex guard;
+  static std::map<std::string, security::JobKey> kept;
+  const std::lock_guard lock(guard);
+  try {
+    const auto found = kept.find(source);
+    const security::JobKey key = found != kept.end() ? found->second : security::JobKey::from_source(source);
+    if (source.starts_with("fd:")) kept.emplace(source, key);
+    return key;
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: {}", name, error.what()));
+  }
+}
+
 Environment read_environment(ReadVariable read) {
   Environment found;
   found.device = variable(read, "MLTCP_DEVICE");
@@ -93,6 +113,7 @@ Environment read_environment(ReadVariable read) {
   found.peer_timeout = Nanos(static_cast<std::int64_t>(milliseconds) * 1'000'000);
   found.spin = Nanos(static_cast<std::int64_t>(number_variable(read, "MLTCP_SPIN_US", 0, 0, 1'000'000)) * 1'000);
   found.plan = read_plan(read);
+  found.key = read_key(read);
   return found;
 }
 

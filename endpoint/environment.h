@@ -10,6 +10,7 @@
 #include "mltcp/base/units.h"
 #include "mltcp/cc/augmentation.h"
 #include "mltcp/endpoint/endpoint.h"
+#include "mltcp/security/job_key.h"
 #include "mltcp/transport/phase_gate.h"
 
 namespace mltcp::endpoint {
@@ -45,6 +46,10 @@ std::optional<SharedClockPlan> read_plan(ReadVariable read);
 /// For JobOptions::plan, by CLOCK_REALTIME as it is now.
 PhasePlan on_clock_of(const Endpoint& endpoint, const SharedClockPlan& plan) noexcept;
 
+/// The key in the file, or of the descriptor, that MLTCP_KEY_FILE names; none where it is not set. Throws InputError.
+/// Of a descriptor, which may be a pipe, what was read first is kept, as a process may open several endpoints.
+std::optional<security::JobKey> read_key(ReadVariable read);
+
 struct Environment {
   std::string device;                  ///< MLTCP_DEVICE, as docs/ports.md writes it; empty: not set
   std::string address;                 ///< MLTCP_ADDRESS, this host's name or IP address; empty: not set
@@ -55,6 +60,8 @@ struct Environment {
   Nanos peer_timeout{10'000'000'000};  ///< MLTCP_PEER_TIMEOUT_MS, 10 ms to 1 h
   Nanos spin;                          ///< MLTCP_SPIN_US: how long waits look before they sleep, at most 1 s
   std::optional<SharedClockPlan> plan;
+  /// MLTCP_KEY_FILE. Endpoints take it by themselves; here, what is wrong with it is told before one opens.
+  std::optional<security::JobKey> key;
 };
 
 /// Throws InputError that names the variable. Whether there is such a device, address or algorithm is not looked at.

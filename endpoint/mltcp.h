@@ -64,13 +64,13 @@ extern "C" {
 /* Of this interface. MAJOR is the library's soname and changes with what would break a program; MINOR grows with what
  * is added. */
 #define MLTCP_VERSION_MAJOR 1
-#define MLTCP_VERSION_MINOR 2
+#define MLTCP_VERSION_MINOR 3
 /* To be compared with mltcp_version(). */
 #define MLTCP_VERSION (MLTCP_VERSION_MAJOR << 16 | MLTCP_VERSION_MINOR)
 
 /* Of the library that runs: MAJOR << 16 | MINOR. */
 MLTCP_API uint32_t mltcp_version(void);
-/* "mltcp 0.1.0, interface 1.2". */
+/* "mltcp 0.1.0, interface 1.3". */
 MLTCP_API const char* mltcp_version_text(void);
 /* How the devices are written that this library can open: "udp:, udp:IFACE, udp:IP; ...". */
 MLTCP_API const char* mltcp_device_forms(void);
@@ -102,7 +102,8 @@ enum {
   MLTCP_UNSUPPORTED = 19, /* not by such connections, not in a callback, or not as this endpoint is driven */
   MLTCP_FORKED = 20,      /* this process is a fork of the one that opened the endpoint */
   MLTCP_DESTROYED = 21,   /* the endpoint was closed, or the handle destroyed */
-  MLTCP_FAILED = 22       /* the system failed, or memory ran out */
+  MLTCP_FAILED = 22,      /* the system failed, or memory ran out */
+  MLTCP_NO_KEY = 23       /* since 1.3: the peer has no key in common with this endpoint: one has none, or another */
 };
 
 /* "timed_out". Never NULL. */
@@ -211,7 +212,15 @@ typedef struct mltcp_endpoint_options {
   /* Since 1.1. */
   const char* parameters; /* of the congestion control, "swift.base_target=40 us, swift.beta=0.7", as `mltcp algorithms`
                              lists them; NULL: their defaults */
+  /* Since 1.3: the key of the job, which the endpoint's packets are sealed with; it accepts and reaches only peers that
+   * have the same key. Give one of both. NULL: what MLTCP_KEY_FILE says (docs/security.md), or none: then it accepts
+   * and reaches only peers without a key. */
+  const char* key;       /* the path of a key file that `mltcp key` made, or "fd:3", a descriptor */
+  const void* key_bytes; /* MLTCP_KEY_BYTES random bytes that the program has got itself */
 } mltcp_endpoint_options;
+
+/* Of mltcp_endpoint_options::key_bytes. */
+#define MLTCP_KEY_BYTES 32
 
 /* How an operation tells of its end: by `callback` if it is not NULL, else through `queue`, and if that is NULL to who
  * asks by mltcp_wait() or mltcp_test(). A null pointer to options stands for a struct of zeros. */

@@ -42,6 +42,9 @@ constexpr std::array<Words, kCodes> kWords{{
     {"forked", "this process is a fork of the one that opened the endpoint; open one after fork()"},
     {"destroyed", "the endpoint was closed; open another"},
     {"failed", "the system or the datapath failed; see failure()"},
+    {"no_key",
+     "the peer and this end have no key in common, one has none or another one; give both the same key file, or "
+     "none"},
 }};
 
 std::string_view text_of(Cause cause) {

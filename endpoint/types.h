@@ -169,6 +169,12 @@ struct EndpointConfig {
   /// while the endpoint opens. (Another std::string here would have GCC 12 warn of every program that names members.)
   std::string_view capture{};
 
+  /// The key of the job (security/job_key.h), as a file or "fd:N": this endpoint's packets are sealed, and it accepts
+  /// and reaches only peers that have the same key. Empty: what `connection.keys` has, which is then one at most; or
+  /// else what MLTCP_KEY_FILE says, or none: then it accepts and reaches only peers without a key. The text is the
+  /// caller's and is read while the endpoint opens.
+  std::string_view key{};
+
   /// Of connection ids, for tests that are to be the same every time.
   std::optional<std::uint64_t> seed = std::nullopt;
 };

@@ -50,9 +50,13 @@ class SecretText {
   SecretText& operator=(const SecretText&) = delete;
 
   /// False: longer than a key file may be.
-  bool read(int descriptor, std::string_view name) {
+  bool read(int descriptor, bool is_regular, std::string_view name) {
     for (;;) {
-      const ssize_t got = ::read(descriptor, text_.data() + used_, text_.size() - used_);
+      char* const at = text_.data() + used_;
+      const std::size_t room = text_.size() - used_;
+      // Processes that have inherited a file share its position.
+      const ssize_t got =
+          is_regular ? ::pread(descriptor, at, room, static_cast<off_t>(used_)) : ::read(descriptor, at, room);
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) throw InputError(fmt::format("{}: the key cannot be read: {}", name, why(errno)));
       if (got == 0) return true;
@@ -84,7 +88,7 @@ JobKey read_key(int descriptor, std::string_view name) {
   if (S_ISDIR(file.st_mode)) throw InputError(fmt::format("{}: is a folder, not a key file; {}", name, kMake));
   if (S_ISREG(file.st_mode)) check_owner(file, name);
   SecretText text;
-  if (!text.read(descriptor, name))
+  if (!text.read(descriptor, S_ISREG(file.st_mode), name))
     throw InputError(fmt::format("{}: is longer than {} bytes, so no key file; {}", name, kMostText, kMake));
   return JobKey::from_text(text.view(), name);
 }

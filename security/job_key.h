@@ -26,9 +26,10 @@ class JobKey {
   /// Reads a key file. Throws InputError if it is no regular file, if others than its owner may read or write it, if
   /// the owner is neither this user nor root, or if there is no key in it.
   static JobKey from_file(const std::filesystem::path& path);
-  /// Reads a key file's text from a descriptor to its end, as a secret manager or a shell's redirection hands it over;
-  /// a pipe or a socket has no permissions to check, a regular file has the same as from_file(). The descriptor stays
-  /// open. Blocks until its end comes. Throws InputError likewise.
+  /// Reads a key file's text from a descriptor to its end, as a secret manager or a shell's redirection hands it over.
+  /// A regular file is read from its beginning, as often as wanted, and has the same permissions as with from_file(); a
+  /// pipe or a socket has none to check, and is read once. The descriptor stays open. Blocks until the end comes.
+  /// Throws InputError likewise.
   static JobKey from_descriptor(int descriptor);
   /// As options and variables of the environment name one: the path of a key file, or "fd:N", a descriptor, which is
   /// read to its end. (A file of that name is "./fd:N".) Throws InputError likewise, also for a key in place of its

@@ -22,6 +22,8 @@
 #include "mltcp/endpoint/environment.h"
 #include "mltcp/endpoint/internal/core_waiting.h"
 #include "mltcp/endpoint/internal/live_endpoints.h"
+#include "mltcp/security/job_key.h"
+#include "mltcp/security/packet_key.h"
 
 namespace mltcp::endpoint {
 namespace {
@@ -76,6 +78,26 @@ std::optional<capture::CaptureOptions> capture_of(const EndpointConfig& config) 
   return options;
 }
 
+/// As EndpointConfig::key or MLTCP_KEY_FILE says, where the program has given no key itself.
+void take_key(EndpointConfig& config) {
+  auto& keys = config.connection.keys;
+  if (keys.size() > 1)
+    throw InputError(fmt::format("connection.keys: {} keys; an endpoint has one at most", keys.size()));
+  if (!config.key.empty()) {
+    if (!keys.empty()) throw InputError("key and connection.keys are both given; give one of them");
+    try {
+      keys = {security::packet_key(security::JobKey::from_source(config.key))};
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("key: {}", error.what()));
+    }
+  } else if (keys.empty()) {
+    // Not where the program has more rights than who sets its environment: it reads files.
+    if (const auto key = read_key([](const char* name) -> const char* { return secure_getenv(name); }))
+      keys = {security::packet_key(*key)};
+  }
+  config.key = {};  // a text of the caller's, who may free it now
+}
+
 /// What is missing in a capture nobody would know otherwise: the program does not know of it.
 void tell_of_capture(const std::string& line, bool is_complete) {
   if (!is_complete) fmt::print(stderr, "mltcp: capture: {}\n", line);
@@ -116,9 +138,10 @@ std::shared_ptr<Core> Core::open(const EndpointConfig& config) {
 std::shared_ptr<Core> Core::set_up(const EndpointConfig& config) {
   const std::shared_ptr<Core> core(new Core(config));
   core->check();
+  take_key(core->config_);
   core->shared_.config = &core->config_;
   core->shared_.gate = &core->gate_;
-  core->shared_.connection = config.connection;
+  core->shared_.connection = core->config_.connection;
   ConnectionConfig& connection = core->shared_.connection;
   connection.give_up_after = config.peer_timeout;
   connection.idle_limit = config.peer_timeout;

@@ -62,6 +62,9 @@ Code Worker::code_of(Status status, bool was_open, Cause& cause) {
     case Status::version:
       cause = Cause::other_version;
       return Code::version;
+    case Status::no_key:
+      cause = Cause::none;
+      return Code::no_key;
     case Status::violation:
       cause = Cause::false_acknowledgement;
       return Code::protocol;

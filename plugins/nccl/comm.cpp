@@ -23,6 +23,7 @@ Result result_of(Code code) noexcept {
     case Code::too_long:
     case Code::forked:
     case Code::version:
+    case Code::no_key:
       return Result::invalid_usage;
     case Code::closed:
     case Code::refused:

@@ -6,7 +6,8 @@ namespace mltcp::nccl {
 
 Settings read_environment(endpoint::ReadVariable read) {
   Settings settings;
-  settings.required = endpoint::flag_variable(read, "MLTCP_REQUIRED");
+  (void)endpoint::flag_variable(read, "MLTCP_REQUIRED");
+  settings.required = is_required(read);
   settings.verbose = endpoint::flag_variable(read, "MLTCP_DEBUG");
   static_cast<endpoint::Environment&>(settings) = endpoint::read_environment(read);
   return settings;
@@ -14,7 +15,9 @@ Settings read_environment(endpoint::ReadVariable read) {
 
 bool is_required(endpoint::ReadVariable read) noexcept {
   const std::string_view value = endpoint::variable(read, "MLTCP_REQUIRED");
-  return !value.empty() && value != "0";
+  return (!value.empty() && value != "0") || has_key(read);
 }
+
+bool has_key(endpoint::ReadVariable read) noexcept { return !endpoint::variable(read, "MLTCP_KEY_FILE").empty(); }
 
 }  // namespace mltcp::nccl

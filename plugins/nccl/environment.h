@@ -7,14 +7,18 @@
 namespace mltcp::nccl {
 
 struct Settings : endpoint::Environment {
-  bool required = false;  ///< MLTCP_REQUIRED: what makes the plug-in unusable is an error of the job's
-  bool verbose = false;   ///< MLTCP_DEBUG: a line for each connection
+  /// MLTCP_REQUIRED, or a key: what makes the plug-in unusable is an error of the job's. Who gives a key doesn't want
+  /// another network that sends in the clear.
+  bool required = false;
+  bool verbose = false;  ///< MLTCP_DEBUG: a line for each connection
 };
 
 /// Throws InputError that names the variable.
 Settings read_environment(endpoint::ReadVariable read);
 
-/// MLTCP_REQUIRED alone, where the others can't be read; never throws.
+/// Settings::required alone, where the others can't be read; never throws.
 bool is_required(endpoint::ReadVariable read) noexcept;
+/// Whether MLTCP_KEY_FILE is set.
+bool has_key(endpoint::ReadVariable read) noexcept;
 
 }  // namespace mltcp::nccl

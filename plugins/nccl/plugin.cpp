@@ -11,6 +11,11 @@
 #include "mltcp/plugins/nccl/log.h"
 
 namespace mltcp::nccl {
+namespace {
+
+const char* why_required() { return has_key(&endpoint::process_variable) ? "MLTCP_KEY_FILE" : "MLTCP_REQUIRED"; }
+
+}  // namespace
 
 Plugin& Plugin::of_process() {
   static Plugin* const plugin = [] {
@@ -70,7 +75,7 @@ Result Plugin::init(Logger logger, int version) {
         log_warning(fmt::format("{}. NCCL goes on without MLTCP", why));
         return failed;
       }
-      log_warning(fmt::format("{}. MLTCP_REQUIRED is set: what needs the network will fail", why));
+      log_warning(fmt::format("{}. {} is set: what needs the network will fail", why, why_required()));
       broken_ = why;
     }
   }
@@ -113,7 +118,7 @@ Result Plugin::properties(int device, Properties& out) {
 Device* Plugin::device(int number) {
   const std::lock_guard lock(guard_);
   if (!broken_.empty()) {
-    log_warning(fmt::format("{}. MLTCP_REQUIRED is set: no other network is taken", broken_));
+    log_warning(fmt::format("{}. {} is set: no other network is taken", broken_, why_required()));
     return nullptr;
   }
   if (number >= 0 && number < static_cast<int>(devices_.size()))

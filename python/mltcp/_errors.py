@@ -32,6 +32,7 @@ class Code(enum.IntEnum):
     FORKED = 20
     DESTROYED = 21
     FAILED = 22
+    NO_KEY = 23
 
 
 class Error(Exception):
@@ -78,7 +79,7 @@ _KINDS = {
     Code.REFUSED: ConnectionEndedError, Code.UNREACHABLE: ConnectionEndedError, Code.ABORTED: ConnectionEndedError,
     Code.WRONG_VERSION: ConnectionEndedError, Code.WRONG_PEER: ConnectionEndedError,
     Code.PROTOCOL: ConnectionEndedError, Code.BAD_ADDRESS: BadAddressError, Code.INVALID: InvalidError,
-    Code.TOO_LONG: InvalidError,
+    Code.TOO_LONG: InvalidError, Code.NO_KEY: ConnectionEndedError,
 }
 
 

@@ -18,6 +18,7 @@ MAJOR = 1
 
 ANY_CONNECTION = (1 << 64) - 1
 FOREVER = (1 << 63) - 1
+KEY_BYTES = 32
 ORDERED, TAGGED = 1, 2
 CONNECTED, ACCEPTED, SENT, RECEIVED, PEEKED, ENDED = 1, 2, 3, 4, 5, 6
 
@@ -49,7 +50,7 @@ class EndpointOptions(ctypes.Structure):
         ("unexpected_messages", c_uint32), ("control_frames", c_uint32), ("max_sends", c_uint32),
         ("max_receives", c_uint32), ("max_rate_bps", c_uint64), ("ecn", c_uint32), ("full_integrity", c_uint32),
         ("priority", c_uint32), ("memory_mb", c_uint32), ("event_callback", c_void_p), ("event_context", c_void_p),
-        ("parameters", c_char_p),
+        ("parameters", c_char_p), ("key", c_char_p), ("key_bytes", c_char_p),
     ]
 
 
@@ -255,7 +256,7 @@ def library_path() -> str:
 
 
 def library_version() -> str:
-    """As in "mltcp 0.1.0, interface 1.2"."""
+    """As in "mltcp 0.1.0, interface 1.3"."""
     return load().version_text()
 
 

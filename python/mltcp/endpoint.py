@@ -6,6 +6,7 @@ import asyncio
 import collections
 import ctypes
 import operator
+import os
 import threading
 import time
 import weakref
@@ -147,11 +148,14 @@ class Endpoint:
     gone. Further options are the members of mltcp_endpoint_options: congestion_control="cubic", shards=2,
     eager_limit=8192, ...
 
+    `key` is the job's, without which nobody takes part: the path of a key file (`mltcp key FILE` makes one), "fd:3" for a
+    descriptor, or 32 random bytes that the program has got itself. Without one, MLTCP_KEY_FILE may name it.
+
     Any thread may call everything. A context manager closes it.
     """
 
     def __init__(self, address: Optional[str] = None, *, device: str = "udp:", peer_timeout: float = 10.0,
-                 **options: Any) -> None:
+                 key: Union[str, os.PathLike, bytes, None] = None, **options: Any) -> None:
         self._pointer = ctypes.c_void_p()
         self._lib = lib.load()
         given = lib.EndpointOptions()
@@ -159,7 +163,14 @@ class Endpoint:
         given.device = _option("device", ctypes.c_char_p, device)
         given.address = None if address is None else _option("address", ctypes.c_char_p, address)
         given.peer_timeout_ns = nanoseconds(peer_timeout)
-        theirs = {"struct_size", "driving", "event_callback", "event_context", "peer_timeout_ns"}
+        if isinstance(key, (bytes, bytearray)):
+            if len(key) != lib.KEY_BYTES:
+                raise ValueError(f"the key has {len(key)} bytes; give {lib.KEY_BYTES} random ones, or the name of a key "
+                                 "file")
+            given.key_bytes = bytes(key)
+        elif key is not None:
+            given.key = os.fsencode(key)
+        theirs = {"struct_size", "driving", "event_callback", "event_context", "peer_timeout_ns", "key_bytes"}
         known = {name: kind for name, kind in lib.EndpointOptions._fields_ if name not in theirs}
         for name, value in options.items():
             if name not in known:

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -13,8 +14,10 @@
 #include <cstring>
 #include <thread>
 
+#include "../temporary_folder.h"
 #include "c_pair.h"
 #include "mltcp/endpoint/address.h"
+#include "mltcp/security/job_key.h"
 
 namespace mltcp::c_test {
 namespace {
@@ -25,19 +28,19 @@ using testing::StartsWith;
 // ---- What works -----------------------------------------------------------------------------------------------------
 
 TEST(CVersion, tells__the_interface_and_the_project) {
-  EXPECT_EQ(mltcp_version(), (1U << 16) + 2);
+  EXPECT_EQ(mltcp_version(), (1U << 16) + 3);
   EXPECT_EQ(mltcp_version(), static_cast<std::uint32_t>(MLTCP_VERSION));
-  EXPECT_THAT(mltcp_version_text(), HasSubstr("interface 1.2"));
+  EXPECT_THAT(mltcp_version_text(), HasSubstr("interface 1.3"));
   EXPECT_THAT(mltcp_device_forms(), HasSubstr("udp:"));
 }
 
 TEST(CCodes, all__have_names_and_texts) {
-  for (mltcp_code code = MLTCP_OK; code <= MLTCP_FAILED; ++code) {
+  for (mltcp_code code = MLTCP_OK; code <= MLTCP_NO_KEY; ++code) {
     EXPECT_STRNE(mltcp_code_name(code), "unknown code") << code;
     EXPECT_STRNE(mltcp_code_text(code), "") << code;
   }
   EXPECT_STREQ(mltcp_code_name(MLTCP_TIMED_OUT), "timed_out");
-  for (const mltcp_code code : {-1, MLTCP_FAILED + 1, 255, 256, INT32_MIN, INT32_MAX}) {
+  for (const mltcp_code code : {-1, MLTCP_NO_KEY + 1, 255, 256, INT32_MIN, INT32_MAX}) {
     EXPECT_STREQ(mltcp_code_name(code), "unknown code") << code;
     EXPECT_STRNE(mltcp_code_text(code), "") << code;
   }
@@ -538,6 +541,79 @@ TEST(COptions, parameters__are_those_of_the_registry) {
   EXPECT_EQ(mltcp_endpoint_destroy(endpoint), MLTCP_OK);
   options.struct_size = sizeof options;
   options.parameters = "swift.base_target=40 us, swift.beta=0.7";
+  EXPECT_EQ(mltcp_endpoint_open(&options, &endpoint), MLTCP_OK) << mltcp_last_error();
+  EXPECT_EQ(mltcp_endpoint_destroy(endpoint), MLTCP_OK);
+}
+
+// ---- Keys -----------------------------------------------------------------------------------------------------------
+
+class CKeys : public CInterface {
+ protected:
+  /// One that options name by its file, or have.
+  static mltcp_endpoint_options keyed(const std::string& file) {
+    mltcp_endpoint_options options = options_of();
+    options.key = file.c_str();
+    return options;
+  }
+  static mltcp_endpoint_options keyed(const security::JobKey& key) {
+    mltcp_endpoint_options options = options_of();
+    options.key_bytes = key.secret().bytes().data();
+    return options;
+  }
+  static std::string refusal(const mltcp_endpoint_options& options) {
+    mltcp_endpoint* endpoint = nullptr;
+    EXPECT_EQ(mltcp_endpoint_open(&options, &endpoint), MLTCP_INVALID);
+    return mltcp_last_error();
+  }
+
+  TemporaryFolder folder;
+};
+
+TEST_F(CKeys, same__connects_and_another_or_none_is_told_in_time) {
+  const security::JobKey key = security::JobKey::generate();
+  const security::JobKey other = security::JobKey::generate();
+  const std::string file = folder / "job.key";
+  key.write_file(file);
+  right = c_test::open(keyed(file));
+  left = c_test::open(keyed(key));
+  connect(MLTCP_TAGGED);
+  const auto message = bytes_of(100'000);
+  std::vector<unsigned char> buffer(message.size());
+  mltcp_operation receiving = 0;
+  mltcp_operation sending = 0;
+  ASSERT_EQ(mltcp_receive_tagged(right, there, buffer.data(), buffer.size(), 1, MLTCP_WHOLE_TAG, nullptr, &receiving),
+            MLTCP_OK);
+  ASSERT_EQ(mltcp_send_tagged(left, here, message.data(), message.size(), 1, nullptr, &sending), MLTCP_OK);
+  EXPECT_EQ(end_of(right, receiving).code, MLTCP_OK);
+  EXPECT_EQ(end_of(left, sending).code, MLTCP_OK);
+  EXPECT_EQ(buffer, message);
+  const Blob blob = blob_of(right);
+  for (const mltcp_endpoint_options& options : {options_of(), keyed(other)}) {
+    mltcp_endpoint* const stranger = c_test::open(options);
+    mltcp_connection connection = 0;
+    mltcp_operation operation = 0;
+    ASSERT_EQ(mltcp_connect(stranger, blob.bytes, blob.size, MLTCP_ORDERED, nullptr, &connection, &operation),
+              MLTCP_OK);
+    const mltcp_completion end = end_of(stranger, operation);
+    EXPECT_EQ(end.code, MLTCP_NO_KEY) << text_of(end);
+    EXPECT_THAT(text_of(end), HasSubstr("give both the same key file"));
+    EXPECT_EQ(mltcp_endpoint_destroy(stranger), MLTCP_OK);
+  }
+}
+
+TEST_F(CKeys, what_is_none__is_refused_by_name) {
+  const security::JobKey key = security::JobKey::generate();
+  const std::string file = folder / "job.key";
+  key.write_file(file);
+  mltcp_endpoint_options options = keyed(file);
+  options.key_bytes = key.secret().bytes().data();
+  EXPECT_EQ(refusal(options), "key and key_bytes are both given; give one of them");
+  EXPECT_THAT(refusal(keyed(std::string())), HasSubstr("key is empty"));
+  ASSERT_EQ(chmod(file.c_str(), 0644), 0);
+  EXPECT_THAT(refusal(keyed(file)), HasSubstr(file + ": others than its owner may use this key file (mode 0644)"));
+  // A program of version 1.2 has no such members.
+  options.struct_size = offsetof(mltcp_endpoint_options, key);
+  mltcp_endpoint* endpoint = nullptr;
   EXPECT_EQ(mltcp_endpoint_open(&options, &endpoint), MLTCP_OK) << mltcp_last_error();
   EXPECT_EQ(mltcp_endpoint_destroy(endpoint), MLTCP_OK);
 }

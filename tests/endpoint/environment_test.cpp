@@ -47,6 +47,7 @@ TEST(EnvironmentTest, empty__leaves_what_is_usual) {
   EXPECT_TRUE(found.augmentation.iteration_aware());
   EXPECT_DOUBLE_EQ(found.augmentation.gain_at(1), 2.0);  // F1
   EXPECT_FALSE(found.plan.has_value());
+  EXPECT_FALSE(found.key.has_value());
 }
 
 TEST(EnvironmentTest, all_of_it__is_read) {
@@ -84,7 +85,9 @@ TEST(EnvironmentTest, wrong_values__are_refused_by_name_and_value) {
                                                                {"MLTCP_JOB_FUNCTION", "F7"},
                                                                {"MLTCP_JOB_FUNCTION", "-1"},
                                                                {"MLTCP_JOB_FUNCTION", "polynomial 1 2"},
-                                                               {"MLTCP_CLOCK_BOUND_NS", "soon"}};
+                                                               {"MLTCP_CLOCK_BOUND_NS", "soon"},
+                                                               {"MLTCP_KEY_FILE", "/nowhere/job.key"},
+                                                               {"MLTCP_KEY_FILE", "fd:three"}};
   for (const auto& one : wrong)
     EXPECT_THAT(refusal([&] { environment_of({one}); }), AllOf(HasSubstr(one.first), HasSubstr(one.second)));
 }

@@ -363,6 +363,7 @@ def words():
     for number, text in enumerate(["150 ms", "1.5 s", "250 kB", "13.5MB", "100 Gbps", "1e9", "2 min"]):
         seed(f"unit-{number}", 1, text)
     seed("variable", 2, "1000000")
+    seed("key", 2, f"# a key\nmltcp-key-1 {bytes(range(32)).hex()}\n")
     for number, text in enumerate(["[2001:db8::1]:4793", "host-1:0", "unix:run.socket"]):
         seed(f"address-{number}", 3, text)
     seed("hosts", 4, "n[0-2,7],gpu[01-02]-ib,login")

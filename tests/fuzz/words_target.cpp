@@ -1,5 +1,5 @@
 // What is short and written by hand or printed by other programs: options, units, addresses, variables of the
-// environment, and what Slurm says of its jobs.
+// environment, key files, and what Slurm says of its jobs.
 //
 // Input: a byte that chooses the reader, then the text.
 #include <string>
@@ -8,6 +8,7 @@
 #include "mltcp/capture/capture_options.h"
 #include "mltcp/endpoint/environment.h"
 #include "mltcp/experiment/hosts/message_stream.h"
+#include "mltcp/security/job_key.h"
 #include "mltcp/service/job_profile.h"
 #include "mltcp/service/slurm_client.h"
 #include "mltcp/service/slurm_mark.h"
@@ -22,8 +23,9 @@ std::string& variable_text() {
   return text;
 }
 const char* every_variable(const char* name) {
-  // Names of loadable algorithms stay what they are.
-  return std::string_view(name) == "MLTCP_CC" ? nullptr : variable_text().c_str();
+  // Names of loadable algorithms stay what they are, and files and descriptors are not opened.
+  const std::string_view own = name;
+  return own == "MLTCP_CC" || own == "MLTCP_KEY_FILE" ? nullptr : variable_text().c_str();
 }
 
 /// Refusals of what Slurm says quote the line.
@@ -58,6 +60,10 @@ void fuzz_words(Input input) {
       variable_text() = text;
       is_read([] { static_cast<void>(endpoint::read_environment(every_variable)); });
       is_read([] { static_cast<void>(endpoint::read_plan(every_variable)); });
+      is_read([&] {
+        const auto key = security::JobKey::from_text(text, "key");
+        require(security::JobKey::from_text(key.to_text(), "key") == key, "a key is not read as it was written");
+      });
       return;
     case 3:
       is_read([&] {

@@ -1,4 +1,4 @@
-// Three processes in an all-reduce, of which one is killed: the others end with an exception that names it.
+// Three processes in an all-reduce under a key, of which one is killed: the others end with an exception that names it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -9,12 +9,23 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 namespace mltcp::gloo_testing::processes {
 namespace {
 
 using testing::HasSubstr;
+
+/// Beside the folder, in which the ranks meet.
+std::string key_of(const std::string& folder) { return folder + ".key"; }
+
+/// A key of the job's, as all plug-ins take one.
+void write_key(const std::string& folder) {
+  const std::string file = key_of(folder);
+  std::ofstream(file) << "mltcp-key-1 " << std::string(64, '5') << "\n";
+  std::filesystem::permissions(file, std::filesystem::perms(0600));
+}
 
 class Rank {
  public:
@@ -28,6 +39,7 @@ class Rank {
       close(ends[1]);
       setenv("MLTCP_ADDRESS", "127.0.0.1", 1);
       setenv("MLTCP_PEER_TIMEOUT_MS", "1000", 1);
+      setenv("MLTCP_KEY_FILE", key_of(folder).c_str(), 1);
       execl(MLTCP_GLOO_RANK, MLTCP_GLOO_RANK, folder.c_str(), std::to_string(rank).c_str(), "3", nullptr);
       _exit(127);
     }
@@ -65,6 +77,7 @@ class Rank {
 TEST(GlooProcesses, rank_that_is_killed__is_named_by_all_others_in_time) {
   std::string folder = (std::filesystem::temp_directory_path() / "mltcp-gloo-XXXXXX").string();
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  write_key(folder);
   {
     std::array<Rank, 3> ranks{Rank(folder, 0), Rank(folder, 1), Rank(folder, 2)};
     for (Rank& rank : ranks) ASSERT_EQ(rank.line(), "running\n");
@@ -80,6 +93,7 @@ TEST(GlooProcesses, rank_that_is_killed__is_named_by_all_others_in_time) {
     EXPECT_LT(std::chrono::steady_clock::now() - killed, std::chrono::seconds(8));
   }
   std::filesystem::remove_all(folder);
+  std::filesystem::remove(key_of(folder));
 }
 
 #endif

@@ -4,11 +4,13 @@ import asyncio
 import gc
 import os
 import pickle
+import tempfile
 import threading
 import time
 import unittest
 import unittest.mock
 from array import array
+from pathlib import Path
 
 import mltcp
 
@@ -277,6 +279,44 @@ class Ends(Pair):
                 there.abort()
                 with self.assertRaises(ConnectionError):
                     here.receive(1, timeout=PATIENCE)
+
+
+class Keys(unittest.TestCase):
+    def open(self, **options):
+        endpoint = mltcp.Endpoint("127.0.0.1", peer_timeout=0.5, **options)
+        self.addCleanup(endpoint.close)
+        return endpoint
+
+    def test_the_same_key_connects_and_another_or_none_is_told(self):
+        key = os.urandom(32)
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "job.key"
+            file.write_text(f"mltcp-key-1 {key.hex()}\n")
+            file.chmod(0o644)
+            with self.assertRaisesRegex(mltcp.InvalidError, "job.key: others than its owner may use this key file"):
+                self.open(key=file)
+            file.chmod(0o600)
+            right = self.open(key=file)
+            with unittest.mock.patch.dict(os.environ, MLTCP_KEY_FILE=str(file)):
+                third = self.open()
+            with open(file) as descriptor:
+                fourth = self.open(key=f"fd:{descriptor.fileno()}")
+        for left in (self.open(key=key), third, fourth):
+            here = left.connect(right.address, timeout=PATIENCE)
+            there = right.accept(PATIENCE)
+            sending = here.begin_send(b"sealed", tag=1)
+            self.assertEqual(there.receive(10, tag=1, timeout=PATIENCE), b"sealed")
+            sending.wait(PATIENCE)
+        for stranger in (self.open(), self.open(key=os.urandom(32))):
+            with self.assertRaisesRegex(mltcp.ConnectionEndedError, "no key in common.*same key file") as caught:
+                stranger.connect(right.address, timeout=PATIENCE)
+            self.assertEqual(caught.exception.code, mltcp.Code.NO_KEY)
+
+    def test_bytes_that_are_no_key_are_refused(self):
+        with self.assertRaisesRegex(ValueError, "the key has 31 bytes; give 32"):
+            self.open(key=bytes(31))
+        with self.assertRaises(TypeError):
+            self.open(key=5)
 
 
 class Jobs(Pair):

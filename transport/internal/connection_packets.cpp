@@ -143,7 +143,8 @@ bool Connection::opens(const wire::Frame& frame, const wire::Header& header, Nan
     // Anybody on the path can say so. Who has the key has until then to say otherwise.
     if (sealing_->refused_as == Status::ok && frame.close != wire::CloseReason::done) {
       sealing_->refused_as = refusal_of(frame.close);
-      ends_at_ = now + half_open_limit;
+      // And within the time after which nobody would be waited for any more.
+      ends_at_ = now + std::min(half_open_limit, config_->give_up_after / 2);
     }
     return false;
   }

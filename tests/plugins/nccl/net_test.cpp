@@ -30,7 +30,7 @@ class Environment {
  public:
   explicit Environment(const Values& values) {
     for (const char* const name : {"MLTCP_DEVICE", "MLTCP_ADDRESS", "MLTCP_CC", "MLTCP_JOB", "MLTCP_JOB_FUNCTION",
-                                   "MLTCP_PEER_TIMEOUT_MS", "MLTCP_REQUIRED", "MLTCP_DEBUG"})
+                                   "MLTCP_PEER_TIMEOUT_MS", "MLTCP_REQUIRED", "MLTCP_DEBUG", "MLTCP_KEY_FILE"})
       unsetenv(name);
     for (const auto& [name, value] : values) setenv(name.c_str(), value.c_str(), 1);
     take_lines();

@@ -60,6 +60,10 @@ TEST(Environment, required__is_known_where_the_rest_is_wrong) {
   EXPECT_FALSE(is_required(&get));
   variables = {};
   EXPECT_FALSE(is_required(&get));
+  // Who gives a key doesn't want another network that sends in the clear, least of all if the key is wrong.
+  variables = {{"MLTCP_KEY_FILE", "/nowhere/job.key"}, {"MLTCP_REQUIRED", "0"}};
+  EXPECT_TRUE(is_required(&get));
+  EXPECT_THAT(refusal([] { read_environment(&get); }), HasSubstr("MLTCP_KEY_FILE: /nowhere/job.key"));
 }
 
 // ---- Devices

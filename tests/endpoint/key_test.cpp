@@ -1,0 +1,215 @@
+// Endpoints of jobs with a key: who has it talks, who hasn't is told so in time, and nothing of a message can be read
+// on the way.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "../message_of.h"
+#include "../temporary_folder.h"
+#include "endpoint_pair.h"
+#include "mltcp/base/error.h"
+#include "mltcp/endpoint/environment.h"
+#include "mltcp/security/job_key.h"
+#include "mltcp/security/packet_key.h"
+
+namespace mltcp::endpoint::key_test {
+namespace {
+
+using security::JobKey;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using namespace testing_pair;
+
+std::string text_of(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+class KeyTest : public EndpointPair {
+ protected:
+  std::string write_key(const std::string& file, const JobKey& key = JobKey::generate()) {
+    const std::string path = folder_ / file;
+    key.write_file(path);
+    return path;
+  }
+  EndpointConfig keyed(std::uint32_t host, const std::string& key) const {
+    EndpointConfig config = EndpointPair::config(host);
+    config.key = key;
+    return config;
+  }
+  /// Of an endpoint that opens so.
+  static std::string refusal(const EndpointConfig& config) {
+    return message_of<InputError>([&] { const Endpoint endpoint(config); });
+  }
+
+  /// A message each way, of both kinds and of both lengths of those by tag.
+  void exchange(const std::string& text) {
+    const auto* const begin = reinterpret_cast<const std::byte*>(text.data());
+    ByteVector message;
+    for (int i = 0; i < 100; ++i) message.insert(message.end(), begin, begin + text.size());
+    for (const ConnectionKind kind : {ConnectionKind::ordered, ConnectionKind::tagged}) {
+      connect(kind);
+      for (const std::size_t size : {text.size(), message.size()}) {
+        const ByteVector sent(message.begin(), message.begin() + static_cast<std::ptrdiff_t>(size));
+        ByteVector got(size);
+        const bool tagged = kind == ConnectionKind::tagged;
+        for (const bool back : {false, true}) {
+          Endpoint& from = back ? *right : *left;
+          Endpoint& to = back ? *left : *right;
+          const ConnectionHandle out = back ? there : here;
+          const ConnectionHandle in = back ? here : there;
+          const OperationHandle receiving = tagged ? receive_tagged(to, in, got, 7) : receive(to, in, got);
+          const OperationHandle sending = tagged ? send_tagged(from, out, sent, 7) : send(from, out, sent);
+          EXPECT_EQ(end_of(to, receiving).code, Code::ok);
+          EXPECT_EQ(end_of(from, sending).code, Code::ok);
+          EXPECT_EQ(got, sent);
+        }
+      }
+    }
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(KeyTest, messages__are_found_in_a_capture_without_the_key_and_not_with_it) {
+  const std::string marker = "what only the two of them may know";
+  const std::string key = write_key("job.key");
+  for (const bool sealed : {false, true}) {
+    const std::string capture = folder_ / (sealed ? "sealed.pcapng" : "clear.pcapng");
+    EndpointConfig a = sealed ? keyed(1, key) : config(1);
+    a.capture = capture;
+    open(a, sealed ? keyed(2, key) : config(2));
+    exchange(marker);
+    left.reset();
+    right.reset();
+    const std::string seen = text_of(capture);
+    ASSERT_GT(seen.size(), 4 * 100 * marker.size());
+    EXPECT_EQ(seen.find(marker) != std::string::npos, !sealed);
+    EXPECT_EQ(seen.find(marker.substr(3, 8)) != std::string::npos, !sealed) << "in pieces";
+  }
+}
+
+/// From files of the same key, from a descriptor, and made by the program.
+TEST_F(KeyTest, key__is_the_same_wherever_it_comes_from) {
+  const JobKey key = JobKey::generate();
+  const std::string path = write_key("one.key", key);
+  const std::string copy = write_key("other.key", key);
+  open(keyed(1, path), keyed(2, copy));
+  exchange("text");
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  const std::string text = key.to_text();
+  ASSERT_EQ(::write(pipe[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  ::close(pipe[1]);
+  EndpointConfig made = config(2);
+  made.connection.keys = {security::packet_key(key)};
+  left.reset();
+  right.reset();
+  open(keyed(1, "fd:" + std::to_string(pipe[0])), made);
+  exchange("text");
+  ::close(pipe[0]);
+}
+
+TEST_F(KeyTest, peer_without_the_key__is_told_so_in_time) {
+  const std::string key = write_key("job.key");
+  const std::string other = write_key("other.key");
+  struct Case {
+    const char* what;
+    EndpointConfig client;
+    EndpointConfig server;
+  };
+  for (const Case& one :
+       {Case{"the client has none", config(1), keyed(2, key)}, Case{"the server has none", keyed(1, key), config(2)},
+        Case{"the client has another", keyed(1, other), keyed(2, key)}}) {
+    open(one.client, one.server);
+    for (const ConnectionKind kind : {ConnectionKind::ordered, ConnectionKind::tagged}) {
+      const Nanos begun = left->now();
+      OperationHandle operation = 0;
+      ASSERT_EQ(left->connect(right->address().bytes(), {.kind = kind, .post = {}}, here, &operation), Code::ok);
+      const Completion end = end_of(*left, operation);
+      EXPECT_EQ(end.code, Code::no_key) << one.what;
+      EXPECT_THAT(to_text(end), AllOf(HasSubstr("connecting to 10.0.0.2:50000"), HasSubstr("no key in common"),
+                                      HasSubstr("give both the same key file"), Not(HasSubstr("\n"))));
+      EXPECT_LE(left->now() - begun, one.client.peer_timeout) << one.what;
+      Code how = Code::ok;
+      Cause cause = Cause::none;
+      EXPECT_EQ(left->how_ended(here, how, cause), Code::ok);
+      EXPECT_EQ(how, Code::no_key);
+    }
+    EndpointReport report;
+    ASSERT_EQ(right->report(report), Code::ok);
+    EXPECT_EQ(report.connections, 0U) << one.what;
+    EXPECT_GE(report.packets.refused_connects, 3U) << one.what << ": of the ordered one, and of both of the tagged one";
+    Completion event;
+    EXPECT_EQ(right->events().poll({&event, 1}), 0U) << one.what;
+    left.reset();
+    right.reset();
+  }
+}
+
+TEST_F(KeyTest, what_is_no_key_for_an_endpoint__is_refused_by_name) {
+  const std::string key = write_key("job.key");
+  ASSERT_EQ(::chmod(key.c_str(), 0644), 0);
+  EXPECT_THAT(refusal(keyed(1, key)), AllOf(HasSubstr("key: " + key + ": others than its owner may use this key file"),
+                                            HasSubstr("0644"), HasSubstr("chmod 600")));
+  ASSERT_EQ(::chmod(key.c_str(), 0600), 0);
+  EXPECT_THAT(refusal(keyed(1, folder_ / "none.key")), HasSubstr("none.key: the key file cannot be opened"));
+  EndpointConfig both = keyed(1, key);
+  both.connection.keys = {security::packet_key(JobKey::generate())};
+  EXPECT_THAT(refusal(both), HasSubstr("key and connection.keys are both given; give one of them"));
+  EndpointConfig two = config(1);
+  two.connection.keys = {security::packet_key(JobKey::generate()), security::packet_key(JobKey::generate())};
+  EXPECT_THAT(refusal(two), HasSubstr("connection.keys: 2 keys; an endpoint has one at most"));
+}
+
+/// As plug-ins and programs that know nothing of keys open them.
+class KeyOfEnvironment : public KeyTest {
+ protected:
+  ~KeyOfEnvironment() override { ::unsetenv("MLTCP_KEY_FILE"); }
+  static void set(const std::string& value) { ::setenv("MLTCP_KEY_FILE", value.c_str(), 1); }
+};
+
+TEST_F(KeyOfEnvironment, endpoint_that_names_no_key__takes_that) {
+  const std::string key = write_key("job.key");
+  const std::string other = write_key("other.key");
+  set(key);
+  left = std::make_unique<Endpoint>(config(1));
+  set(other);
+  // Its own counts for more.
+  right = std::make_unique<Endpoint>(keyed(2, key));
+  exchange("text");
+  third = std::make_unique<Endpoint>(config(3));
+  OperationHandle operation = 0;
+  ASSERT_EQ(third->connect(right->address().bytes(), {}, here, &operation), Code::ok);
+  EXPECT_EQ(end_of(*third, operation).code, Code::no_key);
+  set(folder_ / "none");
+  EXPECT_THAT(refusal(config(4)), AllOf(testing::StartsWith("MLTCP_KEY_FILE: "), HasSubstr("cannot be opened")));
+}
+
+TEST_F(KeyOfEnvironment, pipe__is_read_once_for_all_endpoints) {
+  const JobKey key = JobKey::generate();
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  const std::string text = key.to_text();
+  ASSERT_EQ(::write(pipe[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  ::close(pipe[1]);
+  set("fd:" + std::to_string(pipe[0]));
+  open();
+  exchange("text");
+  ASSERT_TRUE(read_environment(&process_variable).key.has_value());
+  EXPECT_TRUE(*read_environment(&process_variable).key == key);
+  ::close(pipe[0]);
+}
+
+}  // namespace
+}  // namespace mltcp::endpoint::key_test
