@@ -8,11 +8,13 @@
 #include <cmath>
 #include <condition_variable>
 #include <cstdio>
+#include <exception>
+#include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "mltcp/base/error.h"
-#include "mltcp/base/text.h"
 #include "mltcp/experiment/soak/internal/soak_network.h"
 
 namespace mltcp::experiment {
@@ -125,6 +127,8 @@ SoakResults run_soak(const SoakSettings& settings, const SoakCallbacks& callback
       if (!traffic.is_over()) fail("nothing is left to happen before all connections have ended");
     } catch (const Violation& violation) {
       fail(violation.what);
+    } catch (const std::exception& error) {  // of the network, which was made: a host polled for ever, say
+      fail(error.what());
     }
     ++results.rounds;
     results.traffic_time += network->now();
