@@ -25,6 +25,10 @@ std::uint64_t number_of(const Json& json, const char* key, std::uint64_t least, 
 
 }  // namespace
 
+std::string_view see_what_it_says(const StreamError& error) {
+  return std::string_view(error.what()) == "has gone" ? "; see what it says" : "";
+}
+
 Json receive(MessageStream& stream, Nanos limit, const std::function<std::string()>& interrupted) {
   const Nanos end = monotonic_now() + limit;
   for (;;) {

@@ -13,6 +13,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 #include "mltcp/base/units.h"
 #include "mltcp/experiment/hosts/message_stream.h"
@@ -39,6 +40,9 @@ struct Batch {
 struct Refused : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+/// How a message about a stream's end goes on: what the other process says is the cause, where it has only gone.
+std::string_view see_what_it_says(const StreamError& error);
 
 /// The next message. Throws StreamError, RunError if nothing comes within `limit` or the user interrupts, Refused for
 /// what is no such message or is {"error"}.
