@@ -226,7 +226,7 @@ PerfResults run_perf(const std::string& address, Nanos patience, const PerfPlace
   try {
     return Client(*stream, settings, callbacks).run(place, version);
   } catch (const StreamError& error) {
-    throw RunError(fmt::format("the server at {} {}{}", address, error.what(), perf::see_what_it_says(error)));
+    throw RunError(fmt::format("the server at {} {}", address, perf::why_gone(*stream, error)));
   } catch (const perf::Refused& error) {
     throw RunError(fmt::format("the server at {}: {}", address, error.what()));
   }

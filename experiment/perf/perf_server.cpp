@@ -90,7 +90,7 @@ std::string serve_one(MessageStream& stream, const PerfPlace& place, const PerfC
     Session(stream, place, callbacks, version).run();
     return {};
   } catch (const StreamError& error) {
-    return fmt::format("the client {}{}", error.what(), perf::see_what_it_says(error));
+    return "the client " + perf::why_gone(stream, error);
   } catch (const std::exception& error) {
     why = error.what();
   }

@@ -25,8 +25,17 @@ std::uint64_t number_of(const Json& json, const char* key, std::uint64_t least, 
 
 }  // namespace
 
-std::string_view see_what_it_says(const StreamError& error) {
-  return std::string_view(error.what()) == "has gone" ? "; see what it says" : "";
+std::string why_gone(MessageStream& stream, const StreamError& error) {
+  constexpr std::string_view gone = "has gone";
+  std::string why = error.what();
+  if (why != gone) return why;
+  try {
+    // Who sends learns that nobody is there before having read what was said last.
+    static_cast<void>(stream.receive());
+  } catch (const StreamError& last) {
+    why = last.what();
+  }
+  return why == gone ? why + "; see what it says" : why;
 }
 
 Json receive(MessageStream& stream, Nanos limit, const std::function<std::string()>& interrupted) {

@@ -13,7 +13,6 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <string_view>
 
 #include "mltcp/base/units.h"
 #include "mltcp/experiment/hosts/message_stream.h"
@@ -41,8 +40,9 @@ struct Refused : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// How a message about a stream's end goes on: what the other process says is the cause, where it has only gone.
-std::string_view see_what_it_says(const StreamError& error);
+/// How a sentence about the other process, with which `stream` has failed, goes on: "has gone; see what it says", or
+/// why it has, if the last that it sent says so.
+std::string why_gone(MessageStream& stream, const StreamError& error);
 
 /// The next message. Throws StreamError, RunError if nothing comes within `limit` or the user interrupts, Refused for
 /// what is no such message or is {"error"}.
