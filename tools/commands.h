@@ -21,6 +21,7 @@ void add_gen_command(CommandLine& line);
 void add_testbed_command(CommandLine& line);
 void add_perf_command(CommandLine& line);
 void add_soak_command(CommandLine& line);
+void add_key_command(CommandLine& line);
 void add_top_command(CommandLine& line);
 void add_scheduler_command(CommandLine& line);
 void add_kernel_command(CommandLine& line);

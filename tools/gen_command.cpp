@@ -6,11 +6,15 @@
 
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <future>
 #include <memory>
+#include <optional>
+#include <system_error>
 #include <thread>
 #include <type_traits>
 
@@ -336,12 +340,29 @@ std::string with_rank(std::string text, int rank) {
   return text;
 }
 
-/// Where hosts that MPI has started find the coordinator, when nobody says it.
-std::string own_address(bool one_machine) {
-  if (one_machine)
-    return fmt::format("unix:{}/mltcp-gen-{}", std::filesystem::temp_directory_path().string(), getpid());
-  return "0.0.0.0:0";
-}
+/// A folder of temporary files that nobody but this user may enter, under a name that nobody can guess, so that nobody
+/// can be there first; goes with its object.
+class PrivateFolder {
+ public:
+  PrivateFolder() {
+    std::error_code problem;
+    path_ = (std::filesystem::temp_directory_path(problem) / "mltcp-gen-XXXXXX").string();
+    const bool made = !problem && mkdtemp(path_.data()) != nullptr;  // of mode 0700, and new, or not at all
+    if (!made)
+      throw RunError(fmt::format("no folder for the coordinator's socket can be made ({}); make room, or set TMPDIR",
+                                 problem ? problem.message() : std::generic_category().message(errno)));
+  }
+  ~PrivateFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  PrivateFolder(const PrivateFolder&) = delete;
+  PrivateFolder& operator=(const PrivateFolder&) = delete;
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
 
 /// "0.0.0.0:41234" as others know it.
 std::string for_others(const std::string& address) {
@@ -377,7 +398,11 @@ int gen_with_mpi(const GenArguments& arguments, const experiment::StreamKey& key
       bool told = false;
       try {
         check_processes(arguments, size);
-        serve(arguments, key, arguments.serve.value_or(own_address(one_machine)), [&](const std::string& where) {
+        // Where hosts that MPI has started find the coordinator, when nobody says it.
+        std::optional<PrivateFolder> folder;
+        if (!arguments.serve && one_machine) folder.emplace();
+        const std::string own_address = folder ? "unix:" + folder->path() + "/coordinator" : "0.0.0.0:0";
+        serve(arguments, key, arguments.serve.value_or(own_address), [&](const std::string& where) {
           told = true;
           listening.set_value(for_others(where));
         });

@@ -4,17 +4,19 @@
 #include <fmt/format.h>
 
 #include "mltcp/base/error.h"
+#include "mltcp/endpoint/environment.h"
 
 namespace mltcp::tools {
 
 void add_key_option(Options& options, std::optional<std::string>& value, const std::string& what) {
-  options.add(
-      "--key", value,
-      what + " with the key in this file (mltcp key FILE makes one), or from descriptor N: fd:N; default: none");
+  options.add("--key", value,
+              what +
+                  " with the key in this file (mltcp key FILE makes one), or from descriptor N: fd:N; default: what "
+                  "MLTCP_KEY_FILE says, or none");
 }
 
 std::optional<security::JobKey> key_of(const std::optional<std::string>& value) {
-  if (!value) return std::nullopt;
+  if (!value) return endpoint::read_key(&endpoint::process_variable);
   try {
     return security::JobKey::from_source(*value);
   } catch (const InputError& error) {

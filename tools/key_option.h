@@ -12,8 +12,8 @@ namespace mltcp::tools {
 /// Adds it. `what` begins its help: "Seal what the hosts say to each other".
 void add_key_option(Options& options, std::optional<std::string>& value, const std::string& what);
 
-/// The key that the option names; none where it was not given. Throws InputError that begins with "--key: ". Reads a
-/// descriptor to its end: to be called once.
+/// The key that the option names, or where it was not given MLTCP_KEY_FILE (endpoint/environment.h); else none. Throws
+/// InputError that begins with the one or the other. Reads a descriptor to its end: to be called once.
 std::optional<security::JobKey> key_of(const std::optional<std::string>& value);
 
 }  // namespace mltcp::tools

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "command_line.h"
 #include "commands.h"
 #include "end_on_signal.h"
+#include "key_option.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
 #include "mltcp/cc/registry.h"
@@ -52,6 +54,7 @@ struct PerfArguments {
   std::string cores;
   std::optional<std::uint32_t> memory_mb;
   std::uint32_t mtu = 0;
+  std::optional<std::string> key;
   std::vector<std::string> for_client;  ///< options that were given and are for one that measures
 };
 
@@ -73,6 +76,7 @@ void add_place(Options& options, PerfArguments& arguments) {
   options.add("--cores", arguments.cores, "The CPU to work on; default: any");
   options.add("--memory", arguments.memory_mb, "Memory of DPDK in MB; default: what is needed").check(whole(32, 65536));
   options.add("--mtu", arguments.mtu, "Longest IP packet; default: the interface's").check(whole(576, 65535));
+  add_key_option(options, arguments.key, "Seal all, at both ends,");
 }
 
 void add_options(Options& options, PerfArguments& arguments) {
@@ -140,6 +144,7 @@ experiment::PerfPlace place_of(const PerfArguments& arguments) {
   place.cores = arguments.cores;
   place.memory_mb = arguments.memory_mb;
   place.mtu = arguments.mtu;
+  if (const auto key = key_of(arguments.key)) place.key = std::make_shared<const security::JobKey>(*key);
   return place;
 }
 

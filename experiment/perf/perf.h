@@ -15,11 +15,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "mltcp/base/units.h"
+#include "mltcp/security/job_key.h"
 #include "mltcp/transport/poll_loop.h"
 
 namespace mltcp::experiment {
@@ -36,6 +38,8 @@ struct PerfPlace {
   std::string cores;
   std::optional<std::uint32_t> memory_mb;
   std::uint32_t mtu = 0;  ///< 0: the interface's
+  /// Both processes have it, or neither: what they tell each other and what is measured is sealed with it.
+  std::shared_ptr<const security::JobKey> key;
 };
 
 /// What is measured.
@@ -102,6 +106,7 @@ struct PerfResults {
   std::string client;  ///< its datapath, for people
   std::string server;
   std::string server_version;
+  bool sealed = false;  ///< with a key
   std::vector<PerfPoint> points;
   /// Lengths that were left out, since a message of theirs would have taken longer than the limit.
   std::vector<Bytes> left_out;

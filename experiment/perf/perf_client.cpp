@@ -57,6 +57,7 @@ class Client {
   PerfResults run(const PerfPlace& place, const std::string& version) {
     PerfResults results;
     results.settings = settings_;
+    results.sealed = place.key != nullptr;
     perf::send(stream_, {{"opening", true}});
     // First the own endpoint: what is wrong with it is nothing of the server's.
     end_ = std::make_unique<perf::End>(place, perf::own_ip(stream_.file()), settings_.congestion_control);
@@ -71,7 +72,8 @@ class Client {
       end_->connect(blob);
       receive();
     }
-    callbacks_.tell(fmt::format("here:  {}\nthere: {}", one_line(results.client), one_line(results.server)));
+    callbacks_.tell(fmt::format("here:  {}\nthere: {}{}", one_line(results.client), one_line(results.server),
+                                place.key == nullptr ? "" : fmt::format("\nsealed with key {:016x}", place.key->id())));
     for (const Bytes bytes : lengths_of(settings_)) {
       if (would_take(bytes) > settings_.limit / 2) {
         results.left_out.push_back(bytes);
@@ -219,11 +221,12 @@ PerfResults run_perf(const std::string& address, Nanos patience, const PerfPlace
   // Ports that DPDK drives have addresses that no kernel knows, and new users give those.
   if (!place.device.starts_with("udp:") && !place.device.starts_with("verbs:"))
     role.reached = " by the kernel: HOST is an address of its kernel, and not the one of its port";
-  const auto stream = MessageStream::connect(parse_stream_address(address), patience, callbacks.interrupted, role);
+  const auto stream =
+      MessageStream::connect(parse_stream_address(address), patience, callbacks.interrupted, role, place.key);
   try {
     return Client(*stream, settings, callbacks).run(place, version);
-  } catch (const StreamError&) {
-    throw RunError(fmt::format("the server at {} has gone; see what it says", address));
+  } catch (const StreamError& error) {
+    throw RunError(fmt::format("the server at {} {}", address, perf::why_gone(*stream, error)));
   } catch (const perf::Refused& error) {
     throw RunError(fmt::format("the server at {}: {}", address, error.what()));
   }

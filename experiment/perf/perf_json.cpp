@@ -56,6 +56,7 @@ std::string to_json_text(const PerfResults& results) {
                    {"points", std::move(points)},
                    {"packets_sent", results.packets_sent},
                    {"retransmitted_packets", results.retransmitted_packets}};
+  if (results.sealed) json["sealed"] = true;
   if (!results.left_out.empty()) json["left_out_bytes"] = results.left_out;
   return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace);
 }

@@ -89,8 +89,8 @@ std::string serve_one(MessageStream& stream, const PerfPlace& place, const PerfC
   try {
     Session(stream, place, callbacks, version).run();
     return {};
-  } catch (const StreamError&) {
-    return "the client has gone before it was done; see what it says";
+  } catch (const StreamError& error) {
+    return "the client " + perf::why_gone(stream, error);
   } catch (const std::exception& error) {
     why = error.what();
   }
@@ -109,8 +109,9 @@ void serve_perf(const std::string& address, const PerfPlace& place, bool once, c
   register_datapaths_once();
   // It is opened anew for each client; what keeps it from that shall be told before one comes.
   try_out(place);
-  StreamListener listener(parse_stream_address(address), perf::kServerRole);
-  callbacks.tell(fmt::format("listening on {}", to_text(listener.address())));
+  StreamListener listener(parse_stream_address(address), perf::kServerRole, place.key);
+  callbacks.tell(fmt::format("listening on {}{}", to_text(listener.address()),
+                             place.key == nullptr ? "" : fmt::format(", for who has key {:016x}", place.key->id())));
   for (;;) {
     const auto stream = listener.accept();
     if (stream == nullptr) {

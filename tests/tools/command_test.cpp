@@ -33,7 +33,7 @@ using ::testing::StartsWith;
 TEST_F(Command, none_or_unknown__named_with_the_list) {
   const std::string list =
       "the commands are run, sweep, schedule, advise, cluster, inspect, profile, replay, report, switch, gen, testbed, "
-      "scheduler, perf, soak, top, kernel, algorithms, "
+      "scheduler, perf, soak, key, top, kernel, algorithms, "
       "doctor, help; see mltcp --help\n";
   EXPECT_EQ(refusal(""), "mltcp: no command is given; " + list);
   EXPECT_EQ(refusal("bogus e.toml"), "mltcp: \"bogus\" is not a command; " + list);

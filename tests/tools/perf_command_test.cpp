@@ -5,6 +5,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -58,6 +59,26 @@ TEST_F(PerfTest, a_sweep__has_a_row_for_each_length) {
     }
     EXPECT_FALSE(point.contains("in"));
   }
+}
+
+TEST_F(PerfTest, sealed__runs_with_the_key_at_both_ends_and_tells_who_lacks_it) {
+  ASSERT_EQ(run("key job.key").status, 0);
+  ASSERT_EQ(run("key other.key").status, 0);
+  const std::string quick = " --tests out --least 1kB --most 1kB --for 10ms ";
+  const Outcome sealed = pair("--key job.key --json -" + quick, "--once --key fd:3 3< job.key");
+  ASSERT_EQ(sealed.status, 0) << sealed.err << content(folder_ / "server.log");
+  EXPECT_EQ(nlohmann::json::parse(sealed.out)["sealed"], true);
+  const auto refused = [&](const std::string& client, const std::string& server) {
+    const Outcome outcome = pair(quick + client, "--once " + server);
+    EXPECT_EQ(outcome.status, 1) << client << " and " << server;
+    EXPECT_EQ(outcome.err.find('\n'), outcome.err.size() - 1) << outcome.err;
+    return outcome.err;
+  };
+  EXPECT_THAT(refused("", "--key job.key"), HasSubstr("the server at unix:s has a key, and this end has none"));
+  EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("the client speaks without a key: give it the key, too"));
+  EXPECT_THAT(refused("--key job.key", ""), HasSubstr("the server at unix:s"));
+  EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("the client has a key, and this end has none"));
+  EXPECT_THAT(refused("--key other.key", "--key job.key"), HasSubstr("another key"));
 }
 
 TEST_F(PerfTest, latency__is_of_questions_and_answers_that_carry_acknowledgements) {
@@ -118,6 +139,11 @@ TEST_F(PerfTest, bad_words__are_refused_in_a_line) {
   EXPECT_THAT(refusal("perf host --connections 64 --depth 1024"), HasSubstr("4096"));
   EXPECT_THAT(refusal("perf host --json /nowhere/r.json"), HasSubstr("/nowhere"));
   EXPECT_THAT(refusal("perf host:port"), HasSubstr("port"));
+  EXPECT_THAT(refusal("perf host --key none.key"), HasSubstr("--key: none.key: the key file cannot be opened"));
+  put("open.key", "");
+  std::filesystem::permissions(folder_ / "open.key", std::filesystem::perms(0644));
+  EXPECT_THAT(refusal("perf host --key open.key"), HasSubstr("--key: open.key: others than its owner may use"));
+  EXPECT_THAT(refusal("perf --listen unix:s --key -"), HasSubstr("--key: \"-\" is no key file"));
 }
 
 TEST_F(PerfTest, a_port_beyond_the_last__is_told_with_its_bounds) {

@@ -25,6 +25,19 @@ std::uint64_t number_of(const Json& json, const char* key, std::uint64_t least, 
 
 }  // namespace
 
+std::string why_gone(MessageStream& stream, const StreamError& error) {
+  constexpr std::string_view gone = "has gone";
+  std::string why = error.what();
+  if (why != gone) return why;
+  try {
+    // Who sends learns that nobody is there before having read what was said last.
+    static_cast<void>(stream.receive());
+  } catch (const StreamError& last) {
+    why = last.what();
+  }
+  return why == gone ? why + "; see what it says" : why;
+}
+
 Json receive(MessageStream& stream, Nanos limit, const std::function<std::string()>& interrupted) {
   const Nanos end = monotonic_now() + limit;
   for (;;) {

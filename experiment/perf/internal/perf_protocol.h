@@ -40,6 +40,10 @@ struct Refused : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// How a sentence about the other process, with which `stream` has failed, goes on: "has gone; see what it says", or
+/// why it has, if the last that it sent says so.
+std::string why_gone(MessageStream& stream, const StreamError& error);
+
 /// The next message. Throws StreamError, RunError if nothing comes within `limit` or the user interrupts, Refused for
 /// what is no such message or is {"error"}.
 Json receive(MessageStream& stream, Nanos limit, const std::function<std::string()>& interrupted);
