@@ -345,6 +345,9 @@ class TestNetwork {
         case FrameType::close:
           kept.close = frame.close;
           break;
+        case FrameType::padding:
+          kept.length = frame.padding;
+          break;
         case FrameType::key:
         case FrameType::ping:
           break;
