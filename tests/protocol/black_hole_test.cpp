@@ -407,11 +407,60 @@ struct Fallen : LoneConnection {
       now += round_trip;
       ack({{of_base, of_base}});
       first = connection.next_packet_number();
+      Recorder::wanted.cwnd_bytes = i + 1 < PathMtu::most_probes ? huge : anew;
       run_until(connection.next_deadline());  // the longer is lost
     }
   }
+  static constexpr double anew = 1e8;
   std::uint64_t first = 0;  ///< of the packets sent since it is known
 };
+
+TEST(SizeProbe, fall__has_the_controller_start_anew) {
+  Fallen fallen;
+  EXPECT_DOUBLE_EQ(fallen.stats().cwnd_bytes, Fallen::anew);
+}
+
+TEST(SizeProbe, longer_packets__are_told_to_the_controller) {
+  Fallen fallen;
+  const auto at = std::find_if(fallen.sent.begin(), fallen.sent.end(), [&](const Parsed& one) {
+    return one.header.packet_number >= fallen.first && one.has(FrameType::padding);
+  });
+  ASSERT_NE(at, fallen.sent.end()) << "the search has begun";
+  const std::size_t size = at->size;
+  Recorder::wanted.cwnd_bytes = 7e7;
+  fallen.told.clear();
+  const std::uint64_t number = at->header.packet_number;
+  fallen.now += LoneConnection::round_trip;
+  fallen.ack({{number, number}});
+  EXPECT_EQ(fallen.stats().packet_bytes, size);
+  EXPECT_DOUBLE_EQ(fallen.stats().cwnd_bytes, 7e7) << "it knows nothing of sizes, and so starts anew";
+}
+
+TEST(SizeProbe, that_comes_late__is_no_spurious_loss) {
+  Fallen fallen;
+  const auto at = std::find_if(fallen.sent.begin(), fallen.sent.end(), [&](const Parsed& one) {
+    return one.size == LoneConnection::packet && one.has(FrameType::padding);
+  });
+  const std::uint64_t number = at->header.packet_number;
+  fallen.ack({{number, number}});
+  EXPECT_EQ(fallen.stats().spurious_losses, 0u);
+  fallen.now += LoneConnection::round_trip;
+  fallen.ack({{fallen.first, fallen.connection.next_packet_number() - 1}});
+  EXPECT_EQ(fallen.stats().packet_bytes, LoneConnection::packet) << "the path carries it after all";
+}
+
+TEST(SizeProbe, repeated_accept__tells_what_this_end_takes) {
+  Fallen fallen;
+  fallen.arrive(header_for(0, fallen.next_of_peer++, 1000), [](wire::Writer& w) {
+    w.connect({.max_packet = LoneConnection::packet, .source_connection = 99, .credit = 2, .tag = 1});
+  });
+  fallen.end_burst();
+  const auto at = std::find_if(fallen.sent.rbegin(), fallen.sent.rend(),
+                               [](const Parsed& one) { return one.has(FrameType::accept); });
+  ASSERT_NE(at, fallen.sent.rend());
+  EXPECT_GE(at->header.packet_number, fallen.first);
+  EXPECT_EQ(at->find(FrameType::accept)->max_packet, LoneConnection::packet);
+}
 
 TEST(SizeProbe, fall__sends_all_that_was_lost_again_in_shorter_packets) {
   Fallen fallen;

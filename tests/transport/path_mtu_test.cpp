@@ -122,6 +122,20 @@ TEST(PathMtu, narrower_than_the_base__is_tried_with_what_is_known_to_arrive) {
   EXPECT_EQ(mtu.next_probe(), 0u);
 }
 
+TEST(PathMtu, search__tries_each_size_three_times) {
+  PathMtu mtu = agreed_on(1472);
+  mtu.suspect();
+  probe(mtu, 1203);
+  mtu.look(PathMtu::raise_after);
+  for (std::uint32_t i = 0; i < PathMtu::most_probes; ++i) {
+    ASSERT_EQ(mtu.next_probe(), 1472u);
+    mtu.on_probe_sent();
+    EXPECT_EQ(mtu.next_probe(), 0u) << "one at a time";
+    mtu.on_probe_lost(1472, mtu.round(), {});
+  }
+  EXPECT_LT(mtu.next_probe(), 1472u);
+}
+
 TEST(PathMtu, any_path__is_used_to_sixteen_bytes_with_few_probes) {
   for (const std::uint32_t agreed : {1472u, 8972u, 65'507u}) {
     for (std::uint32_t path = wire::smallest_packet; path < agreed; path += 1 + path / 37) {

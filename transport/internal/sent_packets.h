@@ -116,7 +116,8 @@ class SentPackets {
   void on_sent(std::uint32_t bytes, std::uint16_t chunk_count, Nanos now) {
     if (in_flight_packets_ == 0) {
       first_sent_ = delivered_time_ = now;
-      last_progress_ = now;
+      // After a timeout all may be lost and nothing have arrived but size probes.
+      if (probe_count_ == 0) last_progress_ = now;
     }
     // Written in place: building the record first and copying it would stall on store forwarding.
     Packet& record = packets_.push_reused();
