@@ -216,6 +216,7 @@ class alignas(64) Connection {
   bool suspects_size(Nanos now);
   /// After losses.
   void doubt_size(Nanos now);
+  [[nodiscard]] Nanos patience_with_size() const;
   /// False if packets can't be any shorter.
   bool suspect_size();
   void on_size_verdict(PathMtu::Verdict verdict);

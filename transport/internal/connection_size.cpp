@@ -6,15 +6,12 @@
 
 namespace mltcp {
 
-// Timeouts in a row come with outages, too, so that a size that has worked is only suspected when they have lasted.
+// Timeouts in a row come with outages, and where many senders share a short queue, too: so they have to last.
 bool Connection::suspects_size(Nanos now) {
   if (!may_send_messages() || !is_proven_) return false;
   if (!mtu_.is_suspect()) {
-    if (sent_.probe_timeouts() < suspicious_timeouts) return false;
-    const std::uint32_t longest = sent_.longest_in_flight();
-    if (longest <= wire::smallest_packet) return false;
-    const Nanos silence = std::min(suspicious_silence, config_->give_up_after / 4);
-    if (longest <= sent_.longest_acked() && sent_.silence(now) < silence) return false;
+    if (sent_.probe_timeouts() < suspicious_timeouts || sent_.silence(now) < patience_with_size()) return false;
+    if (sent_.longest_in_flight() <= wire::smallest_packet) return false;
   }
   return suspect_size();
 }
@@ -26,10 +23,12 @@ void Connection::doubt_size(Nanos now) {
   if (!sent_.long_lost_noted()) {
     sent_.note_long_lost();
     doubted_since_ = now;
-  } else if (now - doubted_since_ >= sent_.probe_timeout(*config_) * suspicious_timeouts) {
+  } else if (now - doubted_since_ >= patience_with_size()) {
     suspect_size();
   }
 }
+
+Nanos Connection::patience_with_size() const { return std::min(suspicious_silence, config_->give_up_after / 4); }
 
 bool Connection::suspect_size() {
   // What has arrived before says nothing of what does now.
