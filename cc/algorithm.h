@@ -133,4 +133,11 @@ concept TellsLossesApart = requires(State s, const LossReport& losses) {
   { s.is_congestion(losses) } -> std::same_as<bool>;
 };
 
+/// An algorithm may also be told that packets of this path have become longer (see transport/internal/path_mtu.h), and
+/// go on with the window that it has. Without this it starts anew, as all do when packets have become shorter.
+template <typename State>
+concept ChangesPacketSize = requires(State s, std::uint32_t max_packet_bytes, Output& out) {
+  s.on_packet_size(max_packet_bytes, out);
+};
+
 }  // namespace mltcp::cc

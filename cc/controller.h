@@ -25,6 +25,7 @@ struct AlgorithmTable {
   void (*on_spurious_congestion)(void* state, Nanos now, Output&);
   void (*on_timer)(void* state, Nanos now, Output&);
   void (*on_idle_restart)(void* state, Nanos now, Output&);
+  void (*on_packet_size)(void* state, std::uint32_t max_packet_bytes, Output&);  ///< null: it starts anew
   std::span<const Parameter> parameters;
   // On the algorithm's parameter structure, see parameters.h.
   void (*set_defaults)(void* structure);
@@ -54,6 +55,13 @@ class Controller {
   void on_spurious_congestion(Nanos now) { table_->on_spurious_congestion(state_.data(), now, output_); }
   void on_timer(Nanos now) { table_->on_timer(state_.data(), now, output_); }
   void on_idle_restart(Nanos now) { table_->on_idle_restart(state_.data(), now, output_); }
+  /// Packets have become longer.
+  void on_packet_size(const PathInfo& path) {
+    if (table_->on_packet_size != nullptr)
+      table_->on_packet_size(state_.data(), path.max_packet_bytes, output_);
+    else
+      *this = Controller(*table_, path);
+  }
 
  private:
   // The members that the transport reads come first, in one cache line with the beginning of the state.
@@ -118,6 +126,12 @@ const AlgorithmTable& table_of() {
       [](void* p, Nanos now, Output& out) { self(p).on_spurious_congestion(now, out); },
       [](void* p, Nanos now, Output& out) { self(p).on_timer(now, out); },
       [](void* p, Nanos now, Output& out) { self(p).on_idle_restart(now, out); },
+      [] {
+        void (*on_packet_size)(void*, std::uint32_t, Output&) = nullptr;
+        if constexpr (ChangesPacketSize<State>)
+          on_packet_size = [](void* p, std::uint32_t bytes, Output& out) { self(p).on_packet_size(bytes, out); };
+        return on_packet_size;
+      }(),
       Held::all,
       [](void* structure) { new (structure) Structure(); },
       [](const void* structure) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "mltcp/cc/pacing.h"
 
@@ -151,6 +152,14 @@ void Cubic::on_idle_restart(Nanos now, Output& out) {
   out.cwnd_bytes = std::min(out.cwnd_bytes, initial_window());
   epoch_.begun = false;
   last_ack_ = now;
+}
+
+void Cubic::on_packet_size(std::uint32_t max_packet_bytes, Output& out) {
+  const double before = std::exchange(mss_, static_cast<double>(max_packet_bytes));
+  c_ *= mss_ / before;
+  out.cwnd_bytes = std::max(out.cwnd_bytes, minimum_window());
+  // The curve continues from here, in the new unit.
+  if (epoch_.begun) begin_epoch(out.cwnd_bytes);
 }
 
 }  // namespace mltcp::cc

@@ -45,6 +45,7 @@ class Cubic {
   void on_spurious_congestion(Nanos now, Output& out);
   void on_timer(Nanos, Output&) {}
   void on_idle_restart(Nanos now, Output& out);
+  void on_packet_size(std::uint32_t max_packet_bytes, Output& out);
 
  private:
   static constexpr double unlimited = std::numeric_limits<double>::infinity();

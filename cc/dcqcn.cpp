@@ -157,6 +157,11 @@ double Dcqcn::scale_of_step() const {
   return std::max(step_scale_ * std::min(std::sqrt(target_rate_ / line_rate_ / whole_share), 1.0), 1.0);
 }
 
+void Dcqcn::on_packet_size(std::uint32_t max_packet_bytes, Output& out) {
+  window_floor_ = first_window_packets * max_packet_bytes;
+  write(out);
+}
+
 void Dcqcn::write(Output& out) const {
   out.pacing_rate = Rate(static_cast<std::uint64_t>(std::max(current_rate_, 1.0)));
   out.cwnd_bytes = std::max(2 * target_rate_ / 8e9 * smoothed_rtt_ns_, window_floor_);

@@ -107,6 +107,7 @@ class Dcqcn {
   void on_timer(Nanos now, Output& out);
   /// A new flow begins, see above. Its rate is the current one.
   void on_idle_restart(Nanos, Output&) { alpha_at_start_ = true; }
+  void on_packet_size(std::uint32_t max_packet_bytes, Output& out);
 
  private:
   void scale_steps(Bytes iteration_bytes);

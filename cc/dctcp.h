@@ -47,6 +47,7 @@ class Dctcp {
   void on_spurious_congestion(Nanos now, Output& out) { reno_.on_spurious_congestion(now, out); }
   void on_timer(Nanos, Output&) {}
   void on_idle_restart(Nanos now, Output& out) { reno_.on_idle_restart(now, out); }
+  void on_packet_size(std::uint32_t max_packet_bytes, Output& out) { reno_.on_packet_size(max_packet_bytes, out); }
 
   /// DCTCP.Alpha, in [0, 1].
   [[nodiscard]] double alpha() const { return alpha_; }

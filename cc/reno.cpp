@@ -55,4 +55,9 @@ void Reno::on_idle_restart(Nanos, Output& out) {
   out.cwnd_bytes = std::min(out.cwnd_bytes, initial_window());
 }
 
+void Reno::on_packet_size(std::uint32_t max_packet_bytes, Output& out) {
+  mss_ = static_cast<double>(max_packet_bytes);
+  out.cwnd_bytes = std::max(out.cwnd_bytes, minimum_window());
+}
+
 }  // namespace mltcp::cc

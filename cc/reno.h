@@ -21,6 +21,7 @@ class Reno {
   void on_spurious_congestion(Nanos now, Output& out);
   void on_timer(Nanos, Output&) {}
   void on_idle_restart(Nanos now, Output& out);
+  void on_packet_size(std::uint32_t max_packet_bytes, Output& out);
 
   /// Reduces the window by the share `share` (in [0, 1)) and leaves slow start; for algorithms derived from Reno.
   void decrease(double share, Output& out);

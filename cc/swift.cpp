@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 namespace mltcp::cc {
 namespace {
@@ -106,6 +107,14 @@ void Swift::on_congestion(const CongestionEvent& event, Output& out) {
 
 void Swift::on_timeout(Nanos now, Output& out) {
   fabric_ = endpoint_ = {min_window_, now};
+  write(out);
+}
+
+// The windows keep their bytes.
+void Swift::on_packet_size(std::uint32_t max_packet_bytes, Output& out) {
+  const double before = std::exchange(mss_, static_cast<double>(max_packet_bytes));
+  fabric_.packets *= before / mss_;
+  endpoint_.packets *= before / mss_;
   write(out);
 }
 

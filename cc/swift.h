@@ -95,6 +95,7 @@ class Swift {
   void on_timer(Nanos, Output&) {}
   /// Does nothing: packets are paced, and the delay reacts within a round trip.
   void on_idle_restart(Nanos, Output&) {}
+  void on_packet_size(std::uint32_t max_packet_bytes, Output& out);
 
  private:
   struct Window {

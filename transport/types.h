@@ -129,6 +129,8 @@ struct ConnectionStats {
   std::uint64_t congestion_events = 0;
   std::uint64_t persistent_congestions = 0;  ///< nothing was delivered for three probe timeouts (RFC 9002 section 7.6)
   std::uint64_t ce_packets = 0;              ///< sent packets that arrived with a CE mark
+  std::uint32_t packet_bytes = 0;            ///< of a full packet now: of its UDP payload
+  std::uint32_t agreed_packet_bytes = 0;     ///< what both ends accept; above packet_bytes where the path carries less
   Bytes in_flight = 0;
   double cwnd_bytes = 0;
   Rate pacing_rate;
@@ -163,8 +165,11 @@ struct ShardStats {
   std::uint64_t resets_taken = 0;      ///< connections here that a peer's RESET has ended
   std::uint64_t downgrades = 0;        ///< ACCEPTs with another version than the highest in common
   std::uint64_t violations = 0;        ///< connections ended since their peer acknowledged what was never sent
-  std::uint32_t half_open = 0;         ///< accepted connections now whose address nothing has proven yet
-  std::uint64_t hole_bytes = 0;        ///< memory now that holes take beyond what each message has of its own
+  std::uint64_t black_holes = 0;  ///< paths found to drop long packets, whose connections went on with shorter ones
+  std::uint64_t size_probes_sent = 0;  ///< packets that tried how long packets a path carries
+  std::uint64_t size_probes_lost = 0;
+  std::uint32_t half_open = 0;   ///< accepted connections now whose address nothing has proven yet
+  std::uint64_t hole_bytes = 0;  ///< memory now that holes take beyond what each message has of its own
 };
 
 struct ShardConfig {

@@ -217,6 +217,12 @@ bool Reader::next_other(Frame& frame) {
         return true;
       }
       return fail();
+    case FrameType::padding:
+      if (const std::byte* at = take(padding_frame_bytes)) {
+        frame.padding = load<std::uint16_t>(at + 2);
+        return take(frame.padding) != nullptr || fail();
+      }
+      return fail();
   }
   return fail();
 }
@@ -340,6 +346,13 @@ void Writer::key(const KeyFrame& frame) {
   store(at, static_cast<std::uint32_t>(FrameType::key));
   store(at + 4, frame.id);
   std::memcpy(at + 12, frame.random.data(), frame.random.size());
+}
+
+void Writer::padding(std::uint16_t bytes) {
+  std::byte* at = take(padding_frame_bytes + bytes);
+  store(at, static_cast<std::uint16_t>(FrameType::padding));
+  store(at + 2, bytes);
+  std::memset(at + padding_frame_bytes, 0, bytes);
 }
 
 std::span<std::byte> Writer::finish_unsealed(const Header& header) {

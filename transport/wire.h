@@ -53,6 +53,7 @@
 //   RETRY    0 (3), cookie (8): the server has kept nothing, and takes the CONNECT that brings the cookie back
 //   CLOSE    0 (1), reason (2); a receiver takes unknown reasons as "done"
 //   RESET    0 (3), connection id (4): there is no such connection here (any more)
+//   PADDING  0 (1), length (2), that many bytes without meaning: makes a packet as long as the path is asked to carry
 //
 // A packet to connection 0 holds CONNECT, which KEY and TOKEN may follow, or RESET, and nothing else. RETRY, and CLOSE
 // without a connection, are shorter than the CONNECT that they answer, and RESET is no longer than what it answers:
@@ -64,7 +65,7 @@
 // Versions: under one magic, neither the header's layout nor the places of CONNECT's versions and source ever change.
 // Ends that have a version in common use the highest; the server chooses, and says how far it could have gone, so that
 // a client notices who made it choose less. Version 2 (magic 0xA1) had no tags; who connects by it is told so by a
-// CLOSE of its own form. Version 3 added tags, KEY, TOKEN, RETRY and RESET, and sealed packets.
+// CLOSE of its own form. Version 3 added tags, KEY, TOKEN, RETRY, RESET and PADDING, and sealed packets.
 #pragma once
 
 #include <algorithm>
@@ -100,6 +101,7 @@ constexpr std::size_t close_frame_bytes = 4;
 constexpr std::size_t cookie_frame_bytes = 12;  ///< RETRY and TOKEN
 constexpr std::size_t reset_frame_bytes = 8;
 constexpr std::size_t key_frame_bytes = 28;
+constexpr std::size_t padding_frame_bytes = 4;  ///< without its bytes
 static_assert(std::max(cookie_frame_bytes, close_frame_bytes) <= connect_frame_bytes, "answers to CONNECT");
 static_assert(reset_frame_bytes <= ping_frame_bytes, "a PING may be answered by RESET");
 
@@ -142,6 +144,7 @@ enum class FrameType : std::uint8_t {
   token = 9,
   reset = 10,
   key = 11,
+  padding = 12,
 };
 
 /// The job that a packet belongs to, and how far the job's iteration is.
@@ -251,8 +254,9 @@ struct Frame {
   CreditFrame credit;
   ConnectFrame connect;  ///< of CONNECT and ACCEPT
   CloseReason close = CloseReason::done;
-  std::uint64_t cookie = 0;  ///< of RETRY and TOKEN
-  std::uint32_t reset = 0;   ///< the connection of RESET
+  std::uint16_t padding = 0;  ///< bytes of PADDING
+  std::uint64_t cookie = 0;   ///< of RETRY and TOKEN
+  std::uint32_t reset = 0;    ///< the connection of RESET
   KeyFrame key;
 };
 
@@ -351,6 +355,8 @@ class Writer {
   void token(std::uint64_t cookie);
   void reset(std::uint32_t connection);
   void key(const KeyFrame& frame);
+  /// So many bytes besides its own padding_frame_bytes.
+  void padding(std::uint16_t bytes);
 
   /// Writes the header of a packet that is to be sealed, without its authentication tag. Returns all bytes written.
   std::span<std::byte> finish_unsealed(const Header& header);

@@ -451,6 +451,9 @@ Code Core::report(EndpointReport& out) noexcept {
       out.packets.resets_taken += stats.resets_taken;
       out.packets.downgrades += stats.downgrades;
       out.packets.violations += stats.violations;
+      out.packets.black_holes += stats.black_holes;
+      out.packets.size_probes_sent += stats.size_probes_sent;
+      out.packets.size_probes_lost += stats.size_probes_lost;
       out.packets.half_open += stats.half_open;
       out.packets.hole_bytes += stats.hole_bytes;
       if (i == 0 && datapath_ != nullptr) out.losses = datapath_->losses();

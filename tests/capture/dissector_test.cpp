@@ -157,6 +157,7 @@ std::vector<std::vector<std::byte>> every_kind() {
                 }),
       packet_of(plain, [](wire::Writer& writer) { writer.retry(0x8877665544332211); }),
       packet_of(wire::Header{}, [](wire::Writer& writer) { writer.reset(0xAABBCCDD); }),
+      packet_of(plain, [](wire::Writer& writer) { writer.padding(3); }),
   };
 }
 
@@ -166,7 +167,7 @@ TEST(Dissector, every_kind_of_frame__every_field_as_written) {
   const std::string file = folder.file("all.pcapng");
   capture_to(file, every_kind());
   const auto packets = dissect(file);
-  ASSERT_EQ(packets.size(), 12U);
+  ASSERT_EQ(packets.size(), 13U);
   struct Expected {
     std::size_t packet;
     std::string field;
@@ -250,6 +251,9 @@ TEST(Dissector, every_kind_of_frame__every_field_as_written) {
       {10, "mltcp.cookie", "0x8877665544332211"},
       {11, "mltcp.frame.type", "10"},
       {11, "mltcp.reset.connection", "0xaabbccdd"},
+      {12, "mltcp.frame.type", "12"},
+      {12, "mltcp.padding.length", "3"},
+      {12, "mltcp.padding.bytes", "00:00:00"},
   };
   for (const auto& [packet, field, value] : expected)
     EXPECT_EQ(value_of(packets[packet], field), value) << field << " of packet " << packet;
@@ -276,7 +280,7 @@ TEST(Dissector, info_column__says_what_the_packet_does) {
   for (const char* const part :
        {"DATA 3+4096 last  (100 bytes)  job 7 iteration 513 20%", "ACK 4294967296-4294967305, ...", "CREDIT 77", "PING",
         "CONNECT version 3; TOKEN", "ACCEPT version 3", "RETRY", "RESET of connection 0xaabbccdd", "CLOSE aborted",
-        "MLTCP"})
+        "PADDING 3", "MLTCP"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 

@@ -58,6 +58,7 @@ FRAMES = {
     "token": struct.pack("<IQ", 9, 0x0123456789ABCDEF),
     "reset": struct.pack("<II", 10, 0x5005),
     "key": struct.pack("<IQ16s", 11, 0x0123456789ABCDEF, bytes(range(16))),
+    "padding": struct.pack("<BBH", 12, 0, 20) + bytes(20),
 }
 
 

@@ -78,6 +78,8 @@ bool same(const Packet::Part& a, const Packet::Part& b) {
       return a.frame.close == b.frame.close;
     case wire::FrameType::ping:
       return true;
+    case wire::FrameType::padding:
+      return a.frame.padding == b.frame.padding;
     case wire::FrameType::retry:
     case wire::FrameType::token:
       return a.frame.cookie == b.frame.cookie;
@@ -117,6 +119,8 @@ void write(const Packet::Part& part, wire::Writer& writer) {
       return writer.close(part.frame.close);
     case wire::FrameType::ping:
       return writer.ping();
+    case wire::FrameType::padding:
+      return writer.padding(part.frame.padding);
     case wire::FrameType::retry:
       return writer.retry(part.frame.cookie);
     case wire::FrameType::token:

@@ -51,9 +51,10 @@ struct ParsedFrame {
   bool final = false;       ///< CREDIT
   std::uint32_t credit = 0;
   wire::CloseReason close = wire::CloseReason::done;
-  std::uint8_t version = 0;  ///< CONNECT and ACCEPT, and the next two
+  std::uint8_t version = 0;  ///< CONNECT and ACCEPT, and the next three
   std::uint64_t tag = 0;
   std::uint32_t source = 0;
+  std::uint16_t max_packet = 0;
   std::uint64_t cookie = 0;  ///< RETRY and TOKEN
   std::uint32_t reset = 0;   ///< RESET
 };
@@ -334,6 +335,7 @@ class TestNetwork {
           kept.version = frame.connect.version;
           kept.tag = frame.connect.tag;
           kept.source = frame.connect.source_connection;
+          kept.max_packet = frame.connect.max_packet;
           break;
         case FrameType::retry:
         case FrameType::token:
@@ -344,6 +346,9 @@ class TestNetwork {
           break;
         case FrameType::close:
           kept.close = frame.close;
+          break;
+        case FrameType::padding:
+          kept.length = frame.padding;
           break;
         case FrameType::key:
         case FrameType::ping:

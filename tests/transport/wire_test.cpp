@@ -114,6 +114,7 @@ std::vector<std::pair<std::string, ByteVector>> sample_packets() {
   add("ack of many", [](Writer& w) { w.ack(sample_ack(max_ack_ranges)); });
   add("credit", [](Writer& w) { w.credit({.messages = 0xDEADBEEF}); });
   add("ping", [](Writer& w) { w.ping(); });
+  add("padding", [](Writer& w) { w.padding(9); });
   add("connect", [](Writer& w) {
     w.connect({.max_packet = 1472, .source_connection = 5, .credit = 6, .tag = 0x8877665544332211});
   });
@@ -272,6 +273,11 @@ TEST(Wire, control__there_and_back) {
     EXPECT_EQ(frame.credit.final, final);
   }
   EXPECT_EQ(frame_of(packet_of([](Writer& w) { w.ping(); })).type, FrameType::ping);
+  for (const std::uint16_t bytes : std::initializer_list<std::uint16_t>{0, 1, 700}) {
+    const Frame frame = frame_of(packet_of([&](Writer& w) { w.padding(bytes); }));
+    EXPECT_EQ(frame.type, FrameType::padding);
+    EXPECT_EQ(frame.padding, bytes);
+  }
   for (const auto reason :
        {CloseReason::done, CloseReason::refused, CloseReason::full, CloseReason::version, CloseReason::aborted}) {
     const Frame frame = frame_of(packet_of([&](Writer& w) { w.close(reason); }));

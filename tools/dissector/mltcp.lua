@@ -16,7 +16,7 @@ local mltcp = Proto("mltcp", "MLTCP transport")
 
 local frame_types = {
   [1] = "DATA", [2] = "ACK", [3] = "CREDIT", [4] = "PING", [5] = "CONNECT", [6] = "ACCEPT", [7] = "CLOSE",
-  [8] = "RETRY", [9] = "TOKEN", [10] = "RESET"
+  [8] = "RETRY", [9] = "TOKEN", [10] = "RESET", [12] = "PADDING"
 }
 local close_reasons = {
   [0] = "done", [1] = "refused", [2] = "full", [3] = "version", [4] = "aborted", [5] = "idle", [6] = "violation"
@@ -92,6 +92,9 @@ local f = {
   highest_version = ProtoField.uint8("mltcp.version.highest", "Highest version spoken"),
 
   cookie = ProtoField.uint64("mltcp.cookie", "Cookie", base.HEX),
+  padding_length = ProtoField.uint16("mltcp.padding.length", "Length"),
+  padding_bytes = ProtoField.bytes("mltcp.padding.bytes", "Bytes without meaning"),
+
   reset_connection = ProtoField.uint32("mltcp.reset.connection", "Unknown connection", base.HEX),
 
   close_reserved = ProtoField.uint8("mltcp.close.reserved", "Reserved", base.HEX),
@@ -335,6 +338,18 @@ local function reset_frame(walk)
   return true
 end
 
+local function padding_frame(walk)
+  if not walk:has(4) then return false end
+  local length = walk.tvb(walk.at + 2, 2):le_uint()
+  if not walk:has(4 + length) then return false end
+  local tree = frame_tree(walk, string.format("PADDING of %u bytes", length), 4 + length)
+  tree:add_le(f.padding_length, walk.tvb(walk.at + 2, 2))
+  if length > 0 then tree:add(f.padding_bytes, walk.tvb(walk.at + 4, length)) end
+  walk:tell(string.format("PADDING %u", length))
+  walk.at = walk.at + 4 + length
+  return true
+end
+
 local frame_dissectors = {
   [1] = data_frame,
   [2] = ack_frame,
@@ -346,6 +361,7 @@ local frame_dissectors = {
   [8] = function(walk) return cookie_frame(walk, "RETRY") end,
   [9] = function(walk) return cookie_frame(walk, "TOKEN") end,
   [10] = reset_frame,
+  [12] = padding_frame,
 }
 
 -- ---- a packet ---------------------------------------------------------------------------------------------------------

@@ -5,13 +5,13 @@
 
 namespace mltcp {
 
-enum class ChunkKind : std::uint8_t { data, connect, accept, credit, ping, close };
+enum class ChunkKind : std::uint8_t { data, connect, accept, credit, ping, close, size_probe };
 
 /// A frame that must be acknowledged.
 struct Chunk {
   std::uint64_t message = 0;  ///< data: bytes [offset, offset + length) of this message
-  std::uint32_t offset = 0;
-  std::uint16_t length = 0;
+  std::uint32_t offset = 0;   ///< size_probe: PathMtu::round()
+  std::uint16_t length = 0;   ///< size_probe: of the packet
   ChunkKind kind = ChunkKind::data;
 };
 static_assert(sizeof(Chunk) == 16);

@@ -1,5 +1,5 @@
 // Connections: set-up, the user's operations, closing, and time limits (see connection.h). Receiving and sending of
-// packets is in connection_packets.cpp.
+// packets is in connection_packets.cpp, their size in connection_size.cpp.
 #include "mltcp/transport/internal/connection.h"
 
 #include <algorithm>
@@ -32,6 +32,7 @@ Connection::Connection(ConnectionId id, const Address& remote, std::shared_ptr<c
       controller_(algorithm, path()),
       sent_(config_->initial_rtt, now, links.random != nullptr),
       heard_(now) {
+  mtu_.agree(max_packet_);
   update_pacing();
   look_for_peer(now);
 }
@@ -80,6 +81,7 @@ cc::PathInfo Connection::path() const {
 void Connection::agree_on_max_packet(std::uint32_t peers) {
   if (peers >= max_packet_) return;
   max_packet_ = peers;
+  mtu_.agree(peers);
   // The controller's window is in units of this size. Restarting it is safe, as no data has been sent yet.
   controller_ = cc::Controller(controller_.algorithm(), path());
   update_pacing();
@@ -210,6 +212,8 @@ ConnectionStats Connection::stats() const {
   all.ce_packets = stats_.ce_packets;
   all.delivery_rate = delivery_rate_;
   all.app_limited = app_limited_;
+  all.packet_bytes = max_packet_;
+  all.agreed_packet_bytes = mtu_.agreed();
   all.in_flight = sent_.in_flight();
   all.cwnd_bytes = controller_.output().cwnd_bytes;
   all.pacing_rate = pacer_.rate();
@@ -266,6 +270,7 @@ void Connection::on_probe_timeout(Nanos now) {
     connect_due_ = true;
     return;
   }
+  if (suspects_size(now)) return;
   // New data serves as a probe, too, if the peer is known to accept data: a client does so only after ACCEPT.
   if (has_data() && sent_.any_acked()) return;
   // Otherwise probe with the contents of the oldest packet in flight.

@@ -1,7 +1,7 @@
 // One connection of a shard. Combines its parts: received packets (ReceivedPackets), sent packets and loss recovery
-// (SentPackets), received messages (MessageReceiver) and sent messages (MessageSender). Itself implements the state
-// machine from handshake to close, reads and writes frames, and uses the congestion controller and pacer. Internal to
-// the transport; programs use shard.h.
+// (SentPackets), received messages (MessageReceiver), sent messages (MessageSender) and how long packets may be
+// (PathMtu). Itself implements the state machine from handshake to close, reads and writes frames, and uses the
+// congestion controller and pacer. Internal to the transport; programs use shard.h.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +16,7 @@
 #include "mltcp/transport/internal/message_sender.h"
 #include "mltcp/transport/internal/operation_deadlines.h"
 #include "mltcp/transport/internal/pacer.h"
+#include "mltcp/transport/internal/path_mtu.h"
 #include "mltcp/transport/internal/received_packets.h"
 #include "mltcp/transport/internal/sent_packets.h"
 #include "mltcp/transport/internal/shard_links.h"
@@ -198,7 +199,6 @@ class alignas(64) Connection {
   static constexpr std::uint32_t bytes_per_unproven_byte = 3;  ///< RFC 9000 section 8.1
   static constexpr std::uint8_t most_retries = 4;              ///< of one connection: each is answered at once
   void drain(Nanos now, std::int64_t timeouts);
-  void agree_on_max_packet(std::uint32_t peers);
   void raise_credit(std::uint32_t messages);
   /// When both ends are flushing, no more buffers will be posted: sends beyond the credit complete as closed.
   void drop_unsendable();
@@ -209,11 +209,34 @@ class alignas(64) Connection {
   void look_for_peer(Nanos now);
   void end(Status status, wire::CloseReason reason, Nanos now);
 
+  // The size of packets.
+  void agree_on_max_packet(std::uint32_t peers);
+  static constexpr std::uint32_t suspicious_timeouts = 3;  ///< in a row
+  static constexpr std::uint8_t suspicious_losses = 10;    ///< of long packets, with none that arrives
+  static constexpr Nanos suspicious_silence{500'000'000};
+  /// At a probe timeout: whether it may be for the packets' size that nothing arrives; then that is tried.
+  bool suspects_size(Nanos now);
+  /// After losses.
+  void doubt_size(Nanos now);
+  [[nodiscard]] Nanos patience_with_size() const;
+  /// False if packets can't be any shorter.
+  bool suspect_size();
+  void on_size_verdict(PathMtu::Verdict verdict);
+  /// Goes on with packets of PathMtu::size(). Whether they are shorter, and the losses found with that are dealt with.
+  bool change_size(const SentPackets::Losses& losses);
+  [[nodiscard]] bool may_probe_size() const {
+    return may_send_messages() && is_proven_ && !connect_due_ && !accept_due_;
+  }
+  /// False if none is needed any more.
+  bool build_size_probe(Nanos now, std::span<std::byte> buffer, BuiltPacket& packet);
+
   // Congestion control.
   [[nodiscard]] cc::PathInfo path() const;
   /// Returns whether there is persistent congestion. `ce_packets`: marked packets that the same batch has acknowledged.
   bool detect_losses(Nanos now, std::uint32_t ce_packets);
   void requeue(const Chunk& chunk);
+  /// A chunk of a lost packet.
+  void on_lost_chunk(const Chunk& chunk, Nanos now);
   void on_probe_timeout(Nanos now);
   void on_congestion(cc::CongestionEvent::Cause cause, Nanos now);
   void add_gain(cc::AckSample& sample) const;
@@ -235,7 +258,10 @@ class alignas(64) Connection {
   Blocked window_blocked(Nanos now);
   /// Whether the window has room for a packet, but not for as many as make a batch worth sending.
   bool gathers(Bytes room);
+  /// The header of the next packet, but for what depends on its contents.
+  [[nodiscard]] wire::Header next_header() const;
   /// Writes the header, and seals the packet. `greets`: it has CONNECT or ACCEPT in it.
+  void finish(Draft& draft, wire::Header& header, std::span<std::byte> buffer, BuiltPacket& packet, bool greets);
   void seal(Draft& draft, wire::Header& header, std::span<std::byte> buffer, BuiltPacket& packet, bool greets);
   /// Bytes of the next packet at most; 0: none may be sent, as the peer's address is not proven.
   [[nodiscard]] std::size_t room() const;
@@ -326,6 +352,9 @@ class alignas(64) Connection {
   bool was_accepted_ : 1 = false;     ///< the peer has connected, not this end
   bool is_proven_ : 1 = true;         ///< the peer receives at its address
   bool has_cookie_ : 1 = false;       ///< to be sent with CONNECT
+  bool size_probe_due_ : 1 = false;   ///< PathMtu::next_probe()
+  bool size_changed_ : 1 = false;     ///< max_packet_ is to become PathMtu::size()
+  bool may_raise_size_ : 1 = false;   ///< PathMtu::waits_to_raise()
 
   // Line 2.
   alignas(line) ReceivedPackets received_;
@@ -378,9 +407,11 @@ class alignas(64) Connection {
     std::uint64_t congestion_events = 0;
     std::uint64_t ce_packets = 0;
   } stats_;
+  PathMtu mtu_;
+  Nanos doubted_since_;  ///< SentPackets::long_lost_noted()
 };
 
 // Guards the layout above: every part begins at a cache line, and one member too many adds a line.
-static_assert(sizeof(Connection) == 1216);
+static_assert(sizeof(Connection) == 1280);
 
 }  // namespace mltcp

@@ -224,7 +224,8 @@ bool Connection::on_control(const wire::Frame& frame, const wire::Header& header
     case wire::FrameType::accept:
       on_accepted(frame.connect);
       break;
-    case wire::FrameType::key:  // open() has looked at it
+    case wire::FrameType::key:      // open() has looked at it
+    case wire::FrameType::padding:  // that it has come is all
       break;
     case wire::FrameType::retry:  // late: there is an ACCEPT already
       return false;
@@ -330,6 +331,7 @@ bool Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
   if (frame.has_whole) sends_.on_whole(frame.whole);
   cc::AckSample& sample = batch_->sample;
   const std::uint32_t packets_before = sample.acked_packets;
+  const Bytes bytes_before = sample.acked_bytes;
   const bool honest = sent_.on_ack(
       frame, *batch_, links_->acks->news, now, [&](const Chunk& chunk) { on_acked_chunk(chunk, now); },
       [this] { return state_ == State::dead; });
@@ -340,7 +342,8 @@ bool Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
   if (state_ == State::dead) return true;
   if (sample.acked_packets > packets_before) {
     batch_->has_acks = true;
-    sent_.on_progress(now);
+    if (sample.acked_bytes > bytes_before) [[likely]]  // a size probe carries nothing
+      sent_.on_progress(now);
     sample.hops = frame.hops;
     if (config_->ecn && largest == sent_.largest_acked())
       stats_.ce_packets += ecn_.on_counts(frame.ecn, sample.acked_packets - packets_before, sample);
@@ -366,6 +369,8 @@ void Connection::on_acked_chunk(const Chunk& chunk, Nanos now) {
     complete_all(Status::closed);
     push({.kind = Completion::Kind::closed, .connection = id_});
     state_ = State::dead;
+  } else if (chunk.kind == ChunkKind::size_probe) {
+    on_size_verdict(mtu_.on_probe_acked(chunk.length, now));
   }
 }
 
@@ -421,6 +426,14 @@ void Connection::end_of_batch(Nanos now) {
     on_congestion(cc::CongestionEvent::Cause::ecn, now);
   }
   sample.now = now;
+  if (may_raise_size_) [[unlikely]] {
+    mtu_.look(now);
+    on_size_verdict(PathMtu::Verdict::nothing);
+  }
+  if (sample.acked_bytes == 0) [[unlikely]] {  // of a size probe alone
+    sent_.forget_finished(*config_, now);
+    return;
+  }
   sent_.complete(sample, batch->largest_acked);
   if (job_ != no_job) add_gain(sample);
   controller_.on_ack(sample);
@@ -465,8 +478,13 @@ void Connection::update_pacing() {
 }
 
 bool Connection::detect_losses(Nanos now, std::uint32_t ce_packets) {
-  const SentPackets::Losses losses = sent_.detect_losses(*config_, now, [this](const Chunk& chunk) { requeue(chunk); });
+  const SentPackets::Losses losses =
+      sent_.detect_losses(*config_, now, [&](const Chunk& chunk) { on_lost_chunk(chunk, now); });
+  if (size_changed_ && change_size(losses)) [[unlikely]]
+    return false;
   if (losses.packets == 0) return false;
+  if (sent_.long_lost() >= suspicious_losses) [[unlikely]]
+    doubt_size(now);
   const bool congestion = controller_.is_congestion({.now = now,
                                                      .packets = losses.packets,
                                                      .ce_packets = ce_packets,
@@ -506,8 +524,19 @@ void Connection::requeue(const Chunk& chunk) {
       close_due_ = state_ == State::closing;
       break;
     case ChunkKind::ping:
+    case ChunkKind::size_probe:
       break;
   }
+}
+
+void Connection::on_lost_chunk(const Chunk& chunk, Nanos now) {
+  if (chunk.kind != ChunkKind::size_probe) [[likely]] {
+    requeue(chunk);
+    return;
+  }
+  ++links_->stats->size_probes_lost;
+  if (mtu_.is_suspect() && sent_.longest_acked() >= mtu_.size()) mtu_.on_carried(now);
+  on_size_verdict(mtu_.on_probe_lost(chunk.length, static_cast<std::uint8_t>(chunk.offset), now));
 }
 
 // ---- what is sent ---------------------------------------------------------------------------------------------------
@@ -515,6 +544,8 @@ void Connection::requeue(const Chunk& chunk) {
 Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, BuiltPacket& packet) {
   if (state_ == State::dead) return Blocked::nothing;
   held_until_ = Nanos::never();
+  if (size_probe_due_ && may_probe_size() && build_size_probe(now, buffer, packet)) [[unlikely]]
+    return Blocked::no;
   const bool ack_due = received_.ack_due(now);
   const bool probing = sent_.probing();
   const Blocked blocked = data_blocked(now);
@@ -526,7 +557,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   if (!with_data && !ack_due && !control_due()) return blocked == Blocked::no ? Blocked::nothing : blocked;
   if (state_ == State::connecting && !connect_due_) return Blocked::nothing;
   if (sent_.full(*config_)) [[unlikely]]
-    sent_.make_room([this](const Chunk& chunk) { requeue(chunk); });
+    sent_.make_room([&](const Chunk& chunk) { on_lost_chunk(chunk, now); });
 
   const std::size_t most = room();
   if (most == 0) [[unlikely]]
@@ -535,11 +566,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
     sent_.skip_number(*links_->random);
 
   Draft draft{.writer = wire::Writer(buffer.first(most))};
-  wire::Header header;
-  if (config_->full_integrity && sealing_ == nullptr) header.flags |= wire::full_integrity;
-  header.connection = peer_connection_;
-  header.tag = peer_tag_;
-  header.packet_number = sent_.next_number();
+  wire::Header header = next_header();
   // ACCEPT comes first, since a client ignores everything before it. CLOSE tells with each copy what has come until
   // then, and comes behind that: nothing that comes later is taken.
   const bool closes = close_due_;
@@ -568,12 +595,26 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   bytes_sent_ += bytes;
   if (!is_proven_) allowance_ -= bytes;
   if (draft.retransmission) ++stats_.retransmitted_packets;
+  finish(draft, header, buffer, packet, greets);
+  packet.ecn = config_->ecn && ecn_.works() && eliciting ? Ecn::ect0 : Ecn::not_ect;
+  return Blocked::no;
+}
+
+wire::Header Connection::next_header() const {
+  wire::Header header;
+  if (config_->full_integrity && sealing_ == nullptr) header.flags |= wire::full_integrity;
+  header.connection = peer_connection_;
+  header.tag = peer_tag_;
+  header.packet_number = sent_.next_number();
+  return header;
+}
+
+void Connection::finish(Draft& draft, wire::Header& header, std::span<std::byte> buffer, BuiltPacket& packet,
+                        bool greets) {
   if (sealing_ == nullptr) [[likely]]
     packet.header = draft.writer.finish(header, packet.payload);
   else
     seal(draft, header, buffer, packet, greets);
-  packet.ecn = config_->ecn && ecn_.works() && eliciting ? Ecn::ect0 : Ecn::not_ect;
-  return Blocked::no;
 }
 
 void Connection::seal(Draft& draft, wire::Header& header, std::span<std::byte> buffer, BuiltPacket& packet,
@@ -713,12 +754,14 @@ void Connection::write_ack(wire::Writer& writer, Nanos now) {
 }
 
 void Connection::write_control(Draft& draft, bool with_data) {
-  const wire::ConnectFrame greeting{.max_packet = static_cast<std::uint16_t>(max_packet_),
-                                    .source_connection = id_,
-                                    .credit = static_cast<std::uint32_t>(receives_.posted()),
-                                    .tag = tag_};
+  const auto greeting = [this] {
+    return wire::ConnectFrame{.max_packet = static_cast<std::uint16_t>(mtu_.agreed()),
+                              .source_connection = id_,
+                              .credit = static_cast<std::uint32_t>(receives_.posted()),
+                              .tag = tag_};
+  };
   if (connect_due_) {
-    draft.writer.connect(greeting);
+    draft.writer.connect(greeting());
     if (sealing_ != nullptr) draft.writer.key({sealing_->seal->key_id(), sealing_->seal->own()});
     if (has_cookie_) draft.writer.token(cookie_);
     carry(draft, {.kind = ChunkKind::connect});
@@ -726,7 +769,7 @@ void Connection::write_control(Draft& draft, bool with_data) {
     receives_.on_told_in_greeting();
   }
   if (accept_due_ && state_ != State::draining) {
-    draft.writer.accept(greeting);
+    draft.writer.accept(greeting());
     if (sealing_ != nullptr) draft.writer.key({sealing_->seal->key_id(), sealing_->seal->own()});
     carry(draft, {.kind = ChunkKind::accept});
     accept_due_ = false;

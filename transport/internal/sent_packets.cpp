@@ -20,6 +20,13 @@ void SentPackets::skip_number(ShardRandom& random) {
   skip_at_ = packets_.end() + least_between_skips + (random.next() >> 32) % between_skips;
 }
 
+std::uint32_t SentPackets::longest_in_flight() const {
+  std::uint32_t longest = 0;
+  for (std::uint64_t number = std::max(loss_cursor_, packets_.begin()); number < packets_.end(); ++number)
+    if (packets_[number].state == State::in_flight) longest = std::max<std::uint32_t>(longest, packets_[number].bytes);
+  return longest;
+}
+
 SentPackets::Verdict SentPackets::judge(const Losses& losses, bool congestion, const ConnectionConfig& config) {
   Verdict verdict;
   lost_in_all_ += losses.packets;

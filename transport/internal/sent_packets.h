@@ -4,6 +4,9 @@
 // declaring losses. The delivery rate is sampled as in draft-cheng-iccrg-delivery-rate-estimation. While a window is
 // being reduced after a loss, packets leave in proportion to those that arrive (RFC 9937).
 //
+// Probes of the path's packet size (path_mtu.h) have records of 0 bytes: they are not in flight, and their loss is no
+// sign of congestion. Of other packets it is counted how many long ones have been lost since one as long arrived.
+//
 // This class only detects. It hands the contents (chunks) of acknowledged and lost packets back to its caller, which
 // also runs the congestion controller.
 #pragma once
@@ -50,6 +53,15 @@ class SentPackets {
     if (skips) acked_.reserve();  // a number that is skipped is a hole
   }
 
+  /// Packets that were found to be lost.
+  struct Losses {
+    std::uint32_t packets = 0;
+    std::uint64_t first = 0;    ///< number of the first one
+    std::uint64_t largest = 0;  ///< ... and of the last one
+    Nanos longest_run;          ///< longest time between two of them with nothing acknowledged in between
+    Bytes in_flight_before = 0;
+  };
+
   // State in flight.
 
   [[nodiscard]] std::uint64_t next_number() const { return packets_.end(); }
@@ -63,6 +75,28 @@ class SentPackets {
   [[nodiscard]] std::uint64_t lost_packets() const { return lost_in_all_; }
   [[nodiscard]] std::uint64_t spurious_losses() const { return spurious_in_all_; }
 
+  // Long packets, above wire::smallest_packet, which a path may drop while it carries short ones.
+
+  /// How many have been lost, up to most_long_lost, since one at least as long as the shortest of them was
+  /// acknowledged.
+  [[nodiscard]] std::uint8_t long_lost() const { return long_lost_ & most_long_lost; }
+  static constexpr std::uint8_t most_long_lost = 127;
+  /// Whether note_long_lost() has been called since that number was 0.
+  [[nodiscard]] bool long_lost_noted() const { return long_lost_ > most_long_lost; }
+  void note_long_lost() { long_lost_ |= most_long_lost + 1; }
+  /// Bytes of the longest packet acknowledged, or what set_longest_acked() has said.
+  [[nodiscard]] std::uint32_t longest_acked() const { return longest_acked_; }
+  void set_longest_acked(std::uint32_t bytes) {
+    longest_acked_ = static_cast<std::uint16_t>(bytes);
+    long_lost_ = 0;
+    note_size();
+  }
+  [[nodiscard]] std::uint32_t longest_in_flight() const;
+  /// The path carries packets up to `bytes` only: those in flight that are longer are lost. All that was lost with them
+  /// for its length says nothing of congestion. `losses`: what detect_losses() has just found, instead of judge().
+  template <typename OnLost>
+  void forgive_losses(std::uint32_t bytes, const Losses& losses, OnLost on_lost);
+
   // Sending.
 
   /// Whether the number of records is at its maximum: call make_room() before the next packet.
@@ -72,8 +106,8 @@ class SentPackets {
   template <typename OnLost>
   void make_room(OnLost on_lost) {
     if (packets_.front().state == State::in_flight) {
+      if (packets_.front().bytes > 0) ++lost_in_all_;
       mark_lost(packets_.front(), on_lost);
-      ++lost_in_all_;
     }
     forget_oldest();
     acked_.remove_below(packets_.begin());
@@ -84,7 +118,8 @@ class SentPackets {
   void on_sent(std::uint32_t bytes, std::uint16_t chunk_count, Nanos now) {
     if (in_flight_packets_ == 0) {
       first_sent_ = delivered_time_ = now;
-      last_progress_ = now;
+      // After a timeout all may be lost and nothing have arrived but size probes.
+      if (probe_count_ == 0) last_progress_ = now;
     }
     // Written in place: building the record first and copying it would stall on store forwarding.
     Packet& record = packets_.push_reused();
@@ -198,14 +233,6 @@ class SentPackets {
 
   // Loss detection.
 
-  /// Packets that were found to be lost.
-  struct Losses {
-    std::uint32_t packets = 0;
-    std::uint64_t first = 0;    ///< number of the first one
-    std::uint64_t largest = 0;  ///< ... and of the last one
-    Nanos longest_run;          ///< longest time between two of them with nothing acknowledged in between
-    Bytes in_flight_before = 0;
-  };
   /// How much later than a round trip acknowledgements may come, as far as known; 0: no later.
   [[nodiscard]] Nanos reordering_window() const { return reorders_ ? reordering_.window() : Nanos(0); }
   /// Detects lost packets, and sets loss_time(). If there are any, judge() must follow.
@@ -257,6 +284,11 @@ class SentPackets {
   void give_up(const ConnectionConfig& config, Nanos now);
 
   // Probe timeouts (RFC 9002 section 6.2).
+
+  /// Consecutive ones.
+  [[nodiscard]] std::uint32_t probe_timeouts() const { return probe_count_; }
+  /// How long nothing has been acknowledged for while packets were in flight.
+  [[nodiscard]] Nanos silence(Nanos now) const { return now - last_progress_; }
 
   [[nodiscard]] Nanos probe_timeout(const ConnectionConfig& config) const {
     return rtt_.probe_timeout(config.timer_granularity, config.max_ack_delay);
@@ -355,11 +387,29 @@ class SentPackets {
     packet.state = State::lost;
     in_flight_ -= packet.bytes;
     --in_flight_packets_;
-    ++lost_packets_;
-    lost_bytes_ += packet.bytes;
-    lost_total_ += packet.bytes;
-    has_losses_ = true;
+    if (packet.bytes > 0) {
+      ++lost_packets_;
+      lost_bytes_ += packet.bytes;
+      lost_total_ += packet.bytes;
+      has_losses_ = true;
+    }
+    if (packet.bytes > wire::smallest_packet) count_long_lost(packet.bytes);
     for_chunks(packet, on_lost);
+  }
+  void count_long_lost(std::uint16_t bytes) {
+    least_long_lost_ = long_lost_ == 0 ? bytes : std::min(least_long_lost_, bytes);
+    if (long_lost() < most_long_lost) ++long_lost_;
+    note_size();
+  }
+  /// A packet of `bytes`, notable_bytes_ at least, was acknowledged.
+  void on_long_acked(std::uint16_t bytes) {
+    if (bytes >= least_long_lost_) long_lost_ = 0;
+    longest_acked_ = std::max(longest_acked_, bytes);
+    note_size();
+  }
+  void note_size() {
+    const auto longer = static_cast<std::uint16_t>(std::min(longest_acked_ + 1, 65'535));
+    notable_bytes_ = long_lost_ == 0 ? longer : std::min(longer, least_long_lost_);
   }
   void forget_oldest() {
     for (std::uint32_t i = 0; i < packets_.front().chunk_count; ++i) chunks_.pop();
@@ -375,10 +425,12 @@ class SentPackets {
   std::uint8_t probe_count_ = 0;  ///< consecutive probe timeouts, saturated
   std::uint8_t probes_due_ = 0;
   bool any_acked_ = false;
-  bool was_idle_ = true;
-  bool reorders_ = false;    ///< reordering_.seen()
-  bool keeps_lost_ = false;  ///< the oldest record is of a lost packet, and oldest_of_use_ counts
-  bool has_losses_ = false;  ///< not yet reported in a sample, or may still be undone
+  bool was_idle_ : 1 = true;
+  bool reorders_ : 1 = false;        ///< reordering_.seen()
+  bool keeps_lost_ : 1 = false;      ///< the oldest record is of a lost packet, and oldest_of_use_ counts
+  bool has_losses_ : 1 = false;      ///< not yet reported in a sample, or may still be undone
+  std::uint16_t notable_bytes_ = 1;  ///< on_long_acked() is to be told of packets at least so long
+  std::uint8_t long_lost_ = 0;       ///< see long_lost(); highest bit: long_lost_noted()
 
   // Second cache line.
   GrowableRing<Chunk> chunks_;
@@ -417,7 +469,9 @@ class SentPackets {
   std::uint32_t reduced_from_ = 0;       ///< bytes in flight before the loss was found; 0: there was none
   std::uint32_t reduced_delivered_ = 0;  ///< delivered_
   std::uint32_t reduced_sent_ = 0;       ///< sent_total()
-  std::uint64_t oldest_of_use_ = 0;      ///< packets with lower numbers have been acknowledged, or were lost long ago
+  std::uint16_t longest_acked_ = 0;
+  std::uint16_t least_long_lost_ = 0;  ///< the shortest of those that long_lost() counts
+  std::uint64_t oldest_of_use_ = 0;    ///< packets with lower numbers have been acknowledged, or were lost long ago
   Reordering reordering_;
 };
 
@@ -486,6 +540,8 @@ void SentPackets::on_acked_packet(Packet& packet, cc::AckSample& sample, Nanos n
   packet.state = State::acked;
   ++sample.acked_packets;
   sample.acked_bytes += packet.bytes;
+  if (packet.bytes >= notable_bytes_) [[unlikely]]
+    on_long_acked(packet.bytes);
   delivered_ += packet.bytes;
   delivered_time_ = now;
   // Delivery rate over the longer of the sending and the acknowledging interval, so that neither a burst of packets nor
@@ -504,6 +560,11 @@ template <typename OnAcked>
 void SentPackets::on_late_ack(std::uint64_t number, Nanos now, OnAcked& on_acked) {
   Packet& packet = packets_[number];
   packet.state = State::acked;
+  if (packet.bytes == 0) {
+    for_chunks(packet, on_acked);
+    return;
+  }
+  if (packet.bytes >= notable_bytes_) on_long_acked(packet.bytes);
   ++spurious_in_all_;
   // A late packet of another episode, or of losses that were not answered, says nothing about this one.
   if (number >= episode_begin_ && number < recovery_until_) ++episode_spurious_;
@@ -531,6 +592,10 @@ SentPackets::Losses SentPackets::detect_losses(const ConnectionConfig& config, N
       loss_time_ = packet.sent + delay;
       break;
     }
+    if (packet.bytes == 0) [[unlikely]] {
+      mark_lost(packet, on_lost);
+      continue;
+    }
     // Before the first RTT sample a silence does not count (RFC 9002 section 7.6.2): the peer may not have been
     // running.
     if (packet.sent >= first_sample_) {
@@ -543,6 +608,23 @@ SentPackets::Losses SentPackets::detect_losses(const ConnectionConfig& config, N
   }
   loss_cursor_ = std::min(number, packets_.end());
   return losses;
+}
+
+template <typename OnLost>
+void SentPackets::forgive_losses(std::uint32_t bytes, const Losses& losses, OnLost on_lost) {
+  lost_in_all_ += losses.packets;
+  for (std::uint64_t number = std::max(loss_cursor_, packets_.begin()); number < packets_.end(); ++number) {
+    if (packets_[number].state != State::in_flight || packets_[number].bytes <= bytes) continue;
+    mark_lost(packets_[number], on_lost);
+    ++lost_in_all_;
+  }
+  lost_packets_ = 0;
+  lost_bytes_ = 0;
+  episode_lost_ = 0;
+  recovery_until_ = 0;
+  reduced_from_ = 0;
+  has_losses_ = false;
+  set_longest_acked(bytes);
 }
 
 }  // namespace mltcp

@@ -1,0 +1,217 @@
+#include "mltcp/transport/internal/path_mtu.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+
+namespace mltcp::path_mtu_test {
+namespace {
+
+using Verdict = PathMtu::Verdict;
+constexpr Nanos second{1'000'000'000};
+
+PathMtu agreed_on(std::uint32_t bytes) {
+  PathMtu mtu;
+  mtu.agree(bytes);
+  return mtu;
+}
+
+/// A path that carries `bytes`, and each probe sent over it at once. Returns how many were sent until none is due.
+int probe(PathMtu& mtu, std::uint32_t bytes, Nanos now = {}) {
+  int sent = 0;
+  while (mtu.next_probe() != 0 && sent < 1'000) {
+    std::uint32_t lost = 0;
+    const std::uint8_t round = mtu.round();
+    // What is sent together arrives together, and only then is it known what has not.
+    for (; mtu.next_probe() != 0; ++sent) {
+      const std::uint32_t size = mtu.next_probe();
+      mtu.on_probe_sent();
+      if (size > bytes) {
+        lost = size;
+      } else {
+        mtu.on_probe_acked(size, now);
+        break;
+      }
+    }
+    if (lost != 0) mtu.on_probe_lost(lost, round, now);
+  }
+  return sent;
+}
+
+TEST(PathMtu, size_agreed_on__is_used_and_not_tried) {
+  const PathMtu mtu = agreed_on(1472);
+  EXPECT_EQ(mtu.size(), 1472u);
+  EXPECT_EQ(mtu.agreed(), 1472u);
+  EXPECT_EQ(mtu.next_probe(), 0u);
+  EXPECT_FALSE(mtu.waits_to_raise());
+}
+
+TEST(PathMtu, suspicion__is_over_with_one_probe_of_that_size) {
+  PathMtu mtu = agreed_on(1472);
+  ASSERT_TRUE(mtu.suspect());
+  for (const std::size_t size : {std::size_t{1472}, std::size_t{PathMtu::base}, wire::smallest_packet}) {
+    EXPECT_EQ(mtu.next_probe(), size);
+    mtu.on_probe_sent();
+  }
+  EXPECT_EQ(mtu.next_probe(), 0u);
+  EXPECT_EQ(mtu.on_probe_acked(1472, {}), Verdict::healthy);
+  EXPECT_EQ(mtu.on_probe_acked(PathMtu::base, {}), Verdict::nothing);
+  EXPECT_FALSE(mtu.is_suspect());
+  EXPECT_EQ(mtu.size(), 1472u);
+  EXPECT_EQ(mtu.next_probe(), 0u);
+}
+
+/// Sends what is due, and returns which round it was.
+std::uint8_t send_round(PathMtu& mtu) {
+  while (mtu.next_probe() != 0) mtu.on_probe_sent();
+  return mtu.round();
+}
+
+TEST(PathMtu, suspicion__three_probes_lost_while_others_arrive_show_a_black_hole) {
+  PathMtu mtu = agreed_on(1472);
+  mtu.suspect();
+  for (std::uint32_t i = 1; i <= PathMtu::most_probes; ++i) {
+    ASSERT_EQ(mtu.next_probe(), 1472u);
+    const std::uint8_t round = send_round(mtu);
+    EXPECT_EQ(mtu.on_probe_acked(PathMtu::base, {}), Verdict::nothing);
+    EXPECT_EQ(mtu.next_probe(), 0u) << "the other may still arrive";
+    EXPECT_EQ(mtu.on_probe_lost(1472, round, {}), i < PathMtu::most_probes ? Verdict::nothing : Verdict::shorter);
+  }
+  EXPECT_EQ(mtu.size(), PathMtu::base);
+  EXPECT_EQ(mtu.next_probe(), (1472u + PathMtu::base) / 2) << "searches on";
+}
+
+TEST(PathMtu, suspicion__probes_lost_show_nothing_before_a_shorter_one_has_arrived) {
+  PathMtu mtu = agreed_on(1472);
+  mtu.suspect();
+  for (std::uint32_t i = 1; i <= PathMtu::most_probes + 1; ++i) {
+    const std::uint8_t round = send_round(mtu);
+    EXPECT_EQ(mtu.on_probe_lost(1472, round, {}), Verdict::nothing);
+    EXPECT_EQ(mtu.next_probe(), 1472u) << "something else has arrived, so no timeout asks for another round";
+  }
+  EXPECT_EQ(mtu.on_probe_acked(wire::smallest_packet, {}), Verdict::shorter);
+  EXPECT_EQ(mtu.size(), wire::smallest_packet);
+}
+
+TEST(PathMtu, outage__is_no_black_hole_however_long) {
+  PathMtu mtu = agreed_on(1472);
+  for (int i = 0; i < 300; ++i) {
+    mtu.suspect();
+    send_round(mtu);
+  }
+  // Now the path is there again, and the shorter probe of the last round overtakes the longer.
+  const std::uint8_t last = mtu.round();
+  EXPECT_EQ(mtu.on_probe_acked(PathMtu::base, {}), Verdict::nothing);
+  for (int i = 1; i <= 255; ++i)
+    EXPECT_EQ(mtu.on_probe_lost(1472, static_cast<std::uint8_t>(last + i), {}), Verdict::nothing);
+  EXPECT_EQ(mtu.on_probe_acked(1472, {}), Verdict::healthy);
+  EXPECT_EQ(mtu.size(), 1472u);
+}
+
+TEST(PathMtu, narrower_than_the_base__is_tried_with_what_is_known_to_arrive) {
+  PathMtu mtu = agreed_on(1472);
+  mtu.suspect();
+  const std::uint8_t round = send_round(mtu);
+  EXPECT_EQ(mtu.on_probe_acked(wire::smallest_packet, {}), Verdict::nothing);
+  mtu.on_probe_lost(1472, round, {});
+  EXPECT_EQ(mtu.next_probe(), 1472u);
+  mtu.on_probe_sent();
+  EXPECT_EQ(mtu.next_probe(), wire::smallest_packet);
+  mtu.on_probe_sent();
+  EXPECT_EQ(mtu.next_probe(), 0u);
+}
+
+TEST(PathMtu, search__tries_each_size_three_times) {
+  PathMtu mtu = agreed_on(1472);
+  mtu.suspect();
+  probe(mtu, 1203);
+  mtu.look(PathMtu::raise_after);
+  for (std::uint32_t i = 0; i < PathMtu::most_probes; ++i) {
+    ASSERT_EQ(mtu.next_probe(), 1472u);
+    mtu.on_probe_sent();
+    EXPECT_EQ(mtu.next_probe(), 0u) << "one at a time";
+    mtu.on_probe_lost(1472, mtu.round(), {});
+  }
+  EXPECT_LT(mtu.next_probe(), 1472u);
+}
+
+TEST(PathMtu, any_path__is_used_to_sixteen_bytes_with_few_probes) {
+  for (const std::uint32_t agreed : {1472u, 8972u, 65'507u}) {
+    for (std::uint32_t path = wire::smallest_packet; path < agreed; path += 1 + path / 37) {
+      PathMtu mtu = agreed_on(agreed);
+      mtu.suspect();
+      int sent = 0;
+      for (int i = 0; i < 10; ++i) {
+        sent += probe(mtu, path);
+        if (mtu.is_suspect()) mtu.suspect();
+      }
+      EXPECT_LE(mtu.size(), path) << agreed;
+      EXPECT_GT(mtu.size() + PathMtu::granularity + 1, path) << agreed;
+      EXPECT_LE(sent, 60) << agreed << " " << path;
+      EXPECT_TRUE(mtu.waits_to_raise());
+    }
+  }
+}
+
+TEST(PathMtu, path_that_heals__is_found_a_minute_later_by_one_probe) {
+  PathMtu mtu = agreed_on(1472);
+  mtu.suspect();
+  probe(mtu, 1300, second);
+  ASSERT_TRUE(mtu.waits_to_raise());
+  mtu.look(second + PathMtu::raise_after - Nanos(1));
+  EXPECT_EQ(mtu.next_probe(), 0u);
+  mtu.look(second + PathMtu::raise_after);
+  EXPECT_EQ(mtu.next_probe(), 1472u);
+  EXPECT_FALSE(mtu.waits_to_raise());
+  mtu.on_probe_sent();
+  EXPECT_EQ(mtu.on_probe_acked(1472, second), Verdict::longer);
+  EXPECT_EQ(mtu.size(), 1472u);
+  EXPECT_EQ(mtu.next_probe(), 0u);
+  EXPECT_FALSE(mtu.waits_to_raise());
+}
+
+TEST(PathMtu, path_that_stays_as_it_is__is_asked_again_every_minute) {
+  PathMtu mtu = agreed_on(1472);
+  mtu.suspect();
+  probe(mtu, 1300, second);
+  const std::uint32_t size = mtu.size();
+  for (int minute = 1; minute <= 5; ++minute) {
+    mtu.look(second + PathMtu::raise_after * minute);
+    EXPECT_GT(probe(mtu, 1300, second + PathMtu::raise_after * minute), 0);
+    EXPECT_GE(mtu.size(), size);
+    EXPECT_LE(mtu.size(), 1300u);
+    ASSERT_TRUE(mtu.waits_to_raise());
+  }
+}
+
+TEST(PathMtu, smallest_packets__can_not_be_suspected) {
+  PathMtu mtu = agreed_on(wire::smallest_packet);
+  EXPECT_FALSE(mtu.suspect());
+  EXPECT_EQ(mtu.next_probe(), 0u);
+}
+
+TEST(PathMtu, second_fall__is_below_the_base) {
+  PathMtu mtu = agreed_on(1472);
+  mtu.suspect();
+  probe(mtu, 1203);
+  ASSERT_EQ(mtu.size(), PathMtu::base);
+  mtu.suspect();
+  EXPECT_EQ(mtu.next_probe(), PathMtu::base);
+  mtu.on_probe_sent();
+  EXPECT_EQ(mtu.next_probe(), wire::smallest_packet);
+}
+
+TEST(PathMtu, probes_that_come_late__count_for_what_they_show) {
+  PathMtu mtu = agreed_on(1472);
+  mtu.suspect();
+  probe(mtu, 1210);
+  EXPECT_EQ(mtu.on_probe_acked(1472, {}), Verdict::longer) << "it was no black hole";
+  EXPECT_EQ(mtu.size(), 1472u);
+  EXPECT_EQ(mtu.on_probe_acked(1300, {}), Verdict::nothing);
+  EXPECT_EQ(mtu.on_probe_lost(1300, 0, {}), Verdict::nothing);
+  EXPECT_EQ(mtu.size(), 1472u);
+}
+
+}  // namespace
+}  // namespace mltcp::path_mtu_test
