@@ -185,7 +185,7 @@ struct ShardConfig {
   /// 0: none.
   std::uint32_t resets_per_second = 1000;
   /// Bound of the memory that all connections' holes in partly received messages take, beyond what each message has of
-  /// its own (8 holes). A packet that would leave a hole beyond it is dropped, and comes again.
+  /// its own (8 holes); one connection may take half of what the others have left. A packet that would leave a hole beyond it is dropped, and comes again.
   Bytes reassembly_bytes = Bytes{4} << 20;
   std::uint32_t max_jobs = 64;
   std::uint32_t max_completions = 1 << 16;  ///< completions not yet taken; at this limit, posting returns queue_full

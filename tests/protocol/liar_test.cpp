@@ -157,7 +157,8 @@ TEST(Holes, peer_that_leaves_them_everywhere__gets_no_more_than_the_budget) {
     pair.run_for(1_us);
     ASSERT_LE(pair.s().stats().hole_bytes, budget);
   }
-  EXPECT_GT(pair.s().stats().hole_bytes, budget / 2);
+  EXPECT_GT(pair.s().stats().hole_bytes, budget / 4);
+  EXPECT_LE(pair.s().stats().hole_bytes, budget / 2) << "half of what others have left";
   EXPECT_GT(pair.s().stats().beyond_holes, 1000u);
   // Others go on, also with losses: each message has room of its own.
   int left = 3;

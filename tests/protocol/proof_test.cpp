@@ -133,6 +133,53 @@ TEST(Proof, without_half_open_places__every_connection_brings_a_cookie) {
     }
 }
 
+TEST(Proof, client_that_only_receives__says_that_it_is_there_until_the_server_knows) {
+  // Whatever the client says for 5 ms is lost: its answers to ACCEPT, and to the repetition of that.
+  Pair pair;
+  const Nanos begin = pair.now();
+  std::size_t dropped = 0;
+  pair.fate = [&](const Parsed& packet, Fate& fate) {
+    fate.drop = packet.from == 0 && !packet.has(FrameType::connect) && packet.at - begin < 5_ms;
+    dropped += fate.drop ? 1 : 0;
+  };
+  const auto [c, s] = pair.connect();
+  ASSERT_NE(s, 0u);
+  EXPECT_GE(dropped, 2u);
+  std::byte buffer{};
+  const std::byte message{0x42};
+  ASSERT_EQ(pair.c().receive(c, {&buffer, 1}, 0), PostResult::ok);
+  pair.run_for(10_s);  // beyond the time in which a place has to be proven
+  EXPECT_EQ(pair.s().stats().half_open, 0u);
+  EXPECT_EQ(pair.s().stats().unproven_ended, 0u);
+  ASSERT_EQ(pair.s().send(s, {&message, 1}, 0), PostResult::ok);
+  ASSERT_TRUE(pair.run([&] { return pair.client().count(Kind::received) == 1; }, pair.now() + 1_s));
+  EXPECT_EQ(buffer, message);
+}
+
+TEST(Proof, forged_cookies__do_not_keep_the_servers_out) {
+  // Somebody on the path answers CONNECT, before the server does, with cookies of his own.
+  Pair pair({}, {}, 50_us, {}, with_half_open(0));
+  std::uint64_t forged = 0;
+  std::optional<ByteVector> answer;
+  pair.fate = [&](const Parsed& packet, Fate& /*fate*/) {
+    if (packet.from != 0 || !packet.has(FrameType::connect) || forged >= 8) return;
+    const ParsedFrame* const connect = packet.find(FrameType::connect);
+    wire::Header header = header_for(connect->source, forged + 1);
+    header.tag = connect->tag;
+    const std::uint64_t cookie = 0x1000 + forged++;
+    answer = forge(header, [&](wire::Writer& w) { w.retry(cookie); });
+  };
+  const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
+  for (int i = 0; i < 5'000 && pair.client().count(Kind::connected) == 0; ++i) {
+    pair.run_for(10_us);
+    if (answer) pair.inject_as_it_is(pair.client(), pair.server().address, *std::exchange(answer, std::nullopt));
+  }
+  EXPECT_GE(forged, 4u) << "more than are answered at once";
+  EXPECT_EQ(pair.client().count(Kind::connected), 1u);
+  EXPECT_EQ(pair.client().count(Kind::closed), 0u);
+  EXPECT_NE(c, 0u);
+}
+
 /// The cookie that the server has sent last.
 std::uint64_t last_cookie(const Pair& pair) {
   for (auto packet = pair.log.rbegin(); packet != pair.log.rend(); ++packet)

@@ -211,6 +211,44 @@ TEST_P(SealTest, packet_without_a_seal__is_not_taken_though_its_tag_be_right) {
   EXPECT_TRUE(exchange(pair, c, s, letters(3000)));
 }
 
+TEST_P(SealTest, packet_without_a_seal__proves_no_address) {
+  // Somebody repeats a CONNECT from an address of his own, and reads the tag in the ACCEPT that he gets for it.
+  SealedPair pair(key_, {key_});
+  const auto [c, s] = pair.connect();
+  const ByteVector connect = pair.sent.front().second;
+  const Address stranger = Address::v4(0x0A010001, 9);
+  const std::size_t before = pair.sent.size();
+  pair.inject_as_it_is(pair.server(), stranger, connect);
+  pair.run_for(1_ms);
+  ASSERT_EQ(pair.s().stats().half_open, 1u);
+  ASSERT_GT(pair.sent.size(), before);
+  wire::Reader reader;
+  reader.begin_opened(std::span<const std::byte>(pair.sent[before].second).subspan(wire::header_bytes), {}, 0);
+  wire::Frame frame;
+  ASSERT_TRUE(reader.next(frame) && frame.type == FrameType::accept);
+  wire::Header header = header_for(frame.connect.source_connection, 50);
+  header.tag = frame.connect.tag;
+  pair.inject_as_it_is(pair.server(), stranger, forge(header, [](wire::Writer& w) { w.ping(); }));
+  pair.run_for(1_ms);
+  EXPECT_EQ(pair.s().stats().forged_packets, 1u);
+  EXPECT_EQ(pair.s().stats().half_open, 1u);
+  pair.run_for(4_s);
+  EXPECT_EQ(pair.s().stats().half_open, 0u);
+  EXPECT_TRUE(exchange(pair, c, s, letters(3000)));
+}
+
+TEST(Seal, greeting_that_claims_to_be_sealed__and_names_no_key_is_not_taken) {
+  Pair pair;
+  ByteVector connect = forge(header_for(0), [](wire::Writer& w) {
+    w.connect({.max_packet = 1472, .source_connection = 7, .credit = 1, .tag = 8});
+  });
+  connect[1] |= std::byte{wire::sealed | wire::clear};
+  pair.inject_as_it_is(pair.server(), Address::v4(0x0A010001, 9), connect);
+  pair.run_for(1_ms);
+  EXPECT_EQ(pair.server().count(Kind::accepted), 0u);
+  EXPECT_EQ(pair.s().stats().malformed_packets, 1u);
+}
+
 TEST_P(SealTest, client_without_the_key__is_told_so) {
   const Key other = packet_key(JobKey::generate(), GetParam());
   for (const Key& clients : {Key(), other}) {

@@ -189,7 +189,7 @@ void Connection::complete_all(Status status) {
     push_sent(message, status);
   });
   receives_.end_all(
-      {links_->stats->hole_bytes, links_->reassembly_bytes}, [&](const MessageReceiver::Message& message) {
+      {links_->stats->hole_bytes, links_->reassembly_bytes, hole_bytes_}, [&](const MessageReceiver::Message& message) {
         push({.kind = Completion::Kind::received, .status = status, .connection = id_, .tag = message.tag});
       });
 }

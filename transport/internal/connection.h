@@ -269,7 +269,8 @@ class alignas(64) Connection {
     sent_.add_chunk(chunk);
     ++draft.chunks;
   }
-  void write_ack(wire::Writer& writer, Nanos now);
+  /// Leaves `room_behind` bytes for what follows.
+  void write_ack(wire::Writer& writer, std::size_t room_behind, Nanos now);
   void write_control(Draft& draft, bool with_data);
   void write_close(Draft& draft);
   void write_data(Draft& draft, BuiltPacket& packet, Nanos now);
@@ -388,9 +389,10 @@ class alignas(64) Connection {
   wire::CloseReason abort_reason_ = wire::CloseReason::aborted;
   std::uint8_t abort_copies_left_ = 0;
   std::uint8_t retries_left_ = most_retries;
-  std::uint32_t allowance_ = 0;  ///< not proven: so many bytes may be sent
-  std::uint64_t cookie_ = 0;     ///< of the latest RETRY, if has_cookie_
-  Rate delivery_rate_;           ///< of the latest sample
+  std::uint32_t allowance_ = 0;   ///< not proven: so many bytes may be sent
+  std::uint64_t hole_bytes_ = 0;  ///< of the shard's budget (HoleLedger)
+  std::uint64_t cookie_ = 0;      ///< of the latest RETRY, if has_cookie_
+  Rate delivery_rate_;            ///< of the latest sample
   struct Sealing {
     std::unique_ptr<PacketSeal> seal;
     PacketSeal::Tag last{};          ///< of the packet sent last

@@ -44,12 +44,13 @@ Status refusal_of(wire::CloseReason reason) {
 // ---- what arrives ---------------------------------------------------------------------------------------------------
 
 void Connection::on_packet(const wire::Header& header, wire::Reader& reader, const RxPacket& packet, Nanos now) {
-  if (!is_proven_) [[unlikely]]
-    count_unproven(header, packet, now);
+  // Before anything else: the tag of a sealed connection is no secret, and proves nothing.
   if (sealing_ != nullptr && (header.flags & wire::sealed) == 0 && state_ != State::connecting) [[unlikely]] {
     ++links_->stats->forged_packets;
     return;
   }
+  if (!is_proven_) [[unlikely]]
+    count_unproven(header, packet, now);
   const std::uint64_t number = wire::widen(static_cast<std::uint32_t>(header.packet_number), received_.next());
   if (!received_.believable(number)) [[unlikely]] {
     ++links_->stats->malformed_packets;
@@ -188,10 +189,13 @@ void Connection::count_unproven(const wire::Header& header, const RxPacket& pack
 // The peer has all that was sent, and has kept nothing of it: CONNECT goes once more, with the cookie, and what was
 // sent is neither waited for nor lost.
 void Connection::on_retry(std::uint64_t cookie, Nanos now) {
-  if ((has_cookie_ && cookie == cookie_) || retries_left_ == 0) return;
-  --retries_left_;
+  if (has_cookie_ && cookie == cookie_) return;
   cookie_ = cookie;
   has_cookie_ = true;
+  // Who forges RETRY shall neither have CONNECT sent again and again, nor keep the server's cookie out: beyond the
+  // first few, the latest one goes with the CONNECT that the probe timeout repeats.
+  if (retries_left_ == 0) return;
+  --retries_left_;
   connect_due_ = true;
   sent_.give_up(*config_, now);
 }
@@ -248,6 +252,9 @@ void Connection::on_accepted(const wire::ConnectFrame& peer) {
     peer_tag_ = peer.tag;
     agree_on_max_packet(peer.max_packet);
     push({.kind = Completion::Kind::connected, .connection = id_});
+    // The server may send next to nothing before it has heard that its ACCEPT came, so that is said until it is
+    // acknowledged, also by a client that has nothing else to say.
+    ping_due_ = true;
   }
   raise_credit(peer.credit);
 }
@@ -286,7 +293,7 @@ void Connection::on_data(const wire::DataFrame& frame, const wire::Header& heade
     arrival.refused = true;
     return;
   }
-  HoleLedger holes{links_->stats->hole_bytes, links_->reassembly_bytes};
+  HoleLedger holes{links_->stats->hole_bytes, links_->reassembly_bytes, hole_bytes_};
   const MessageReceiver::Taken taken = receives_.on_data(
       frame, holes, [&](const MessageReceiver::Message& message) { complete_receive(message, header); });
   if (MessageReceiver::refused(taken)) [[unlikely]] {
@@ -550,14 +557,18 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   const bool probing = sent_.probing();
   const Blocked blocked = data_blocked(now);
   // What is encrypted doesn't go with ACCEPT, which can't be: keys are agreed on by it.
-  const bool greets = connect_due_ || (accept_due_ && state_ != State::draining);
-  const bool with_data = blocked == Blocked::no && (sealing_ == nullptr || !greets);
+  const auto will_greet = [this] { return connect_due_ || (accept_due_ && state_ != State::draining); };
+  bool greets = will_greet();
+  bool with_data = blocked == Blocked::no && (sealing_ == nullptr || !greets);
   if (aborted_) [[unlikely]]
     repeat_close(now);
   if (!with_data && !ack_due && !control_due()) return blocked == Blocked::no ? Blocked::nothing : blocked;
   if (state_ == State::connecting && !connect_due_) return Blocked::nothing;
-  if (sent_.full(*config_)) [[unlikely]]
+  if (sent_.full(*config_)) [[unlikely]] {
     sent_.make_room([&](const Chunk& chunk) { on_lost_chunk(chunk, now); });
+    greets = will_greet();  // what was given up may have been ACCEPT
+    with_data = with_data && (sealing_ == nullptr || !greets);
+  }
 
   const std::size_t most = room();
   if (most == 0) [[unlikely]]
@@ -571,7 +582,8 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   // then, and comes behind that: nothing that comes later is taken.
   const bool closes = close_due_;
   write_control(draft, with_data);
-  if ((received_.owes_ack() || (closes && !aborted_)) && state_ != State::connecting) write_ack(draft.writer, now);
+  if ((received_.owes_ack() || (closes && !aborted_)) && state_ != State::connecting)
+    write_ack(draft.writer, closes ? wire::close_frame_bytes : 0, now);
   if (closes) write_close(draft);
   if (with_data) write_data(draft, packet, now);
   const bool eliciting = draft.chunks > 0;
@@ -593,7 +605,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   header.span = sent_.span();
   if (with_data) mark_data(header, bytes, now);
   bytes_sent_ += bytes;
-  if (!is_proven_) allowance_ -= bytes;
+  if (!is_proven_) allowance_ -= std::min(allowance_, bytes);
   if (draft.retransmission) ++stats_.retransmitted_packets;
   finish(draft, header, buffer, packet, greets);
   packet.ecn = config_->ecn && ecn_.works() && eliciting ? Ecn::ect0 : Ecn::not_ect;
@@ -728,11 +740,14 @@ bool Connection::control_due() const {
   return connect_due_ || (accept_due_ && state_ != State::draining) || close_due_ || ping_due_ || credit_urgent();
 }
 
-void Connection::write_ack(wire::Writer& writer, Nanos now) {
+void Connection::write_ack(wire::Writer& writer, std::size_t room_behind, Nanos now) {
   // Before the peer's address is proven, a packet may be short.
-  if (writer.room() < wire::ack_frame_bytes + wire::ack_credit_bytes + wire::close_frame_bytes) return;
+  constexpr std::size_t least = wire::ack_frame_bytes + wire::ack_credit_bytes;
+  if (writer.room() < least + room_behind) return;
   wire::AckFrame frame;
   received_.fill(frame, now);
+  const std::size_t ranges = 1 + (writer.room() - least - room_behind) / wire::ack_range_bytes;
+  frame.range_count = static_cast<std::uint32_t>(std::min<std::size_t>(frame.range_count, ranges));
   frame.has_whole = true;
   frame.whole = static_cast<std::uint32_t>(receives_.whole());
   // Credit in an ACK is sent unreliably, but a loss never leaves the sender waiting for ever:

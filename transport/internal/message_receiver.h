@@ -22,6 +22,7 @@ namespace mltcp {
 struct HoleLedger {
   std::uint64_t& used;
   Bytes limit;
+  std::uint64_t& own;  ///< of it, the connection's
 };
 
 class MessageReceiver {
@@ -211,22 +212,29 @@ class MessageReceiver {
   }
   /// Forgets what has been received of a message; it keeps memory for its own holes only.
   static void release(Message& message, HoleLedger& holes) {
-    holes.used -= message.received.bytes_beyond(own_holes);
+    const std::size_t freed = message.received.bytes_beyond(own_holes);
+    holes.used -= freed;
+    holes.own -= freed;
     message.received.clear_to(own_holes);
   }
   /// Adds to a message that has memory for holes, which may grow.
   static Bytes add_counted(Message& message, Bytes begin, Bytes end, HoleLedger& holes) {
     const std::size_t before = message.received.bytes_beyond(own_holes);
     const Bytes added = message.received.add(begin, end);
-    holes.used += message.received.bytes_beyond(own_holes) - before;
+    const std::size_t grown = message.received.bytes_beyond(own_holes) - before;
+    holes.used += grown;
+    holes.own += grown;
     return added;
   }
-  /// Whether there may be another hole in a message that has more than own_holes.
+  /// Whether there may be another hole in a message that has more than own_holes. A connection may have half of what
+  /// others have left, so that none takes all.
   static bool make_room(const Message& message, const HoleLedger& holes) {
     if (message.received.size() >= max_reassembly_ranges) return false;
-    return !message.received.is_full() ||
-           holes.used - message.received.bytes_beyond(own_holes) + message.received.bytes_beyond_if_grown(own_holes) <=
-               holes.limit;
+    if (!message.received.is_full()) return true;
+    const std::size_t growth =
+        message.received.bytes_beyond_if_grown(own_holes) - message.received.bytes_beyond(own_holes);
+    const std::uint64_t others = holes.used - holes.own;
+    return others < holes.limit && (holes.own + growth) * 2 <= holes.limit - others;
   }
 
   GrowableRing<Message> messages_;  ///< index = message number

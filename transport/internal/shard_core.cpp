@@ -688,6 +688,8 @@ void ShardCore::on_stranger(const RxPacket& packet, const wire::Header& header, 
     greeting.cookie = frame.cookie;
     is_greeting = greeting.has_cookie && !look.next(frame);
   }
+  // Nothing but the seal vouches for what a sealed packet holds.
+  is_greeting = is_greeting && ((header.flags & wire::sealed) == 0 || greeting.has_key);
   if (!is_greeting || look.error() != wire::ParseError::none)
     ++stats_.malformed_packets;
   else
