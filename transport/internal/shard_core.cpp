@@ -571,15 +571,20 @@ EndRandom ShardCore::draw_random() {
   return random;
 }
 
+SealedPacket ShardCore::as_greeting(const RxPacket& packet, const wire::Header& header) {
+  return {.number = header.packet_number,
+          .clear = true,
+          .header = wire::sealed_parts(packet.bytes),
+          .body = {packet.bytes.subspan(wire::header_bytes), packet.tail}};
+}
+
 const PacketKey* ShardCore::key_of(const RxPacket& packet, const wire::Header& header, const Greeting& greeting) {
   if (!greeting.has_key || (header.flags & wire::sealed) == 0) return nullptr;
   for (const auto& key : listen_config_->keys) {
     if (key->id() != greeting.key.id) continue;
-    const SealedPacket sealed{.number = header.packet_number,
-                              .clear = true,
-                              .header = wire::sealed_parts(packet.bytes),
-                              .body = {packet.bytes.subspan(wire::header_bytes), packet.tail}};
-    if (engine(*key).opens_greeting(*key, greeting.key.random, sealed, wire::seal_of(packet.bytes))) return key.get();
+    if (engine(*key).opens_greeting(*key, greeting.key.random, as_greeting(packet, header),
+                                    wire::seal_of(packet.bytes)))
+      return key.get();
   }
   return nullptr;
 }
@@ -718,6 +723,12 @@ wire::CloseReason ShardCore::why_refused(const wire::ConnectFrame& connect) cons
   return wire::CloseReason::done;
 }
 
+bool ShardCore::is_of_client(const Connection& connection, const RxPacket& packet, const wire::Header& header,
+                             const Greeting& greeting) {
+  return greeting.has_key && (header.flags & wire::sealed) != 0 &&
+         connection.opens_greeting(greeting.key, as_greeting(packet, header), wire::seal_of(packet.bytes));
+}
+
 void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, wire::Reader& reader,
                            const Greeting& greeting, Nanos now) {
   const wire::ConnectFrame& peer = greeting.connect;
@@ -726,7 +737,7 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
   if (known != by_peer_.end()) {
     Connection& connection = *slots_[known->second].connection;
     if (connection.was_accepted() && connection.peer_tag() == peer.tag) {
-      if (connection.is_sealed() && key_of(packet, header, greeting) == nullptr)
+      if (connection.is_sealed() && !is_of_client(connection, packet, header, greeting))
         ++stats_.forged_packets;
       else if (!connection.is_over())
         deliver(connection, packet, header, reader, now);

@@ -110,6 +110,10 @@ class ShardCore {
   SealEngine& engine(const PacketKey& key);
   /// The key with which who connects has sealed the packet; null: none that is known here, or it has not.
   [[nodiscard]] const PacketKey* key_of(const RxPacket& packet, const wire::Header& header, const Greeting& greeting);
+  [[nodiscard]] static SealedPacket as_greeting(const RxPacket& packet, const wire::Header& header);
+  /// Sealed connection: whether a CONNECT comes from its client.
+  [[nodiscard]] static bool is_of_client(const Connection& connection, const RxPacket& packet,
+                                         const wire::Header& header, const Greeting& greeting);
   [[nodiscard]] EndRandom draw_random();
   /// Whether a packet of an unknown connection may be answered now.
   [[nodiscard]] bool may_reset(Nanos now);
