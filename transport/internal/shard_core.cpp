@@ -196,15 +196,18 @@ ConnectionId ShardCore::connect(const Address& remote, const ConnectionConfig& c
       throw InputError(fmt::format("keys: connect() takes one and {} are given", config.keys.size()));
     latest_config_ = std::make_shared<const ConnectionConfig>(config);
   }
+  // Before a slot is taken: whoever makes the seal may throw.
+  std::unique_ptr<PacketSeal> seal;
+  if (!config.keys.empty()) {
+    const PacketKey& key = *config.keys.front();
+    seal = engine(key).connect(key, draw_random());
+  }
   Slot* const slot = take_slot(now);
   if (slot == nullptr)
     throw RunError(fmt::format("all {} connections of the shard are in use; raise max_connections or close some",
                                config_.max_connections));
   Connection* connection = make_connection(*slot, remote, latest_config_, now);
-  if (!config.keys.empty()) {
-    const PacketKey& key = *config.keys.front();
-    connection->set_seal(engine(key).connect(key, draw_random()));
-  }
+  if (seal != nullptr) connection->set_seal(std::move(seal));
   connection->start_connect(slot->tag);
   watch(*connection);
   activate(*connection);
@@ -764,6 +767,8 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
            [](wire::Writer& writer) { writer.close(wire::CloseReason::key); });
     return;
   }
+  std::unique_ptr<PacketSeal> seal;
+  if (key_used != nullptr) seal = engine(*key_used).accept(*key_used, greeting.key.random, draw_random());
   if (known != by_peer_.end()) {
     Connection& old = *slots_[known->second].connection;
     old.fail(Status::unreachable);
@@ -772,8 +777,7 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
   }
   Slot& slot = *take_slot(now);
   Connection* connection = make_connection(slot, packet.source, listen_config_, now);
-  if (key_used != nullptr)
-    connection->set_seal(engine(*key_used).accept(*key_used, greeting.key.random, draw_random()));
+  if (seal != nullptr) connection->set_seal(std::move(seal));
   connection->start_accept(peer, slot.tag, is_proven, now);
   if (is_proven)
     ++stats_.cookies_accepted;
