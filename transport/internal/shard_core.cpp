@@ -739,6 +739,11 @@ bool ShardCore::is_of_client(const Connection& connection, const RxPacket& packe
          connection.opens_greeting(greeting.key, as_greeting(packet, header), wire::seal_of(packet.bytes));
 }
 
+// A cookie shows who receives at an address, not who has the key.
+bool ShardCore::may_replace(const Connection& old, const PacketKey* key_used) {
+  return !old.is_sealed() || (key_used != nullptr && key_used->id() == old.key_id());
+}
+
 void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, wire::Reader& reader,
                            const Greeting& greeting, Nanos now) {
   const wire::ConnectFrame& peer = greeting.connect;
@@ -774,6 +779,10 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
     ++stats_.refused_connects;
     answer(packet.source, peer.source_connection, peer.tag,
            [](wire::Writer& writer) { writer.close(wire::CloseReason::key); });
+    return;
+  }
+  if (known != by_peer_.end() && !may_replace(*slots_[known->second].connection, key_used)) {
+    ++stats_.forged_packets;
     return;
   }
   std::unique_ptr<PacketSeal> seal;

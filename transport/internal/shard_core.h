@@ -115,6 +115,8 @@ class ShardCore {
   /// Sealed connection: whether a CONNECT comes from its client.
   [[nodiscard]] static bool is_of_client(const Connection& connection, const RxPacket& packet,
                                          const wire::Header& header, const Greeting& greeting);
+  /// Whether who has this key, or null: none, may end a connection by connecting under its id.
+  [[nodiscard]] static bool may_replace(const Connection& old, const PacketKey* key_used);
   [[nodiscard]] EndRandom draw_random();
   /// Whether a packet of an unknown connection may be answered now.
   [[nodiscard]] bool may_reset(Nanos now);
