@@ -98,8 +98,9 @@ class alignas(64) Connection {
                                     const PacketSeal::Tag& tag) const {
     return sealing_->seal->opens_greeting(key.id, key.random, packet, tag);
   }
-  /// Sealed: the key's id.
+  /// Sealed: the key's id, and what this end has added to the keys.
   [[nodiscard]] std::uint64_t key_id() const { return sealing_->seal->key_id(); }
+  [[nodiscard]] const EndRandom& own_random() const { return sealing_->seal->own(); }
   /// Whether who has sent a RESET has the connection's key, and answers the packet sent last.
   [[nodiscard]] bool is_answer_of_restarted(const PacketSeal::Tag& tag) const;
 

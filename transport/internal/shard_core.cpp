@@ -733,6 +733,18 @@ wire::CloseReason ShardCore::why_refused(const wire::ConnectFrame& connect) cons
   return wire::CloseReason::done;
 }
 
+// Whoever is on the path can send packets back to where they come from. Sealed with the right key, this end's own
+// CONNECT would connect it with itself, whoever it meant.
+bool ShardCore::is_turned_back(const RxPacket& packet, const Greeting& greeting) const {
+  if (!greeting.has_key) return false;
+  const Connection* const own = find(greeting.connect.source_connection);
+  if (own == nullptr || !own->is_sealed() || own->was_accepted() || own->own_random() != greeting.key.random)
+    return false;
+  const bool is_meant =
+      config_.own_address && own->remote() == *config_.own_address && packet.source == *config_.own_address;
+  return !is_meant;
+}
+
 bool ShardCore::is_of_client(const Connection& connection, const RxPacket& packet, const wire::Header& header,
                              const Greeting& greeting) {
   return greeting.has_key && (header.flags & wire::sealed) != 0 &&
@@ -747,6 +759,10 @@ bool ShardCore::may_replace(const Connection& old, const PacketKey* key_used) {
 void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, wire::Reader& reader,
                            const Greeting& greeting, Nanos now) {
   const wire::ConnectFrame& peer = greeting.connect;
+  if (is_turned_back(packet, greeting)) {
+    ++stats_.forged_packets;
+    return;
+  }
   const PeerKey key{packet.source, peer.source_connection};
   const auto known = by_peer_.find(key);
   if (known != by_peer_.end()) {

@@ -112,6 +112,8 @@ class ShardCore {
   [[nodiscard]] const PacketKey* key_of(const RxPacket& packet, const wire::Header& header, const Greeting& greeting,
                                         Nanos now);
   [[nodiscard]] static SealedPacket as_greeting(const RxPacket& packet, const wire::Header& header);
+  /// Whether this shard has sent the CONNECT itself, and not to itself.
+  [[nodiscard]] bool is_turned_back(const RxPacket& packet, const Greeting& greeting) const;
   /// Sealed connection: whether a CONNECT comes from its client.
   [[nodiscard]] static bool is_of_client(const Connection& connection, const RxPacket& packet,
                                          const wire::Header& header, const Greeting& greeting);
