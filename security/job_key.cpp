@@ -126,7 +126,7 @@ std::optional<Secret<JobKey::size>> parse(std::string_view digits) {
 
 }  // namespace
 
-JobKey::JobKey(const Secret<size>& secret) : secret_(secret), id_(key_id(secret)) {}
+JobKey::JobKey(const Secret<size>& secret) : secret_(secret), id_(key_id(extracted_key(secret))) {}
 
 JobKey JobKey::generate() {
   SystemRandom random;

@@ -17,6 +17,7 @@ namespace mltcp::security {
 namespace {
 
 constexpr std::string_view kSalt = "mltcp 3";
+constexpr std::string_view kSaltOfAuthenticated = "mltcp 3 authenticate";
 
 struct FreeContext {
   void operator()(EVP_KDF_CTX* context) const { EVP_KDF_CTX_free(context); }
@@ -45,12 +46,6 @@ void hkdf(int mode, std::span<const std::byte> key, const char* other_name, std:
     throw RunError("OpenSSL derives no key by HKDF with SHA-256 (see openssl list -kdf-algorithms)");
 }
 
-Secret<32> extract(const JobSecret& job_key) {
-  Secret<32> extracted;
-  hkdf(EVP_KDF_HKDF_MODE_EXTRACT_ONLY, job_key.bytes(), OSSL_KDF_PARAM_SALT, bytes_of(kSalt), extracted.bytes());
-  return extracted;
-}
-
 /// `info`: the label, then the random bytes one after the other; labels have different lengths or first letters, and
 /// the rest has a fixed length, so that no two derivations have the same.
 template <std::size_t Size>
@@ -69,32 +64,37 @@ Secret<Size> expand(const Secret<32>& secret, std::string_view label, std::span<
 
 }  // namespace
 
-std::uint64_t key_id(const JobSecret& job_key) {
-  const Secret<8> id = expand<8>(extract(job_key), "id");
+ExtractedKey extracted_key(const JobSecret& job_key, Protection protection) {
+  ExtractedKey key;
+  hkdf(EVP_KDF_HKDF_MODE_EXTRACT_ONLY, job_key.bytes(), OSSL_KDF_PARAM_SALT,
+       bytes_of(protection == Protection::encrypt ? kSalt : kSaltOfAuthenticated), key.secret.bytes());
+  return key;
+}
+
+std::uint64_t key_id(const ExtractedKey& key) {
+  const Secret<8> id = expand<8>(key.secret, "id");
   std::uint64_t number = 0;
   std::memcpy(&number, id.bytes().data(), sizeof number);
   return number;
 }
 
-TrafficSecret greeting_secret(const JobSecret& job_key, const EndRandom& client) {
-  return expand<32>(extract(job_key), "greeting", client);
+TrafficSecret greeting_secret(const ExtractedKey& key, const EndRandom& client) {
+  return expand<32>(key.secret, "greeting", client);
 }
 
-ConnectionSecrets connection_secrets(const JobSecret& job_key, const EndRandom& client, const EndRandom& server) {
-  const Secret<32> extracted = extract(job_key);
-  return {expand<32>(extracted, "client", client, server), expand<32>(extracted, "server", client, server)};
+ConnectionSecrets connection_secrets(const ExtractedKey& key, const EndRandom& client, const EndRandom& server) {
+  return {expand<32>(key.secret, "client", client, server), expand<32>(key.secret, "server", client, server)};
 }
 
 ConnectionSecrets control_secrets(const JobSecret& job_key, const EndRandom& client, const EndRandom& server) {
-  const Secret<32> extracted = extract(job_key);
-  return {expand<32>(extracted, "control client", client, server),
-          expand<32>(extracted, "control server", client, server)};
+  const ExtractedKey key = extracted_key(job_key);
+  return {expand<32>(key.secret, "control client", client, server),
+          expand<32>(key.secret, "control server", client, server)};
 }
 
-PacketSeal::Tag restarted_answer(const JobSecret& job_key, const PacketSeal::Tag& answered, std::uint32_t connection) {
+PacketSeal::Tag restarted_answer(const ExtractedKey& key, const PacketSeal::Tag& answered, std::uint32_t connection) {
   PacketSeal::Tag answer{};
-  const Secret<12> derived =
-      expand<12>(extract(job_key), "restarted", answered, std::as_bytes(std::span(&connection, 1)));
+  const Secret<12> derived = expand<12>(key.secret, "restarted", answered, std::as_bytes(std::span(&connection, 1)));
   std::memcpy(answer.data(), derived.bytes().data(), answer.size());
   return answer;
 }

@@ -4,6 +4,9 @@
 // PSP's manner the job's key and both ends' random bytes, can derive the rest by itself.
 //
 //   extracted = HKDF-Extract(salt "mltcp 3", job key)
+//               HKDF-Extract(salt "mltcp 3 authenticate", job key)     of packets that are not encrypted, so that ends
+//               of
+//                                                                      which one encrypts have no key in common
 //   key id    = HKDF-Expand(extracted, "id")                                       8 bytes
 //   greeting  = HKDF-Expand(extracted, "greeting" + client's random)               traffic secret of CONNECT
 //   client    = HKDF-Expand(extracted, "client" + client's random + server's random)
@@ -31,6 +34,16 @@ struct TrafficKey {
   Secret<12> iv;
 };
 
+enum class Protection : unsigned char {
+  encrypt,       ///< nobody without the key reads, changes or adds anything
+  authenticate,  ///< nobody without the key changes or adds anything; all can read
+};
+
+/// What all keys of packets are derived from. Kept, as extracting it takes as long as deriving one of them.
+struct ExtractedKey {
+  Secret<32> secret;
+};
+
 struct ConnectionSecrets {
   TrafficSecret client;  ///< of packets that the client sends
   TrafficSecret server;
@@ -38,13 +51,14 @@ struct ConnectionSecrets {
 
 // None of these fails but for want of memory, which is std::bad_alloc, or an OpenSSL without SHA-256: RunError.
 
-std::uint64_t key_id(const JobSecret& job_key);
-TrafficSecret greeting_secret(const JobSecret& job_key, const EndRandom& client);
-ConnectionSecrets connection_secrets(const JobSecret& job_key, const EndRandom& client, const EndRandom& server);
+ExtractedKey extracted_key(const JobSecret& job_key, Protection protection = Protection::encrypt);
+std::uint64_t key_id(const ExtractedKey& key);
+TrafficSecret greeting_secret(const ExtractedKey& key, const EndRandom& client);
+ConnectionSecrets connection_secrets(const ExtractedKey& key, const EndRandom& client, const EndRandom& server);
 /// Of a stream of messages between processes (sealed_messages.h), so that none of its bytes means anything as a packet.
 ConnectionSecrets control_secrets(const JobSecret& job_key, const EndRandom& client, const EndRandom& server);
 /// What tells the sender of a packet that its receiver has the key, and knows nothing of the connection.
-PacketSeal::Tag restarted_answer(const JobSecret& job_key, const PacketSeal::Tag& answered, std::uint32_t connection);
+PacketSeal::Tag restarted_answer(const ExtractedKey& key, const PacketSeal::Tag& answered, std::uint32_t connection);
 TrafficSecret next_epoch(const TrafficSecret& secret);
 TrafficKey traffic_key(const TrafficSecret& secret);
 

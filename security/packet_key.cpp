@@ -15,17 +15,21 @@ static_assert(Aead::tag_bytes == std::tuple_size_v<PacketSeal::Tag>);
 class JobPacketKey final : public PacketKey {
  public:
   JobPacketKey(const JobKey& key, Protection protection, std::uint64_t packets_an_epoch)
-      : key_(key), protection_(protection), packets_an_epoch_(packets_an_epoch) {}
+      : key_(extracted_key(key.secret(), protection)),
+        id_(key_id(key_)),
+        protection_(protection),
+        packets_an_epoch_(packets_an_epoch) {}
 
-  [[nodiscard]] std::uint64_t id() const override { return key_.id(); }
+  [[nodiscard]] std::uint64_t id() const override { return id_; }
   [[nodiscard]] bool encrypts() const override { return protection_ == Protection::encrypt; }
   [[nodiscard]] std::unique_ptr<SealEngine> make_engine() const override;
 
-  [[nodiscard]] const JobSecret& secret() const { return key_.secret(); }
+  [[nodiscard]] const ExtractedKey& extracted() const { return key_; }
   [[nodiscard]] std::uint64_t packets_an_epoch() const { return packets_an_epoch_; }
 
  private:
-  JobKey key_;
+  ExtractedKey key_;
+  std::uint64_t id_;
   Protection protection_;
   std::uint64_t packets_an_epoch_;
 };
@@ -51,7 +55,7 @@ class JobSeal final : public PacketSeal {
  public:
   JobSeal(Shared& shared, const JobPacketKey& key, const EndRandom& client, bool is_client)
       : shared_(shared),
-        secret_(key.secret()),
+        key_(key.extracted()),
         key_id_(key.id()),
         encrypts_(key.encrypts()),
         client_(client),
@@ -63,12 +67,12 @@ class JobSeal final : public PacketSeal {
   [[nodiscard]] std::uint64_t key_id() const override { return key_id_; }
   [[nodiscard]] bool encrypts() const override { return encrypts_; }
   [[nodiscard]] Tag answer_of_restarted(const Tag& answered, std::uint32_t connection) const override {
-    return restarted_answer(secret_, answered, connection);
+    return restarted_answer(key_, answered, connection);
   }
 
   void meet(const EndRandom& server) override {
     server_ = server;
-    const ConnectionSecrets secrets = connection_secrets(secret_, client_, server);
+    const ConnectionSecrets secrets = connection_secrets(key_, client_, server);
     sending_secret_ = is_client_ ? secrets.client : secrets.server;
     receiving_secret_ = is_client_ ? secrets.server : secrets.client;
     sending_ = NumberedKey::of(sending_secret_, shared_);
@@ -90,9 +94,11 @@ class JobSeal final : public PacketSeal {
 
   Tag seal(const SealedPacket& packet, std::byte* out) override { return seal_with(sending_, packet, out); }
 
-  Tag seal_greeting(const SealedPacket& packet) override {
-    if (greeting_.serial == 0) greeting_ = NumberedKey::of(greeting_secret(secret_, client_), shared_);
-    return seal_with(greeting_, packet, nullptr);
+  Tag seal_greeting(const SealedPacket& packet) override { return seal_with(greeting(), packet, nullptr); }
+
+  bool opens_greeting(std::uint64_t key_id, const EndRandom& client, const SealedPacket& packet,
+                      const Tag& tag) override {
+    return packet.clear && key_id == key_id_ && client == client_ && open_with(greeting(), packet, tag, nullptr);
   }
 
   bool open(const SealedPacket& packet, const Tag& tag, std::byte* out) override {
@@ -126,6 +132,10 @@ class JobSeal final : public PacketSeal {
   static std::array<std::span<const std::byte>, 4> all_of(const SealedPacket& packet) {
     return {packet.header[0], packet.header[1], packet.body[0], packet.body[1]};
   }
+  const NumberedKey& greeting() {
+    if (greeting_.serial == 0) greeting_ = NumberedKey::of(greeting_secret(key_, client_), shared_);
+    return greeting_;
+  }
   Tag seal_with(const NumberedKey& key, const SealedPacket& packet, std::byte* out) {
     if (!packet.clear) return shared_.aead.seal(key.use(place_), packet.number, packet.header, packet.body, out);
     return shared_.aead.seal(key.use(place_), packet.number, all_of(packet), {}, nullptr);
@@ -135,7 +145,7 @@ class JobSeal final : public PacketSeal {
   }
 
   Shared& shared_;
-  JobSecret secret_;
+  ExtractedKey key_;
   std::uint64_t key_id_;
   bool encrypts_;
   EndRandom client_;
@@ -157,7 +167,7 @@ class JobSeal final : public PacketSeal {
   std::uint64_t received_epoch_ = 0;
   std::uint64_t received_epoch_began_ = 0;
 
-  NumberedKey greeting_;
+  NumberedKey greeting_;  ///< made when it is first used
 };
 
 class JobSealEngine final : public SealEngine {
@@ -172,12 +182,12 @@ class JobSealEngine final : public SealEngine {
   }
   [[nodiscard]] PacketSeal::Tag answer_of_restarted(const PacketKey& key, const PacketSeal::Tag& answered,
                                                     std::uint32_t connection) const override {
-    return restarted_answer(of(key).secret(), answered, connection);
+    return restarted_answer(of(key).extracted(), answered, connection);
   }
   bool opens_greeting(const PacketKey& key, const EndRandom& client, const SealedPacket& packet,
                       const PacketSeal::Tag& tag) override {
     if (!packet.clear) return false;
-    const NumberedKey greeting = NumberedKey::of(greeting_secret(of(key).secret(), client), shared_);
+    const NumberedKey greeting = NumberedKey::of(greeting_secret(of(key).extracted(), client), shared_);
     return JobSeal::open_with(shared_.aead, greeting, greeting.serial, packet, tag, nullptr);
   }
 

@@ -7,15 +7,12 @@
 #include <memory>
 
 #include "mltcp/security/job_key.h"
+#include "mltcp/security/key_schedule.h"
 #include "mltcp/transport/packet_seal.h"
 
 namespace mltcp::security {
 
-enum class Protection : unsigned char {
-  encrypt,       ///< nobody without the key reads, changes or adds anything
-  authenticate,  ///< nobody without the key changes or adds anything; all can read
-};
-
+/// Ends have a key in common if the job's key and `protection` are the same; its id is JobKey::id() where it encrypts.
 /// `packets_an_epoch`: 1 to 2^23.
 std::shared_ptr<const PacketKey> packet_key(const JobKey& key, Protection protection = Protection::encrypt,
                                             std::uint64_t packets_an_epoch = std::uint64_t{1} << 22);

@@ -46,6 +46,10 @@ class PacketSeal {
   virtual Tag seal(const SealedPacket& packet, std::byte* out) = 0;
   /// Client: seals a clear packet that only the job's key and this end's random bytes open: CONNECT.
   virtual Tag seal_greeting(const SealedPacket& packet) = 0;
+  /// Server: whether a clear packet was sealed by seal_greeting() of this connection's client, that is with this key
+  /// and these random bytes of it, and no others.
+  [[nodiscard]] virtual bool opens_greeting(std::uint64_t key_id, const EndRandom& client, const SealedPacket& packet,
+                                            const Tag& tag) = 0;
   /// Decrypts the body to `out`, which has room for it. False: not sealed by the peer, or changed.
   [[nodiscard]] virtual bool open(const SealedPacket& packet, const Tag& tag, std::byte* out) = 0;
   /// As SealEngine::answer_of_restarted(), with this connection's key.
@@ -59,7 +63,7 @@ class PacketKey {
  public:
   virtual ~PacketKey() = default;
 
-  /// Says which key it is without telling it.
+  /// Says which key it is without telling it, and whether it encrypts: ends that differ in that have no key in common.
   [[nodiscard]] virtual std::uint64_t id() const = 0;
   /// Whether packets are encrypted, too, and not only authenticated.
   [[nodiscard]] virtual bool encrypts() const = 0;

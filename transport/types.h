@@ -150,10 +150,11 @@ struct ShardStats {
   std::uint64_t corrupted_packets = 0;  ///< wrong checksum
   std::uint64_t malformed_packets = 0;  ///< right checksum, but invalid or implausible contents
   std::uint64_t unknown_connection =
-      0;                             ///< no such connection (any more), or sent from another address than its peer's
-  std::uint64_t beyond_credit = 0;   ///< data without a receive buffer: never credited, or its receive has timed out
-  std::uint64_t beyond_holes = 0;    ///< data that would leave a hole beyond reassembly_bytes, or too many in a message
-  std::uint64_t forged_packets = 0;  ///< right connection, and wrong tag, or not sealed with its key
+      0;                            ///< no such connection (any more), or sent from another address than its peer's
+  std::uint64_t beyond_credit = 0;  ///< data without a receive buffer: never credited, or its receive has timed out
+  std::uint64_t beyond_holes = 0;   ///< data that would leave a hole beyond reassembly_bytes, or too many in a message
+  /// Right connection, and wrong tag, or not sealed with its key or by its client; or this shard's own CONNECT.
+  std::uint64_t forged_packets = 0;
   std::uint64_t replayed_packets = 0;  ///< sealed with the connection's key, and had come before, or may have
   std::uint64_t forged_resets = 0;     ///< RESET of a connection that is not there, or with a wrong tag
   std::uint64_t refused_connects = 0;  ///< CONNECTs answered with CLOSE: nobody listens, no room, no version in common
@@ -184,6 +185,9 @@ struct ShardConfig {
   /// Packets of unknown connections that are answered with RESET, which tells a peer that this end has been restarted.
   /// 0: none.
   std::uint32_t resets_per_second = 1000;
+  /// Where others find this shard. With keys it refuses its own CONNECT when that comes back, as somebody on the path
+  /// could have it connect with itself so, unless it was to this address that it connected. Without a value: always.
+  std::optional<Address> own_address = std::nullopt;
   /// Bound of the memory that all connections' holes in partly received messages take, beyond what each message has of
   /// its own (8 holes); one connection may take half of what the others have left. A packet that would leave a hole beyond it is dropped, and comes again.
   Bytes reassembly_bytes = Bytes{4} << 20;

@@ -146,6 +146,31 @@ TEST_F(PacketKeyTest, greeting__is_opened_by_whoever_has_the_key) {
   EXPECT_FALSE(engine_->opens_greeting(*key_, end_random(1), packet.shape(), packet.tag));
 }
 
+TEST_F(PacketKeyTest, greeting_that_is_repeated__is_that_of_the_same_client_and_key) {
+  Packet packet{.number = 5, .clear = true, .body = bytes_of("connect")};
+  packet.tag = client_->seal_greeting(packet.shape());
+  EXPECT_TRUE(server_->opens_greeting(key_->id(), end_random(1), packet.shape(), packet.tag));
+  const auto other_key = packet_key(JobKey::generate());
+  const auto other_client = engine_->connect(*key_, end_random(3));
+  const auto other_job = engine_->connect(*other_key, end_random(1));
+  packet.tag = other_client->seal_greeting(packet.shape());
+  EXPECT_FALSE(server_->opens_greeting(key_->id(), end_random(3), packet.shape(), packet.tag));
+  EXPECT_FALSE(server_->opens_greeting(key_->id(), end_random(1), packet.shape(), packet.tag));
+  packet.tag = other_job->seal_greeting(packet.shape());
+  EXPECT_FALSE(server_->opens_greeting(other_key->id(), end_random(1), packet.shape(), packet.tag));
+  EXPECT_FALSE(server_->opens_greeting(key_->id(), end_random(1), packet.shape(), packet.tag));
+}
+
+TEST_F(PacketKeyTest, keys_of_a_job_that_encrypt_and_that_do_not__are_different) {
+  const auto authenticates = packet_key(job_, Protection::authenticate);
+  EXPECT_EQ(key_->id(), job_.id());
+  EXPECT_NE(authenticates->id(), key_->id());
+  client_->meet(end_random(2));
+  const Packet packet = sealed(*client_, 3, kNothingAcked, "in the clear", true);
+  EXPECT_FALSE(
+      engine_->accept(*authenticates, end_random(1), end_random(2))->open(packet.shape(), packet.tag, nullptr));
+}
+
 TEST_F(PacketKeyTest, epochs__follow_each_other_at_both_ends) {
   start(10);
   std::array<bool, 45> epochs{};

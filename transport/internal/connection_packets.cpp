@@ -39,6 +39,12 @@ Status refusal_of(wire::CloseReason reason) {
   }
 }
 
+/// Whether a packet begins with ACCEPT, as each does that has one: then it is not encrypted.
+bool is_accept(wire::Reader look) {
+  wire::Frame frame;
+  return look.next(frame) && frame.type == wire::FrameType::accept;
+}
+
 }  // namespace
 
 // ---- what arrives ---------------------------------------------------------------------------------------------------
@@ -123,6 +129,9 @@ bool Connection::open(const RxPacket& packet, const wire::Header& header, std::s
         frame.type != wire::FrameType::key)
       return false;
     sealing_->seal->meet(frame.key.random);
+  } else if (clear && sealing_->seal->encrypts() && !is_accept(reader)) [[unlikely]] {
+    ++links_->stats->forged_packets;
+    return false;
   }
   const SealedPacket sealed{
       number, (header.flags & wire::epoch) != 0, clear, wire::sealed_parts(packet.bytes), {body, packet.tail}};

@@ -22,6 +22,11 @@ constexpr std::size_t tx_packets_per_poll = 256;  // or fewer, to be a multiple 
 
 constexpr std::uint32_t most_connections = (1U << 20) - 1;
 constexpr std::uint32_t most_zero_copy_sends = 65'535;
+
+// CONNECTs that no key opens, each of which takes the time of some packets: 2000 a second, and a tenth of a second's at
+// once.
+constexpr Nanos each_failed_greeting{500'000};
+constexpr Nanos failed_greetings_saved_up{100'000'000};
 constexpr Nanos look_at_holds_after{20'000};
 
 // Upper bound of times, so that adding a few durations does not overflow.
@@ -196,15 +201,18 @@ ConnectionId ShardCore::connect(const Address& remote, const ConnectionConfig& c
       throw InputError(fmt::format("keys: connect() takes one and {} are given", config.keys.size()));
     latest_config_ = std::make_shared<const ConnectionConfig>(config);
   }
+  // Before a slot is taken: whoever makes the seal may throw.
+  std::unique_ptr<PacketSeal> seal;
+  if (!config.keys.empty()) {
+    const PacketKey& key = *config.keys.front();
+    seal = engine(key).connect(key, draw_random());
+  }
   Slot* const slot = take_slot(now);
   if (slot == nullptr)
     throw RunError(fmt::format("all {} connections of the shard are in use; raise max_connections or close some",
                                config_.max_connections));
   Connection* connection = make_connection(*slot, remote, latest_config_, now);
-  if (!config.keys.empty()) {
-    const PacketKey& key = *config.keys.front();
-    connection->set_seal(engine(key).connect(key, draw_random()));
-  }
+  if (seal != nullptr) connection->set_seal(std::move(seal));
   connection->start_connect(slot->tag);
   watch(*connection);
   activate(*connection);
@@ -571,15 +579,22 @@ EndRandom ShardCore::draw_random() {
   return random;
 }
 
-const PacketKey* ShardCore::key_of(const RxPacket& packet, const wire::Header& header, const Greeting& greeting) {
+SealedPacket ShardCore::as_greeting(const RxPacket& packet, const wire::Header& header) {
+  return {.number = header.packet_number,
+          .clear = true,
+          .header = wire::sealed_parts(packet.bytes),
+          .body = {packet.bytes.subspan(wire::header_bytes), packet.tail}};
+}
+
+const PacketKey* ShardCore::key_of(const RxPacket& packet, const wire::Header& header, const Greeting& greeting,
+                                   Nanos now) {
   if (!greeting.has_key || (header.flags & wire::sealed) == 0) return nullptr;
   for (const auto& key : listen_config_->keys) {
     if (key->id() != greeting.key.id) continue;
-    const SealedPacket sealed{.number = header.packet_number,
-                              .clear = true,
-                              .header = wire::sealed_parts(packet.bytes),
-                              .body = {packet.bytes.subspan(wire::header_bytes), packet.tail}};
-    if (engine(*key).opens_greeting(*key, greeting.key.random, sealed, wire::seal_of(packet.bytes))) return key.get();
+    if (engine(*key).opens_greeting(*key, greeting.key.random, as_greeting(packet, header),
+                                    wire::seal_of(packet.bytes)))
+      return key.get();
+    greetings_paid_until_ = std::max(greetings_paid_until_, now) + each_failed_greeting;
   }
   return nullptr;
 }
@@ -720,15 +735,42 @@ wire::CloseReason ShardCore::why_refused(const wire::ConnectFrame& connect) cons
   return wire::CloseReason::done;
 }
 
+// Whoever is on the path can send packets back to where they come from. Sealed with the right key, this end's own
+// CONNECT would connect it with itself, whoever it meant.
+bool ShardCore::is_turned_back(const RxPacket& packet, const Greeting& greeting) const {
+  if (!greeting.has_key) return false;
+  const Connection* const own = find(greeting.connect.source_connection);
+  if (own == nullptr || !own->is_sealed() || own->was_accepted() || own->own_random() != greeting.key.random)
+    return false;
+  const bool is_meant =
+      config_.own_address && own->remote() == *config_.own_address && packet.source == *config_.own_address;
+  return !is_meant;
+}
+
+bool ShardCore::is_of_client(const Connection& connection, const RxPacket& packet, const wire::Header& header,
+                             const Greeting& greeting) {
+  return greeting.has_key && (header.flags & wire::sealed) != 0 &&
+         connection.opens_greeting(greeting.key, as_greeting(packet, header), wire::seal_of(packet.bytes));
+}
+
+// A cookie shows who receives at an address, not who has the key.
+bool ShardCore::may_replace(const Connection& old, const PacketKey* key_used) {
+  return !old.is_sealed() || (key_used != nullptr && key_used->id() == old.key_id());
+}
+
 void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, wire::Reader& reader,
                            const Greeting& greeting, Nanos now) {
   const wire::ConnectFrame& peer = greeting.connect;
+  if (is_turned_back(packet, greeting)) {
+    ++stats_.forged_packets;
+    return;
+  }
   const PeerKey key{packet.source, peer.source_connection};
   const auto known = by_peer_.find(key);
   if (known != by_peer_.end()) {
     Connection& connection = *slots_[known->second].connection;
     if (connection.was_accepted() && connection.peer_tag() == peer.tag) {
-      if (connection.is_sealed() && key_of(packet, header, greeting) == nullptr)
+      if (connection.is_sealed() && !is_of_client(connection, packet, header, greeting))
         ++stats_.forged_packets;
       else if (!connection.is_over())
         deliver(connection, packet, header, reader, now);
@@ -742,19 +784,27 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
   }
   // Who claims to have started anew, under an id whose connection lives, has to prove its address, too.
   const bool is_proven = greeting.has_cookie && cookies_.holds(greeting.cookie, key, peer.tag, random_, now);
-  if (!is_proven && (known != by_peer_.end() || stats_.half_open >= max_half_open_)) {
+  // Where many that are not sealed as they say have come, nothing is tried with a key before the address is proven.
+  const bool is_costly = greeting.has_key && greetings_paid_until_ > now + failed_greetings_saved_up;
+  if (!is_proven && (known != by_peer_.end() || stats_.half_open >= max_half_open_ || is_costly)) {
     ++stats_.retries_sent;
     const std::uint64_t cookie = cookies_.make(key, peer.tag, random_, now);
     answer(packet.source, peer.source_connection, peer.tag, [&](wire::Writer& writer) { writer.retry(cookie); });
     return;
   }
-  const PacketKey* const key_used = key_of(packet, header, greeting);
+  const PacketKey* const key_used = key_of(packet, header, greeting, now);
   if (key_used == nullptr && (greeting.has_key || !listen_config_->keys.empty())) {
     ++stats_.refused_connects;
     answer(packet.source, peer.source_connection, peer.tag,
            [](wire::Writer& writer) { writer.close(wire::CloseReason::key); });
     return;
   }
+  if (known != by_peer_.end() && !may_replace(*slots_[known->second].connection, key_used)) {
+    ++stats_.forged_packets;
+    return;
+  }
+  std::unique_ptr<PacketSeal> seal;
+  if (key_used != nullptr) seal = engine(*key_used).accept(*key_used, greeting.key.random, draw_random());
   if (known != by_peer_.end()) {
     Connection& old = *slots_[known->second].connection;
     old.fail(Status::unreachable);
@@ -763,8 +813,7 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
   }
   Slot& slot = *take_slot(now);
   Connection* connection = make_connection(slot, packet.source, listen_config_, now);
-  if (key_used != nullptr)
-    connection->set_seal(engine(*key_used).accept(*key_used, greeting.key.random, draw_random()));
+  if (seal != nullptr) connection->set_seal(std::move(seal));
   connection->start_accept(peer, slot.tag, is_proven, now);
   if (is_proven)
     ++stats_.cookies_accepted;

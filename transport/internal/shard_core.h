@@ -109,7 +109,16 @@ class ShardCore {
   /// The engine for keys of a kind, made when the first is used.
   SealEngine& engine(const PacketKey& key);
   /// The key with which who connects has sealed the packet; null: none that is known here, or it has not.
-  [[nodiscard]] const PacketKey* key_of(const RxPacket& packet, const wire::Header& header, const Greeting& greeting);
+  [[nodiscard]] const PacketKey* key_of(const RxPacket& packet, const wire::Header& header, const Greeting& greeting,
+                                        Nanos now);
+  [[nodiscard]] static SealedPacket as_greeting(const RxPacket& packet, const wire::Header& header);
+  /// Whether this shard has sent the CONNECT itself, and not to itself.
+  [[nodiscard]] bool is_turned_back(const RxPacket& packet, const Greeting& greeting) const;
+  /// Sealed connection: whether a CONNECT comes from its client.
+  [[nodiscard]] static bool is_of_client(const Connection& connection, const RxPacket& packet,
+                                         const wire::Header& header, const Greeting& greeting);
+  /// Whether who has this key, or null: none, may end a connection by connecting under its id.
+  [[nodiscard]] static bool may_replace(const Connection& old, const PacketKey* key_used);
   [[nodiscard]] EndRandom draw_random();
   /// Whether a packet of an unknown connection may be answered now.
   [[nodiscard]] bool may_reset(Nanos now);
@@ -153,6 +162,7 @@ class ShardCore {
   std::unique_ptr<SealEngine> engine_;  ///< null until a key is used
   std::vector<std::byte> opened_;       ///< what the packet of the moment was encrypted to; none until a key is used
   SystemRandom key_random_;             ///< also of a shard with a seed: bytes that differ move no packet
+  Nanos greetings_paid_until_;          ///< as reset_allowed_at_, of CONNECTs that no key has opened; see key_of()
   std::size_t next_reset_key_ = 0;
   Nanos reset_allowed_at_;  ///< of a budget that is used up evenly; see on_unknown()
   bool listening_ = false;

@@ -1,0 +1,390 @@
+// Who is who with sealed connections: whose CONNECT counts, what it may end, which ends have a key in common, and what
+// it costs that somebody without the key tries.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "../transport/test_network.h"
+#include "mltcp/base/error.h"
+#include "mltcp/base/system_random.h"
+#include "mltcp/security/packet_key.h"
+
+namespace mltcp::seal_identity_test {
+namespace {
+
+using namespace testing_network;
+using security::JobKey;
+using security::packet_key;
+using security::Protection;
+using Key = std::shared_ptr<const PacketKey>;
+using Kind = Completion::Kind;
+
+ConnectionConfig keyed(const std::vector<Key>& keys) {
+  return config_with([&](ConnectionConfig& config) { config.keys = keys; });
+}
+
+/// A key that does as another one does, but for what a test wants.
+struct Manner {
+  bool clear = false;       ///< says that it does not encrypt
+  int throws = 0;           ///< so many seals can't be made
+  int greetings_tried = 0;  ///< with the key
+};
+
+class MannerSeal final : public PacketSeal {
+ public:
+  MannerSeal(std::unique_ptr<PacketSeal> inner, const Manner& manner) : inner_(std::move(inner)), manner_(manner) {}
+  [[nodiscard]] const EndRandom& own() const override { return inner_->own(); }
+  [[nodiscard]] std::uint64_t key_id() const override { return inner_->key_id(); }
+  [[nodiscard]] bool encrypts() const override { return !manner_.clear && inner_->encrypts(); }
+  void meet(const EndRandom& server) override { inner_->meet(server); }
+  [[nodiscard]] bool next_epoch(std::uint64_t number, std::uint64_t acked) override {
+    return inner_->next_epoch(number, acked);
+  }
+  Tag seal(const SealedPacket& packet, std::byte* out) override { return inner_->seal(packet, out); }
+  Tag seal_greeting(const SealedPacket& packet) override { return inner_->seal_greeting(packet); }
+  [[nodiscard]] bool opens_greeting(std::uint64_t key_id, const EndRandom& client, const SealedPacket& packet,
+                                    const Tag& tag) override {
+    return inner_->opens_greeting(key_id, client, packet, tag);
+  }
+  [[nodiscard]] bool open(const SealedPacket& packet, const Tag& tag, std::byte* out) override {
+    return inner_->open(packet, tag, out);
+  }
+  [[nodiscard]] Tag answer_of_restarted(const Tag& answered, std::uint32_t connection) const override {
+    return inner_->answer_of_restarted(answered, connection);
+  }
+
+ private:
+  std::unique_ptr<PacketSeal> inner_;
+  const Manner& manner_;
+};
+
+class MannerEngine final : public SealEngine {
+ public:
+  MannerEngine(const PacketKey& key, Manner& manner) : key_(key), inner_(key.make_engine()), manner_(manner) {}
+  [[nodiscard]] PacketSeal::Tag answer_of_restarted(const PacketKey& /*key*/, const PacketSeal::Tag& answered,
+                                                    std::uint32_t connection) const override {
+    return inner_->answer_of_restarted(key_, answered, connection);
+  }
+  [[nodiscard]] std::unique_ptr<PacketSeal> connect(const PacketKey& /*key*/, const EndRandom& client) override {
+    fail();
+    return std::make_unique<MannerSeal>(inner_->connect(key_, client), manner_);
+  }
+  [[nodiscard]] std::unique_ptr<PacketSeal> accept(const PacketKey& /*key*/, const EndRandom& client,
+                                                   const EndRandom& server) override {
+    fail();
+    return std::make_unique<MannerSeal>(inner_->accept(key_, client, server), manner_);
+  }
+  [[nodiscard]] bool opens_greeting(const PacketKey& /*key*/, const EndRandom& client, const SealedPacket& packet,
+                                    const PacketSeal::Tag& tag) override {
+    ++manner_.greetings_tried;
+    return inner_->opens_greeting(key_, client, packet, tag);
+  }
+
+ private:
+  void fail() const {
+    if (manner_.throws > 0 && manner_.throws-- > 0) throw RunError("no seal can be made");
+  }
+  const PacketKey& key_;
+  std::unique_ptr<SealEngine> inner_;
+  Manner& manner_;
+};
+
+class MannerKey final : public PacketKey {
+ public:
+  MannerKey(Key inner, Manner& manner) : inner_(std::move(inner)), manner_(manner) {}
+  [[nodiscard]] std::uint64_t id() const override { return inner_->id(); }
+  [[nodiscard]] bool encrypts() const override { return !manner_.clear && inner_->encrypts(); }
+  [[nodiscard]] std::unique_ptr<SealEngine> make_engine() const override {
+    return std::make_unique<MannerEngine>(*inner_, manner_);
+  }
+
+ private:
+  Key inner_;
+  Manner& manner_;
+};
+
+/// What CONNECT, or ACCEPT, in a sealed packet says; connection 0: it has neither.
+wire::ConnectFrame greeting_in(std::span<const std::byte> bytes, FrameType type) {
+  wire::Reader reader;
+  reader.begin_opened(bytes.subspan(wire::header_bytes), {}, 0);
+  wire::Frame frame;
+  if (!wire::is_sealed(bytes) || !reader.next(frame) || frame.type != type) return {};
+  return frame.connect;
+}
+
+/// A CONNECT, sealed as whoever has `key` can.
+ByteVector sealed_connect(const Key& key, const wire::ConnectFrame& connect, unsigned random, std::uint64_t number) {
+  const auto engine = key->make_engine();
+  EndRandom client{};
+  client[0] = static_cast<std::byte>(random);
+  const auto seal = engine->connect(*key, client);
+  ByteVector buffer(400);
+  wire::Writer writer(buffer);
+  writer.connect(connect);
+  writer.key({seal->key_id(), seal->own()});
+  wire::Header header = header_for(0, number);
+  header.flags = wire::sealed | wire::clear;
+  const std::span<std::byte> bytes = writer.finish_unsealed(header);
+  const SealedPacket packet{
+      number, false, true, wire::sealed_parts(bytes), {std::span<const std::byte>(bytes).subspan(wire::header_bytes)}};
+  const PacketSeal::Tag tag = seal->seal_greeting(packet);
+  std::memcpy(bytes.data() + wire::seal_offset, tag.data(), tag.size());
+  return {bytes.begin(), bytes.end()};
+}
+
+bool delivers(Pair& pair, ConnectionId c, ConnectionId s) {
+  const ByteVector message(700, std::byte{0x5A});
+  ByteVector got(message.size());
+  EXPECT_EQ(pair.s().receive(s, got, 1), PostResult::ok);
+  EXPECT_EQ(pair.c().send(c, message, 2), PostResult::ok);
+  return pair.transfer(1, 1) && got == message;
+}
+
+TEST(SealIdentity, own_connect_that_comes_back__connects_nobody_with_itself) {
+  const Key key = packet_key(JobKey::generate());
+  TestNetwork network;
+  TestHost& a = network.add();
+  TestHost& b = network.add(ShardConfig{.seed = 2});
+  b.dead = true;
+  a.shard->listen(keyed({key}));
+  // On the path between them, and in the name of the one who is meant.
+  network.raw = [&](std::size_t from, const ByteVector& bytes) {
+    if (from == 0) network.inject_as_it_is(a, b.address, bytes);
+  };
+  a.shard->connect(b.address, keyed({key}), network.now());
+  network.run_for(1_s);
+  EXPECT_EQ(a.count(Kind::connected), 0u);
+  EXPECT_EQ(a.count(Kind::accepted), 0u);
+  EXPECT_GT(a.shard->stats().forged_packets, 0u);
+  EXPECT_EQ(a.shard->stats().retries_sent + a.shard->stats().refused_connects, 0u);  // nothing is said about it
+}
+
+TEST(SealIdentity, shard_that_means_itself__is_connected_with_itself) {
+  const Key key = packet_key(JobKey::generate());
+  TestNetwork network;
+  TestHost& a = network.add(ShardConfig{.own_address = Address::v4(0x0A000001, 4793)});
+  ASSERT_EQ(a.address, Address::v4(0x0A000001, 4793));
+  a.shard->listen(keyed({key}));
+  const ConnectionId c = a.shard->connect(a.address, keyed({key}), network.now());
+  network.run_for(100_ms);
+  ASSERT_EQ(a.count(Kind::connected), 1u);
+  ASSERT_EQ(a.count(Kind::accepted), 1u);
+  const std::byte message{0x42};
+  std::byte got{};
+  EXPECT_EQ(a.shard->receive(a.of(Kind::accepted)[0].connection, {&got, 1}, 0), PostResult::ok);
+  EXPECT_EQ(a.shard->send(c, {&message, 1}, 0), PostResult::ok);
+  network.run_for(100_ms);
+  EXPECT_EQ(got, message);
+}
+
+TEST(SealIdentity, connect_to_an_open_connection__counts_if_its_own_client_has_sealed_it) {
+  const Key one = packet_key(JobKey::generate());
+  const Key two = packet_key(JobKey::generate());
+  Pair pair(keyed({one}), keyed({one, two}));
+  wire::ConnectFrame connect;
+  pair.raw = [&](std::size_t from, const ByteVector& bytes) {
+    if (from == 0 && connect.source_connection == 0) connect = greeting_in(bytes, FrameType::connect);
+  };
+  const auto [c, s] = pair.connect();
+  ASSERT_NE(connect.source_connection, 0u);
+  const std::uint64_t before = pair.s().stats(s)->packets_received;
+  // A number so high makes all that the client sends look old.
+  for (const Key& key : {two, one})
+    pair.inject_as_it_is(pair.server(), pair.client().address, sealed_connect(key, connect, 7, 1U << 20));
+  pair.run_for(10_ms);
+  EXPECT_EQ(pair.s().stats().forged_packets, 2u);
+  EXPECT_EQ(pair.s().stats(s)->packets_received, before);
+  EXPECT_TRUE(delivers(pair, c, s));
+  EXPECT_EQ(pair.c().stats().forged_packets + pair.s().stats().replayed_packets, 0u);
+}
+
+TEST(SealIdentity, connect_that_was_lost_twice__is_repeated_by_its_client_and_answered) {
+  const Key key = packet_key(JobKey::generate());
+  Pair pair(keyed({key}), keyed({key}));
+  int accepts = 0;
+  pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.from == 1 && ++accepts <= 2; };
+  const auto [c, s] = pair.connect();
+  EXPECT_GT(accepts, 2);
+  EXPECT_TRUE(delivers(pair, c, s));
+  EXPECT_EQ(pair.s().stats().forged_packets, 0u);
+}
+
+class Replacement : public ::testing::Test {
+ protected:
+  /// A cookie for the host at `b`'s address; it asks by CONNECTs in the clear.
+  void ask_a(const std::optional<std::uint64_t>& cookie) {
+    sent.clear();
+    network.inject_as_it_is(a, b.address, forge(header_for(0), [&](wire::Writer& writer) {
+                              writer.connect({.max_packet = 1472, .source_connection = s, .credit = 1, .tag = 99});
+                              if (cookie) writer.token(*cookie);
+                            }));
+    network.run_for(1_ms);
+  }
+  [[nodiscard]] std::optional<std::uint64_t> cookie() const {
+    for (const ByteVector& bytes : sent)
+      if (!wire::is_sealed(bytes))
+        if (const Parsed parsed = TestNetwork::parse(bytes, 0); parsed.has(FrameType::retry))
+          return parsed.find(FrameType::retry)->cookie;
+    return std::nullopt;
+  }
+  void open(const ConnectionConfig& config) {
+    b.shard->listen(config);
+    a.shard->listen({});
+    c = a.shard->connect(b.address, config, network.now());
+    network.run_for(100_ms);
+    ASSERT_EQ(b.count(Kind::accepted), 1u);
+    s = b.of(Kind::accepted)[0].connection;
+    network.raw = [this](std::size_t from, const ByteVector& bytes) {
+      if (from == 0) sent.push_back(bytes);
+    };
+  }
+  TestNetwork network;
+  TestHost& a = network.add();
+  TestHost& b = network.add(ShardConfig{.seed = 2});
+  ConnectionId c = 0;
+  ConnectionId s = 0;
+  std::vector<ByteVector> sent;
+};
+
+TEST_F(Replacement, sealed_connection__does_not_end_by_a_cookie_of_somebody_without_the_key) {
+  open(keyed({packet_key(JobKey::generate())}));
+  ask_a(std::nullopt);
+  ASSERT_TRUE(cookie().has_value());
+  ask_a(cookie());
+  EXPECT_EQ(a.count(Kind::closed), 0u);
+  EXPECT_EQ(a.count(Kind::accepted), 0u);
+  EXPECT_EQ(a.shard->stats().forged_packets, 1u);
+  const std::byte message{0x42};
+  std::byte got{};
+  EXPECT_EQ(b.shard->receive(s, {&got, 1}, 0), PostResult::ok);
+  EXPECT_EQ(a.shard->send(c, {&message, 1}, 0), PostResult::ok);
+  network.run_for(100_ms);
+  EXPECT_EQ(got, message);
+}
+
+TEST_F(Replacement, connection_without_a_key__ends_by_a_cookie) {
+  open({});
+  ask_a(std::nullopt);
+  ASSERT_TRUE(cookie().has_value());
+  ask_a(cookie());
+  EXPECT_EQ(a.count(Kind::closed), 1u);
+  EXPECT_EQ(a.count(Kind::accepted), 1u);
+}
+
+TEST(SealIdentity, ends_of_which_one_encrypts__have_no_key_in_common) {
+  const JobKey job = JobKey::generate();
+  for (const Protection clients : {Protection::authenticate, Protection::encrypt}) {
+    const Protection servers = clients == Protection::encrypt ? Protection::authenticate : Protection::encrypt;
+    const ConnectionConfig client = keyed({packet_key(job, clients)});
+    Pair pair(client, keyed({packet_key(job, servers)}));
+    static_cast<void>(pair.c().connect(pair.server().address, client, pair.now()));
+    ASSERT_TRUE(pair.run([&] { return pair.client().count(Kind::closed) > 0; }, pair.now() + 10_s));
+    EXPECT_EQ(pair.client().of(Kind::closed).front().status, Status::no_key);
+    EXPECT_EQ(pair.server().count(Kind::accepted), 0u);
+  }
+}
+
+TEST(SealIdentity, end_that_encrypts__takes_nothing_in_the_clear_but_greetings) {
+  const Key key = packet_key(JobKey::generate());
+  Manner manner;
+  Pair pair(keyed({std::make_shared<MannerKey>(key, manner)}), keyed({key}));
+  const auto [c, s] = pair.connect();
+  ASSERT_TRUE(delivers(pair, c, s));
+  const std::uint64_t forged = pair.s().stats().forged_packets;
+  manner.clear = true;  // with the right keys of the connection all the same
+  const std::uint64_t before = pair.s().stats(s)->messages_received;
+  const std::byte message{1};
+  std::byte got{};
+  EXPECT_EQ(pair.s().receive(s, {&got, 1}, 1), PostResult::ok);
+  EXPECT_EQ(pair.c().send(c, {&message, 1}, 2), PostResult::ok);
+  pair.run_for(1_s);
+  EXPECT_GT(pair.s().stats().forged_packets, forged);
+  EXPECT_EQ(pair.s().stats(s)->messages_received, before);
+}
+
+TEST(SealIdentity, many_connects_that_no_key_opens__make_the_honest_bring_a_cookie_and_cost_little) {
+  const Key key = packet_key(JobKey::generate());
+  Manner manner;
+  Pair pair(keyed({key}), keyed({std::make_shared<MannerKey>(key, manner)}));
+  pair.logging = false;
+  ByteVector forged = sealed_connect(key, {.max_packet = 1472, .source_connection = 5, .credit = 1, .tag = 6}, 7, 0);
+  forged.back() ^= std::byte{1};
+  constexpr int count = 2000;
+  for (int i = 0; i < count; ++i) {
+    pair.inject_as_it_is(pair.server(), Address::v4(0x0B000000 + static_cast<std::uint32_t>(i), 9), forged);
+    if (i % 20 == 19) pair.run_for(1_ms);
+  }
+  // 2000 a second, and a tenth of a second's at once.
+  EXPECT_GT(manner.greetings_tried, 200);
+  EXPECT_LT(manner.greetings_tried, 450);
+  EXPECT_EQ(pair.s().stats().retries_sent, static_cast<std::uint64_t>(count - manner.greetings_tried));
+  // While it goes on.
+  pair.raw = [&](std::size_t from, const ByteVector&) {
+    for (int i = 0; from == 0 && i < 3; ++i)
+      pair.inject_as_it_is(pair.server(), Address::v4(0x0B000000 + static_cast<std::uint32_t>(i), 9), forged);
+  };
+  const auto [c, s] = pair.connect();
+  EXPECT_EQ(pair.s().stats().cookies_accepted, 1u);
+  EXPECT_TRUE(delivers(pair, c, s));
+  pair.raw = nullptr;
+  pair.run_for(200_ms);
+  pair.connect();
+  EXPECT_EQ(pair.s().stats().cookies_accepted, 1u) << "long after the attack, still";
+}
+
+TEST(SealIdentity, seal_that_can_not_be_made__takes_no_place) {
+  const Key key = packet_key(JobKey::generate());
+  Manner manner;
+  const ConnectionConfig config = keyed({std::make_shared<MannerKey>(key, manner)});
+  TestNetwork network;
+  TestHost& a = network.add(ShardConfig{.max_connections = 1});
+  TestHost& b = network.add(ShardConfig{.max_connections = 1, .seed = 2});
+  b.shard->listen(config);
+  manner.throws = 3;
+  for (int i = 0; i < 3; ++i) EXPECT_THROW(a.shard->connect(b.address, config, network.now()), RunError);
+  a.shard->connect(b.address, config, network.now());
+  manner.throws = 1;
+  EXPECT_THROW(network.run_for(10_ms), RunError);  // where it accepts
+  network.run_for(5_s);
+  EXPECT_EQ(a.count(Kind::connected), 1u);
+  EXPECT_EQ(b.count(Kind::accepted), 1u);
+}
+
+TEST(SealIdentity, process_that_was_forked__says_random_bytes_of_its_own) {
+  const Key key = packet_key(JobKey::generate());
+  Pair pair(keyed({key}), keyed({key}));
+  pair.connect();  // the shard has drawn before
+  ByteVector sent;
+  pair.raw = [&](std::size_t from, const ByteVector& bytes) {
+    if (from == 0 && greeting_in(bytes, FrameType::connect).source_connection != 0) sent = bytes;
+  };
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  static_cast<void>(pair.c().connect(pair.server().address, keyed({key}), pair.now()));
+  pair.run_for(1_us);
+  constexpr std::size_t size = wire::header_bytes + wire::connect_frame_bytes + wire::key_frame_bytes;
+  constexpr std::size_t random_at = size - sizeof(EndRandom);  // it comes last
+  const bool is_whole = sent.size() == size;
+  if (child == 0) {
+    const bool wrote = is_whole && ::write(pipe[1], sent.data(), sent.size()) == static_cast<ssize_t>(sent.size());
+    ::_exit(wrote ? 0 : 1);
+  }
+  ::close(pipe[1]);
+  ByteVector of_child(sent.size());
+  const ssize_t got = ::read(pipe[0], of_child.data(), of_child.size());
+  ::close(pipe[0]);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  ASSERT_TRUE(is_whole);
+  ASSERT_EQ(got, static_cast<ssize_t>(sent.size()));
+  EXPECT_FALSE(std::equal(sent.begin() + random_at, sent.end(), of_child.begin() + random_at));
+}
+
+}  // namespace
+}  // namespace mltcp::seal_identity_test
