@@ -18,6 +18,7 @@
 #include "mltcp/transport/internal/pacer.h"
 #include "mltcp/transport/internal/path_mtu.h"
 #include "mltcp/transport/internal/received_packets.h"
+#include "mltcp/transport/internal/replay_window.h"
 #include "mltcp/transport/internal/sent_packets.h"
 #include "mltcp/transport/internal/shard_links.h"
 #include "mltcp/transport/packet_io.h"
@@ -404,7 +405,7 @@ class alignas(64) Connection {
   struct Sealing {
     std::unique_ptr<PacketSeal> seal;
     PacketSeal::Tag last{};          ///< of the packet sent last
-    std::uint64_t floor = 0;         ///< packets with lower numbers are not taken any more
+    ReplayWindow window;             ///< of the packets that were opened
     Status refused_as = Status::ok;  ///< connecting: what somebody who has not shown a key wants; believed at ends_at_
   };
   std::unique_ptr<Sealing> sealing_;  ///< null: packets are not sealed

@@ -62,6 +62,7 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
     ++links_->stats->malformed_packets;
     return;
   }
+  if (sealing_ != nullptr && (header.flags & wire::sealed) != 0) sealing_->window.add(number);
   // The earlier packet with this number may have been forged, or of an earlier connection, so this one is processed all
   // the same. A true duplicate changes nothing: its data goes to the same place and its control frames repeat the
   // state.
@@ -83,7 +84,6 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
   }
 
   const ReceivedPackets::Place place = received_.add(number, header.span, packet.hops, now);
-  if (sealing_ != nullptr) sealing_->floor = received_.raise_floor(sealing_->floor, number, header.span);
   if (place == ReceivedPackets::Place::behind) heard_ = now;
   ++packets_received_;
   if (packet.ecn != Ecn::not_ect &&
@@ -139,7 +139,7 @@ bool Connection::open(const RxPacket& packet, const wire::Header& header, std::s
     ++links_->stats->forged_packets;
     return false;
   }
-  if (number < sealing_->floor || received_.contains(number)) {
+  if (sealing_->window.contains(number)) {
     ++links_->stats->replayed_packets;
     ++stats_.duplicate_packets;
     return false;

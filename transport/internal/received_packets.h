@@ -3,7 +3,7 @@
 //
 // A packet number may be forged, or belong to an earlier connection. Therefore numbers far ahead are rejected, there is
 // no lower bound below which all numbers count as received, and the highest numbers are discarded if the peer goes on
-// below them.
+// below them. That no packet of a sealed connection is taken twice is ReplayWindow's.
 #pragma once
 
 #include <algorithm>
@@ -66,17 +66,6 @@ class ReceivedPackets {
     // Keep the range of this packet whatever is above it: the ranges above may be forged.
     if (numbers_.size() > max_ranges) numbers_.remove_lowest_range_but(number);
     return place;
-  }
-  /// Of a sealed connection, where nobody forges numbers: up to which a packet is not taken any more. Call after add()
-  /// with the same number and span, and the last result.
-  [[nodiscard]] std::uint64_t raise_floor(std::uint64_t floor, std::uint64_t number, std::uint32_t span) {
-    floor = std::max(floor, number - std::min<std::uint64_t>(span, number));
-    // Ranges that are forgotten for want of room, lowest first.
-    if (numbers_.size() >= max_ranges) {
-      floor = std::max(floor, numbers_[1].begin);
-      numbers_.remove_below(floor);
-    }
-    return floor;
   }
   /// Counts an ECN-capable packet of `bytes`. True if CE marking starts or stops with it, which the sender must learn
   /// without delay (RFC 8257 section 3.2).

@@ -1,0 +1,98 @@
+// What holders of no key can do with packets that somebody with one has sealed: bring them again, bring them late or
+// out of order, or take them to another member of the job.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../transport/test_network.h"
+#include "mltcp/security/packet_key.h"
+#include "mltcp/transport/internal/received_packets.h"
+
+namespace mltcp::seal_window_test {
+namespace {
+
+using namespace testing_network;
+using security::JobKey;
+using security::packet_key;
+using Key = std::shared_ptr<const PacketKey>;
+using Kind = Completion::Kind;
+
+ConnectionConfig keyed(const Key& key) {
+  return config_with([&](ConnectionConfig& config) { config.keys = {key}; });
+}
+
+// ---- numbers that have come -----------------------------------------------------------------------------------------
+
+TEST(SealWindow, reordering__is_taken_for_no_replay) {
+  const ConnectionConfig config = keyed(packet_key(JobKey::generate()));
+  Pair pair(config, config, 5_ms);
+  pair.rate = Rate(1'000'000'000);
+  pair.logging = false;
+  const auto [c, s] = pair.connect();
+  // One packet in five is late by up to 5 ms, in which 400 others overtake it. None comes twice.
+  std::uint64_t seed = 1;
+  const auto draw = [&] {
+    seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+    return static_cast<std::int64_t>(seed >> 33);
+  };
+  pair.fate = [&](const Parsed&, Fate& fate) {
+    if (draw() % 5 == 0) fate.extra_delay = Nanos(draw() % (5_ms).count);
+  };
+  const ByteVector message = random_bytes(1'000'000, 7);
+  std::vector<ByteVector> buffers(20, ByteVector(message.size()));
+  for (ByteVector& buffer : buffers) ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
+  for (std::size_t i = 0; i < buffers.size(); ++i) ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+  EXPECT_TRUE(pair.transfer(buffers.size(), buffers.size()));
+  for (const ByteVector& buffer : buffers) EXPECT_TRUE(buffer == message);
+  EXPECT_EQ(pair.s().stats().replayed_packets, 0u);
+  EXPECT_EQ(pair.c().stats().replayed_packets, 0u);
+}
+
+TEST(SealWindow, highest_number__is_known_though_more_than_a_thousand_late_packets_followed_it) {
+  const ConnectionConfig config = keyed(packet_key(JobKey::generate()));
+  Pair pair(config, config);
+  pair.logging = false;
+  enum class Phase { all_pass, held_back, one_passes, none_pass } phase = Phase::all_pass;
+  constexpr std::size_t late = ReceivedPackets::max_behind_top + 200;
+  std::vector<ByteVector> held;
+  ByteVector top;
+  pair.raw = [&](std::size_t from, const ByteVector& bytes) {
+    if (from != 0) return;
+    if (phase == Phase::held_back) held.push_back(bytes);
+    if (phase == Phase::one_passes) top = bytes;
+  };
+  pair.fate = [&](const Parsed& packet, Fate& fate) {
+    if (packet.from != 0) return;
+    fate.drop = phase == Phase::held_back || phase == Phase::none_pass;
+    if (phase == Phase::held_back && held.size() == late)
+      phase = Phase::one_passes;
+    else if (phase == Phase::one_passes)
+      phase = Phase::none_pass;
+  };
+  const auto [c, s] = pair.connect();
+  const ByteVector message(8'000'000);
+  ByteVector first(message.size());
+  ByteVector second(message.size());
+  ASSERT_EQ(pair.s().receive(s, first, 0), PostResult::ok);
+  ASSERT_EQ(pair.s().receive(s, second, 0), PostResult::ok);
+  ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+  ASSERT_TRUE(pair.transfer(1, 1));  // the window is large now
+  phase = Phase::held_back;
+  ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+  ASSERT_TRUE(pair.run([&] { return phase == Phase::none_pass && !top.empty(); }, pair.now() + 1_s));
+  pair.run_for(100_us);  // the highest has arrived
+  const std::uint64_t before = pair.s().stats(s)->packets_received;
+  for (const ByteVector& bytes : held) pair.inject_as_it_is(pair.server(), pair.client().address, bytes);
+  pair.run_for(1_us);
+  EXPECT_EQ(pair.s().stats(s)->packets_received, before + held.size());
+  EXPECT_EQ(pair.s().stats().replayed_packets, 0u);
+  pair.inject_as_it_is(pair.server(), pair.client().address, top);
+  pair.run_for(1_us);
+  EXPECT_EQ(pair.s().stats(s)->packets_received, before + held.size());
+  EXPECT_EQ(pair.s().stats().replayed_packets, 1u);
+}
+
+}  // namespace
+}  // namespace mltcp::seal_window_test
