@@ -94,5 +94,42 @@ TEST(SealWindow, highest_number__is_known_though_more_than_a_thousand_late_packe
   EXPECT_EQ(pair.s().stats().replayed_packets, 1u);
 }
 
+TEST(SealWindow, recorded_connect__keeps_no_connection_alive_and_draws_nothing) {
+  const Key key = packet_key(JobKey::generate());
+  Pair pair(keyed(key), config_with([&](ConnectionConfig& config) {
+              config.keys = {key};
+              config.idle_limit = 1_s;
+            }));
+  ByteVector connect;
+  std::uint64_t answers = 0;
+  pair.raw = [&](std::size_t from, const ByteVector& bytes) {
+    if (from == 0 && connect.empty()) connect = bytes;
+    if (from == 1) ++answers;
+  };
+  pair.connect();
+  pair.client().dead = true;
+  answers = 0;
+  for (int i = 0; i < 3; ++i) {
+    pair.inject_as_it_is(pair.server(), pair.client().address, connect);
+    pair.run_for(200_ms);
+  }
+  EXPECT_EQ(answers, 0u);
+  EXPECT_EQ(pair.s().stats().replayed_packets, 3u);
+  EXPECT_EQ(pair.server().count(Kind::closed), 0u);
+  pair.inject_as_it_is(pair.server(), pair.client().address, connect);
+  pair.run_for(500_ms);
+  EXPECT_EQ(pair.server().count(Kind::closed), 1u);
+}
+
+TEST(SealWindow, connect_that_comes_again_for_want_of_an_answer__is_answered) {
+  const Key key = packet_key(JobKey::generate());
+  Pair pair(keyed(key), keyed(key));
+  int lost = 0;
+  pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.from == 1 && ++lost < 4; };
+  pair.connect();
+  EXPECT_EQ(pair.server().count(Kind::accepted), 1u);
+  EXPECT_EQ(pair.s().stats().replayed_packets, 0u);
+}
+
 }  // namespace
 }  // namespace mltcp::seal_window_test

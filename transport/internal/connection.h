@@ -94,6 +94,9 @@ class alignas(64) Connection {
   /// or the connection is not sealed; it must be ignored.
   [[nodiscard]] bool open(const RxPacket& packet, const wire::Header& header, std::span<std::byte> out,
                           wire::Reader& reader);
+  /// Whether the connection is sealed and a packet with that number has come, or may have: then it is counted, and must
+  /// be ignored.
+  [[nodiscard]] bool is_replay(const wire::Header& header);
   /// Whether who has sent a RESET has the connection's key, and answers the packet sent last.
   [[nodiscard]] bool is_answer_of_restarted(const PacketSeal::Tag& tag) const;
 

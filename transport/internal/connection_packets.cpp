@@ -129,12 +129,17 @@ bool Connection::open(const RxPacket& packet, const wire::Header& header, std::s
     ++links_->stats->forged_packets;
     return false;
   }
-  if (sealing_->window.contains(number)) {
-    ++links_->stats->replayed_packets;
-    ++stats_.duplicate_packets;
-    return false;
-  }
+  if (is_replay(header)) return false;
   if (!clear) reader.begin_opened(out.first(body.size() + packet.tail.size()), {}, packet.virtual_bytes);
+  return true;
+}
+
+bool Connection::is_replay(const wire::Header& header) {
+  if (sealing_ == nullptr) return false;
+  const std::uint64_t number = wire::widen(static_cast<std::uint32_t>(header.packet_number), received_.next());
+  if (!sealing_->window.contains(number)) return false;
+  ++links_->stats->replayed_packets;
+  ++stats_.duplicate_packets;
   return true;
 }
 

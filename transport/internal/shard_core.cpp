@@ -726,6 +726,7 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
   if (known != by_peer_.end()) {
     Connection& connection = *slots_[known->second].connection;
     if (connection.was_accepted() && connection.peer_tag() == peer.tag) {
+      if (connection.is_replay(header)) return;  // before it costs any cryptography
       if (connection.is_sealed() && key_of(packet, header, greeting) == nullptr)
         ++stats_.forged_packets;
       else if (!connection.is_over())
