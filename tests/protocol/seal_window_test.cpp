@@ -131,5 +131,39 @@ TEST(SealWindow, connect_that_comes_again_for_want_of_an_answer__is_answered) {
   EXPECT_EQ(pair.s().stats().replayed_packets, 0u);
 }
 
+// ---- keys -----------------------------------------------------------------------------------------------------------
+
+TEST(SealWindow, end_that_only_acknowledges__changes_its_keys_again_and_again) {
+  const Key key = packet_key(JobKey::generate(), security::Protection::encrypt, 16);
+  Pair pair(config_with([&](ConnectionConfig& config) {
+              config.keys = {key};
+              config.max_packets_in_flight = 16;  // so that a round trip is a few acknowledgements long
+            }),
+            keyed(key));
+  pair.logging = false;
+  std::uint64_t sent = 0;
+  std::uint64_t changes = 0;
+  bool before = false;
+  const auto [c, s] = pair.connect();
+  pair.raw = [&](std::size_t from, const ByteVector& bytes) {
+    if (from != 1) return;
+    const bool epoch = (bytes[1] & std::byte{wire::epoch}) != std::byte{};
+    changes += epoch != before ? 1 : 0;
+    before = epoch;
+    ++sent;
+  };
+  const ByteVector message(1'000'000);
+  ByteVector buffer(message.size());
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
+    ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+    ASSERT_TRUE(pair.transfer(1, 1));
+  }
+  // An epoch ends late by a round trip, in which PING is acknowledged.
+  EXPECT_GT(sent, 1000u);
+  EXPECT_GT(changes, sent / 48);
+  EXPECT_EQ(pair.s().stats().forged_packets + pair.c().stats().forged_packets, 0u);
+}
+
 }  // namespace
 }  // namespace mltcp::seal_window_test

@@ -627,14 +627,18 @@ void Connection::seal(Draft& draft, wire::Header& header, std::span<std::byte> b
   PacketSeal& seal = *sealing_->seal;
   const bool greeting = state_ == State::connecting;
   const bool clear = greets || !seal.encrypts();
-  const bool epoch =
-      !greeting && seal.next_epoch(header.packet_number, sent_.any_acked() ? sent_.largest_acked() : ~std::uint64_t{0});
-  header.flags |= static_cast<std::uint8_t>(wire::sealed | (clear ? wire::clear : 0) | (epoch ? wire::epoch : 0));
+  PacketSeal::Epoch epoch;
+  if (!greeting)
+    epoch = seal.next_epoch(header.packet_number, sent_.any_acked() ? sent_.largest_acked() : ~std::uint64_t{0});
+  // An end that only acknowledges is never acknowledged, unless it asks.
+  if (epoch.overdue && sent_.in_flight_packets() == 0 && may_send_messages()) [[unlikely]]
+    ping_due_ = true;
+  header.flags |= static_cast<std::uint8_t>(wire::sealed | (clear ? wire::clear : 0) | (epoch.bit ? wire::epoch : 0));
   const std::span<std::byte> bytes = draft.writer.finish_unsealed(header);
   const std::span<std::byte> frames = bytes.subspan(wire::header_bytes);
   const bool is_real = packet.payload.data() != nullptr;
   const SealedPacket sealed{header.packet_number,
-                            epoch,
+                            epoch.bit,
                             clear,
                             wire::sealed_parts(bytes),
                             {frames, is_real ? packet.payload : std::span<const std::byte>()}};
