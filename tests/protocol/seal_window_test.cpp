@@ -165,5 +165,129 @@ TEST(SealWindow, end_that_only_acknowledges__changes_its_keys_again_and_again) {
   EXPECT_EQ(pair.s().stats().forged_packets + pair.c().stats().forged_packets, 0u);
 }
 
+// ---- peers that know nothing of a connection ------------------------------------------------------------------------
+
+/// A and B are connected; C has the same key, and answers everybody on the path.
+class Job : public TestNetwork {
+ public:
+  Job() {
+    b.shard->listen(keyed(key));
+    c.shard->listen(keyed(key));
+    raw = [this](std::size_t from, const ByteVector& bytes) { (from == 0 ? latest : answer) = bytes; };
+    id = a.shard->connect(b.address, keyed(key), now());
+    EXPECT_TRUE(run([&] { return b.count(Kind::accepted) > 0 && a.count(Kind::connected) > 0; }, now() + 1_s));
+    run_for(10_ms);
+  }
+  /// Takes A's latest packet to C, and what C says of it to A.
+  void relay() {
+    answer.clear();
+    inject_as_it_is(c, Address::v4(0x0B000001, 1), latest);
+    poll(c);
+    ASSERT_TRUE(wire::is_sealed(answer)) << "no answer";
+    inject_as_it_is(a, b.address, answer);
+  }
+  void restart_b() {
+    b.shard = std::make_unique<Shard>(b, ShardConfig{.seed = 99});
+    b.shard->listen(keyed(key));
+  }
+  bool exchange() {
+    const ConnectionId peer = b.of(Kind::accepted).front().connection;
+    const std::byte sent{7};
+    std::byte received{};
+    const std::size_t before = b.count(Kind::received);
+    EXPECT_EQ(b.shard->receive(peer, {&received, 1}, 0), PostResult::ok);
+    EXPECT_EQ(a.shard->send(id, {&sent, 1}, 0), PostResult::ok);
+    return run([&] { return b.count(Kind::received) > before; }, now() + 2_s) && received == sent;
+  }
+
+  Key key = packet_key(JobKey::generate());
+  TestHost& a = add({.seed = 1});
+  TestHost& b = add({.seed = 2});
+  TestHost& c = add({.seed = 3});
+  ByteVector latest;  ///< of A
+  ByteVector answer;  ///< the last packet of another
+  ConnectionId id = 0;
+};
+
+TEST(SealWindow, reset_of_another_member__ends_nothing_while_the_peer_answers) {
+  Job job;
+  for (int i = 0; i < 200; ++i) {
+    job.relay();
+    job.run_for(10_ms);
+  }
+  EXPECT_EQ(job.a.count(Kind::closed), 0u);
+  EXPECT_EQ(job.a.shard->stats().resets_taken, 0u);
+  EXPECT_EQ(job.a.shard->stats().forged_resets, 200u);
+  EXPECT_TRUE(job.exchange());
+}
+
+TEST(SealWindow, reset_of_another_member__survives_the_loss_of_a_question_and_of_an_answer) {
+  for (const bool after_an_outage : {false, true}) {
+    Job job;
+    const ConnectionId peer = job.b.of(Kind::accepted).front().connection;
+    ByteVector message(100);
+    ASSERT_EQ(job.b.shard->receive(peer, message, 0), PostResult::ok);
+    job.run_for(10_ms);
+    bool cut = after_an_outage;
+    int of_a = 0;
+    int of_b = 0;
+    job.fate = [&](const Parsed& packet, Fate& fate) {
+      fate.drop = (packet.from == 0 && (cut || ++of_a == 1)) || (packet.from == 1 && ++of_b == 1);
+    };
+    if (cut) {  // then probe timeouts are so long that none comes in time
+      ASSERT_EQ(job.a.shard->send(job.id, message, 0), PostResult::ok);
+      job.run_for(1500_ms);
+      cut = false;
+    }
+    job.relay();
+    job.run_for(5_s);
+    EXPECT_EQ(job.a.count(Kind::closed), 0u) << after_an_outage;
+    EXPECT_EQ(job.a.shard->stats().forged_resets, 1u);
+    EXPECT_EQ(job.a.count(Kind::sent), after_an_outage ? 1u : 0u);
+  }
+}
+
+TEST(SealWindow, reset__is_believed_when_the_peer_says_nothing) {
+  Job job;
+  job.b.dead = true;
+  job.relay();
+  job.run_for(250_ms);
+  EXPECT_EQ(job.a.count(Kind::closed), 0u);
+  job.run_for(100_ms);
+  ASSERT_EQ(job.a.count(Kind::closed), 1u);
+  EXPECT_EQ(job.a.of(Kind::closed).front().status, Status::unreachable);
+  EXPECT_EQ(job.a.shard->stats().resets_taken, 1u);
+}
+
+TEST(SealWindow, restarted_peer__is_believed_soon) {
+  Job job;
+  job.restart_b();
+  const ByteVector message(100);
+  const Nanos began = job.now();
+  ASSERT_EQ(job.a.shard->send(job.id, message, 0), PostResult::ok);
+  ASSERT_TRUE(job.run([&] { return job.a.count(Kind::closed) > 0; }, job.now() + 10_s));
+  EXPECT_EQ(job.a.of(Kind::closed).front().status, Status::unreachable);
+  EXPECT_EQ(job.a.shard->stats().resets_taken, 1u);
+  // Without credit, A asks after a second at the latest.
+  EXPECT_LT((job.now() - began).count, (1400_ms).count);
+}
+
+TEST(SealWindow, restarted_peer__leaves_a_close_that_is_orderly) {
+  Job job;
+  job.restart_b();
+  EXPECT_TRUE(job.a.shard->close(job.id));
+  ASSERT_TRUE(job.run([&] { return job.a.count(Kind::closed) > 0; }, job.now() + 1_s));
+  EXPECT_EQ(job.a.of(Kind::closed).front().status, Status::ok);
+}
+
+TEST(SealWindow, reset_after_abort__does_not_keep_the_peer_from_being_told) {
+  Job job;
+  job.relay();
+  EXPECT_TRUE(job.a.shard->abort(job.id, job.now()));
+  job.run_for(1_s);  // RESET is read before CLOSE is sent
+  ASSERT_EQ(job.b.count(Kind::closed), 1u);
+  EXPECT_EQ(job.b.of(Kind::closed).front().status, Status::aborted);
+}
+
 }  // namespace
 }  // namespace mltcp::seal_window_test

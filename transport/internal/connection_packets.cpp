@@ -55,7 +55,11 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
     ++links_->stats->malformed_packets;
     return;
   }
-  if (sealing_ != nullptr && (header.flags & wire::sealed) != 0) sealing_->window.add(number);
+  if (sealing_ != nullptr && (header.flags & wire::sealed) != 0) {
+    sealing_->window.add(number);
+    if (!sealing_->ask_at.is_never()) [[unlikely]]
+      refute_reset();
+  }
   // The earlier packet with this number may have been forged, or of an earlier connection, so this one is processed all
   // the same. A true duplicate changes nothing: its data goes to the same place and its control frames repeat the
   // state.
@@ -132,6 +136,11 @@ bool Connection::open(const RxPacket& packet, const wire::Header& header, std::s
   if (is_replay(header)) return false;
   if (!clear) reader.begin_opened(out.first(body.size() + packet.tail.size()), {}, packet.virtual_bytes);
   return true;
+}
+
+void Connection::refute_reset() {
+  ++links_->stats->forged_resets;
+  sealing_->reset_believed_at = sealing_->ask_at = Nanos::never();
 }
 
 bool Connection::is_replay(const wire::Header& header) {
