@@ -81,15 +81,16 @@ class JobSeal final : public PacketSeal {
     before_ = next_ = NumberedKey();
   }
 
-  bool next_epoch(std::uint64_t number, std::uint64_t acked) override {
-    if (number - epoch_began_ >= packets_an_epoch_ && acked >= epoch_began_ && acked != ~std::uint64_t{0})
-        [[unlikely]] {
+  Epoch next_epoch(std::uint64_t number, std::uint64_t acked) override {
+    bool overdue = number - epoch_began_ >= packets_an_epoch_;
+    if (overdue && acked >= epoch_began_ && acked != ~std::uint64_t{0}) [[unlikely]] {
       sending_secret_ = security::next_epoch(sending_secret_);
       sending_ = NumberedKey::of(sending_secret_, shared_);
       ++epoch_;
       epoch_began_ = number;
+      overdue = false;
     }
-    return (epoch_ & 1) != 0;
+    return {.bit = (epoch_ & 1) != 0, .overdue = overdue};
   }
 
   Tag seal(const SealedPacket& packet, std::byte* out) override { return seal_with(sending_, packet, out); }

@@ -39,9 +39,13 @@ class PacketSeal {
   /// Client: what the server adds, from a packet that open() may show not to be the server's; then the next one's
   /// counts.
   virtual void meet(const EndRandom& server) = 0;
+  struct Epoch {
+    bool bit = false;      ///< lowest bit of its number, as the header has it
+    bool overdue = false;  ///< should have ended, but none of its packets has been acknowledged
+  };
   /// Of the next packet, whose number will be `number`. Begins a new epoch where one is due, which takes that packets
   /// of this one have been acknowledged: `acked` is the highest number that has been.
-  [[nodiscard]] virtual bool next_epoch(std::uint64_t number, std::uint64_t acked) = 0;
+  [[nodiscard]] virtual Epoch next_epoch(std::uint64_t number, std::uint64_t acked) = 0;
   /// Encrypts the body to `out`, where its pieces may lie already, one after the other.
   virtual Tag seal(const SealedPacket& packet, std::byte* out) = 0;
   /// Client: seals a clear packet that only the job's key and this end's random bytes open: CONNECT.

@@ -156,7 +156,7 @@ struct ShardStats {
   /// Right connection, and wrong tag, or not sealed with its key or by its client; or this shard's own CONNECT.
   std::uint64_t forged_packets = 0;
   std::uint64_t replayed_packets = 0;  ///< sealed with the connection's key, and had come before, or may have
-  std::uint64_t forged_resets = 0;     ///< RESET of a connection that is not there, or with a wrong tag
+  std::uint64_t forged_resets = 0;     ///< RESET of a connection that is not there, with a wrong tag, or disproven
   std::uint64_t refused_connects = 0;  ///< CONNECTs answered with CLOSE: nobody listens, no room, no version in common
   std::uint64_t retries_sent = 0;  ///< CONNECTs answered with RETRY: they come again with a cookie, if they are true
   std::uint64_t cookies_accepted = 0;  ///< connections whose address a cookie has proven

@@ -306,7 +306,7 @@ TEST_P(SealTest, server_that_has_been_restarted__is_believed_who_has_the_key) {
   EXPECT_LT((pair.now() - began).count,
             (3_s).count);  // of two keys, the second question is answered with the right one
   EXPECT_EQ(pair.c().stats().resets_taken, 1u);
-  EXPECT_EQ(pair.c().stats().forged_resets, 1u);
+  EXPECT_GT(pair.c().stats().forged_resets, 0u);
 }
 
 TEST_P(SealTest, reset_without_the_key__ends_nothing) {

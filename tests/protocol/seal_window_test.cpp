@@ -94,5 +94,200 @@ TEST(SealWindow, highest_number__is_known_though_more_than_a_thousand_late_packe
   EXPECT_EQ(pair.s().stats().replayed_packets, 1u);
 }
 
+TEST(SealWindow, recorded_connect__keeps_no_connection_alive_and_draws_nothing) {
+  const Key key = packet_key(JobKey::generate());
+  Pair pair(keyed(key), config_with([&](ConnectionConfig& config) {
+              config.keys = {key};
+              config.idle_limit = 1_s;
+            }));
+  ByteVector connect;
+  std::uint64_t answers = 0;
+  pair.raw = [&](std::size_t from, const ByteVector& bytes) {
+    if (from == 0 && connect.empty()) connect = bytes;
+    if (from == 1) ++answers;
+  };
+  pair.connect();
+  pair.client().dead = true;
+  answers = 0;
+  for (int i = 0; i < 3; ++i) {
+    pair.inject_as_it_is(pair.server(), pair.client().address, connect);
+    pair.run_for(200_ms);
+  }
+  EXPECT_EQ(answers, 0u);
+  EXPECT_EQ(pair.s().stats().replayed_packets, 3u);
+  EXPECT_EQ(pair.server().count(Kind::closed), 0u);
+  pair.inject_as_it_is(pair.server(), pair.client().address, connect);
+  pair.run_for(500_ms);
+  EXPECT_EQ(pair.server().count(Kind::closed), 1u);
+}
+
+TEST(SealWindow, connect_that_comes_again_for_want_of_an_answer__is_answered) {
+  const Key key = packet_key(JobKey::generate());
+  Pair pair(keyed(key), keyed(key));
+  int lost = 0;
+  pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.from == 1 && ++lost < 4; };
+  pair.connect();
+  EXPECT_EQ(pair.server().count(Kind::accepted), 1u);
+  EXPECT_EQ(pair.s().stats().replayed_packets, 0u);
+}
+
+// ---- keys -----------------------------------------------------------------------------------------------------------
+
+TEST(SealWindow, end_that_only_acknowledges__changes_its_keys_again_and_again) {
+  const Key key = packet_key(JobKey::generate(), security::Protection::encrypt, 16);
+  Pair pair(config_with([&](ConnectionConfig& config) {
+              config.keys = {key};
+              config.max_packets_in_flight = 16;  // so that a round trip is a few acknowledgements long
+            }),
+            keyed(key));
+  pair.logging = false;
+  std::uint64_t sent = 0;
+  std::uint64_t changes = 0;
+  bool before = false;
+  const auto [c, s] = pair.connect();
+  pair.raw = [&](std::size_t from, const ByteVector& bytes) {
+    if (from != 1) return;
+    const bool epoch = (bytes[1] & std::byte{wire::epoch}) != std::byte{};
+    changes += epoch != before ? 1 : 0;
+    before = epoch;
+    ++sent;
+  };
+  const ByteVector message(1'000'000);
+  ByteVector buffer(message.size());
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
+    ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+    ASSERT_TRUE(pair.transfer(1, 1));
+  }
+  // An epoch ends late by a round trip, in which PING is acknowledged.
+  EXPECT_GT(sent, 1000u);
+  EXPECT_GT(changes, sent / 48);
+  EXPECT_EQ(pair.s().stats().forged_packets + pair.c().stats().forged_packets, 0u);
+}
+
+// ---- peers that know nothing of a connection ------------------------------------------------------------------------
+
+/// A and B are connected; C has the same key, and answers everybody on the path.
+class Job : public TestNetwork {
+ public:
+  Job() {
+    b.shard->listen(keyed(key));
+    c.shard->listen(keyed(key));
+    raw = [this](std::size_t from, const ByteVector& bytes) { (from == 0 ? latest : answer) = bytes; };
+    id = a.shard->connect(b.address, keyed(key), now());
+    EXPECT_TRUE(run([&] { return b.count(Kind::accepted) > 0 && a.count(Kind::connected) > 0; }, now() + 1_s));
+    run_for(10_ms);
+  }
+  /// Takes A's latest packet to C, and what C says of it to A.
+  void relay() {
+    answer.clear();
+    inject_as_it_is(c, Address::v4(0x0B000001, 1), latest);
+    poll(c);
+    ASSERT_TRUE(wire::is_sealed(answer)) << "no answer";
+    inject_as_it_is(a, b.address, answer);
+  }
+  void restart_b() {
+    b.shard = std::make_unique<Shard>(b, ShardConfig{.seed = 99});
+    b.shard->listen(keyed(key));
+  }
+  bool exchange() {
+    const ConnectionId peer = b.of(Kind::accepted).front().connection;
+    const std::byte sent{7};
+    std::byte received{};
+    const std::size_t before = b.count(Kind::received);
+    EXPECT_EQ(b.shard->receive(peer, {&received, 1}, 0), PostResult::ok);
+    EXPECT_EQ(a.shard->send(id, {&sent, 1}, 0), PostResult::ok);
+    return run([&] { return b.count(Kind::received) > before; }, now() + 2_s) && received == sent;
+  }
+
+  Key key = packet_key(JobKey::generate());
+  TestHost& a = add({.seed = 1});
+  TestHost& b = add({.seed = 2});
+  TestHost& c = add({.seed = 3});
+  ByteVector latest;  ///< of A
+  ByteVector answer;  ///< the last packet of another
+  ConnectionId id = 0;
+};
+
+TEST(SealWindow, reset_of_another_member__ends_nothing_while_the_peer_answers) {
+  Job job;
+  for (int i = 0; i < 200; ++i) {
+    job.relay();
+    job.run_for(10_ms);
+  }
+  EXPECT_EQ(job.a.count(Kind::closed), 0u);
+  EXPECT_EQ(job.a.shard->stats().resets_taken, 0u);
+  EXPECT_EQ(job.a.shard->stats().forged_resets, 200u);
+  EXPECT_TRUE(job.exchange());
+}
+
+TEST(SealWindow, reset_of_another_member__survives_the_loss_of_a_question_and_of_an_answer) {
+  for (const bool after_an_outage : {false, true}) {
+    Job job;
+    const ConnectionId peer = job.b.of(Kind::accepted).front().connection;
+    ByteVector message(100);
+    ASSERT_EQ(job.b.shard->receive(peer, message, 0), PostResult::ok);
+    job.run_for(10_ms);
+    bool cut = after_an_outage;
+    int of_a = 0;
+    int of_b = 0;
+    job.fate = [&](const Parsed& packet, Fate& fate) {
+      fate.drop = (packet.from == 0 && (cut || ++of_a == 1)) || (packet.from == 1 && ++of_b == 1);
+    };
+    if (cut) {  // then probe timeouts are so long that none comes in time
+      ASSERT_EQ(job.a.shard->send(job.id, message, 0), PostResult::ok);
+      job.run_for(1500_ms);
+      cut = false;
+    }
+    job.relay();
+    job.run_for(5_s);
+    EXPECT_EQ(job.a.count(Kind::closed), 0u) << after_an_outage;
+    EXPECT_EQ(job.a.shard->stats().forged_resets, 1u);
+    EXPECT_EQ(job.a.count(Kind::sent), after_an_outage ? 1u : 0u);
+  }
+}
+
+TEST(SealWindow, reset__is_believed_when_the_peer_says_nothing) {
+  Job job;
+  job.b.dead = true;
+  job.relay();
+  job.run_for(250_ms);
+  EXPECT_EQ(job.a.count(Kind::closed), 0u);
+  job.run_for(100_ms);
+  ASSERT_EQ(job.a.count(Kind::closed), 1u);
+  EXPECT_EQ(job.a.of(Kind::closed).front().status, Status::unreachable);
+  EXPECT_EQ(job.a.shard->stats().resets_taken, 1u);
+}
+
+TEST(SealWindow, restarted_peer__is_believed_soon) {
+  Job job;
+  job.restart_b();
+  const ByteVector message(100);
+  const Nanos began = job.now();
+  ASSERT_EQ(job.a.shard->send(job.id, message, 0), PostResult::ok);
+  ASSERT_TRUE(job.run([&] { return job.a.count(Kind::closed) > 0; }, job.now() + 10_s));
+  EXPECT_EQ(job.a.of(Kind::closed).front().status, Status::unreachable);
+  EXPECT_EQ(job.a.shard->stats().resets_taken, 1u);
+  // Without credit, A asks after a second at the latest.
+  EXPECT_LT((job.now() - began).count, (1400_ms).count);
+}
+
+TEST(SealWindow, restarted_peer__leaves_a_close_that_is_orderly) {
+  Job job;
+  job.restart_b();
+  EXPECT_TRUE(job.a.shard->close(job.id));
+  ASSERT_TRUE(job.run([&] { return job.a.count(Kind::closed) > 0; }, job.now() + 1_s));
+  EXPECT_EQ(job.a.of(Kind::closed).front().status, Status::ok);
+}
+
+TEST(SealWindow, reset_after_abort__does_not_keep_the_peer_from_being_told) {
+  Job job;
+  job.relay();
+  EXPECT_TRUE(job.a.shard->abort(job.id, job.now()));
+  job.run_for(1_s);  // RESET is read before CLOSE is sent
+  ASSERT_EQ(job.b.count(Kind::closed), 1u);
+  EXPECT_EQ(job.b.of(Kind::closed).front().status, Status::aborted);
+}
+
 }  // namespace
 }  // namespace mltcp::seal_window_test

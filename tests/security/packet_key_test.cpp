@@ -45,7 +45,7 @@ struct Packet {
 };
 
 Packet sealed(PacketSeal& seal, std::uint64_t number, std::uint64_t acked, std::string_view text, bool clear = false) {
-  Packet packet{.number = number, .epoch = seal.next_epoch(number, acked), .clear = clear, .body = bytes_of(text)};
+  Packet packet{.number = number, .epoch = seal.next_epoch(number, acked).bit, .clear = clear, .body = bytes_of(text)};
   Bytes out(packet.body.size());
   packet.tag = seal.seal(packet.shape(), out.data());
   if (!clear) packet.body = out;
@@ -190,6 +190,15 @@ TEST_F(PacketKeyTest, epoch__does_not_end_before_something_of_it_is_acknowledged
   for (std::uint64_t number = 31; number < 50; ++number)
     EXPECT_TRUE(sealed(*client_, number, 29, "text").epoch) << number;  // of this epoch nothing is
   EXPECT_FALSE(sealed(*client_, 50, 30, "text").epoch);
+}
+
+TEST_F(PacketKeyTest, epoch__is_overdue_as_long_as_nothing_of_it_is_acknowledged) {
+  start(10);
+  for (std::uint64_t number = 0; number < 30; ++number)
+    EXPECT_EQ(client_->next_epoch(number, kNothingAcked).overdue, number >= 10) << number;
+  EXPECT_FALSE(client_->next_epoch(30, 29).overdue);
+  EXPECT_FALSE(client_->next_epoch(39, 29).overdue);
+  EXPECT_TRUE(client_->next_epoch(40, 29).overdue);
 }
 
 TEST_F(PacketKeyTest, late_packet_of_the_epoch_before__is_opened) {

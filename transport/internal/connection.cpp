@@ -15,6 +15,10 @@ constexpr std::uint8_t abort_copies =
 constexpr std::int64_t drain_timeouts_unproven = 1;
 constexpr std::uint8_t abort_copies_unproven = 1;
 
+// After RESET of a sealed connection: so often the peer is asked, a probe timeout apart, or this if that is more.
+constexpr std::int64_t questions_after_reset = 3;
+constexpr Nanos least_between_questions{100'000'000};
+
 // The limits of the two ends must match.
 static_assert(ReceivedPackets::max_jump == SentPackets::records_per_packet_in_flight << 20);
 static_assert(MessageReceiver::patience * 2 == SentPackets::max_probe_interval, "what a peer waits between questions");
@@ -166,7 +170,20 @@ void Connection::end(Status status, wire::CloseReason reason, Nanos now) {
   abort_copy_at_ = now;
 }
 
-void Connection::on_reset() {
+// Whoever has the key of a sealed connection says so, truly, of a packet that somebody has brought there: no such
+// connection is known there. So the peer is asked.
+void Connection::on_reset(Nanos now) {
+  if (sealing_ == nullptr) {
+    on_forgotten();
+    return;
+  }
+  if (state_ == State::draining || state_ == State::dead || !sealing_->reset_believed_at.is_never()) return;
+  const Nanos between = std::max(sent_.probe_timeout(*config_), least_between_questions);
+  sealing_->reset_believed_at = now + std::min(between * questions_after_reset, config_->give_up_after);
+  look_into_reset(now);
+}
+
+void Connection::on_forgotten() {
   if (state_ != State::closing) {
     fail(Status::unreachable);
     return;
@@ -286,7 +303,8 @@ void Connection::need_deadlines() {
 
 Nanos Connection::watch_deadline() const {
   if (state_ == State::draining || state_ == State::dead) return Nanos::never();
-  const Nanos next = std::min(look_at_, ends_at_);
+  Nanos next = std::min(look_at_, ends_at_);
+  if (sealing_ != nullptr) next = std::min(next, sealing_->ask_at);
   return deadlines_ == nullptr ? next : std::min(next, deadlines_->heap.next());
 }
 
@@ -300,6 +318,10 @@ void Connection::on_watch(Nanos now) {
     ++links_->stats->unproven_ended;
     fail(Status::unreachable);
     return;
+  }
+  if (sealing_ != nullptr && now >= sealing_->ask_at) {
+    look_into_reset(now);
+    if (state_ == State::dead) return;
   }
   if (has_deadlines_) expire_operations(now);
   if (now >= look_at_ && state_ != State::draining && state_ != State::dead) look_for_peer(now);
@@ -376,6 +398,18 @@ bool Connection::discard_receive(std::uint64_t tag, std::uint64_t new_tag) {
   for (std::uint64_t number = receives_.whole(); number < receives_.posted(); ++number)
     if (receives_.outstanding(number) && receives_.tag(number) == tag) return receives_.discard(number, new_tag);
   return false;
+}
+
+void Connection::look_into_reset(Nanos now) {
+  if (now >= sealing_->reset_believed_at) {
+    ++links_->stats->resets_taken;
+    on_forgotten();
+    return;
+  }
+  // Whatever is in flight may be waiting for a late probe timeout.
+  ping_due_ = true;
+  const Nanos between = std::max(sent_.probe_timeout(*config_), least_between_questions);
+  sealing_->ask_at = std::min(now + between, sealing_->reset_believed_at);
 }
 
 void Connection::look_for_peer(Nanos now) {

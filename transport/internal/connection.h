@@ -87,8 +87,9 @@ class alignas(64) Connection {
   void fail(Status status);
   /// Like fail(Status::aborted), and tells the peer.
   void abort(Nanos now) { end(Status::aborted, wire::CloseReason::aborted, now); }
-  /// The peer has no such connection (any more).
-  void on_reset();
+  /// Somebody says that the peer has no such connection (any more): its tag has shown that it is the peer, or, if the
+  /// connection is sealed, that it has the key.
+  void on_reset(Nanos now);
 
   /// Opens a sealed packet, whose body goes to `out` if it was encrypted. False: it is not the peer's, has come before,
   /// or the connection is not sealed; it must be ignored.
@@ -102,6 +103,9 @@ class alignas(64) Connection {
   /// Sealed: the key's id, and what this end has added to the keys.
   [[nodiscard]] std::uint64_t key_id() const { return sealing_->seal->key_id(); }
   [[nodiscard]] const EndRandom& own_random() const { return sealing_->seal->own(); }
+  /// Whether the connection is sealed and a packet with that number has come, or may have: then it is counted, and must
+  /// be ignored.
+  [[nodiscard]] bool is_replay(const wire::Header& header);
   /// Whether who has sent a RESET has the connection's key, and answers the packet sent last.
   [[nodiscard]] bool is_answer_of_restarted(const PacketSeal::Tag& tag) const;
 
@@ -216,6 +220,10 @@ class alignas(64) Connection {
   void need_deadlines();
   void expire_operations(Nanos now);
   void look_for_peer(Nanos now);
+  void on_forgotten();
+  /// After RESET of a sealed connection: asks the peer itself, or does so no more.
+  void look_into_reset(Nanos now);
+  void refute_reset();
   void end(Status status, wire::CloseReason reason, Nanos now);
 
   // The size of packets.
@@ -404,8 +412,12 @@ class alignas(64) Connection {
   Rate delivery_rate_;            ///< of the latest sample
   struct Sealing {
     std::unique_ptr<PacketSeal> seal;
-    PacketSeal::Tag last{};          ///< of the packet sent last
-    ReplayWindow window;             ///< of the packets that were opened
+    PacketSeal::Tag last{};  ///< of the packet sent last
+    ReplayWindow window;     ///< of the packets that were opened
+    /// Somebody with the key has said that the peer knows nothing of the connection: believed then, unless the peer has
+    /// said anything until then. Else never.
+    Nanos reset_believed_at = Nanos::never();
+    Nanos ask_at = Nanos::never();   ///< the next time until then
     Status refused_as = Status::ok;  ///< connecting: what somebody who has not shown a key wants; believed at ends_at_
   };
   std::unique_ptr<Sealing> sealing_;  ///< null: packets are not sealed

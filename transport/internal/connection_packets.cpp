@@ -62,7 +62,11 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
     ++links_->stats->malformed_packets;
     return;
   }
-  if (sealing_ != nullptr && (header.flags & wire::sealed) != 0) sealing_->window.add(number);
+  if (sealing_ != nullptr && (header.flags & wire::sealed) != 0) {
+    sealing_->window.add(number);
+    if (!sealing_->ask_at.is_never()) [[unlikely]]
+      refute_reset();
+  }
   // The earlier packet with this number may have been forged, or of an earlier connection, so this one is processed all
   // the same. A true duplicate changes nothing: its data goes to the same place and its control frames repeat the
   // state.
@@ -139,12 +143,22 @@ bool Connection::open(const RxPacket& packet, const wire::Header& header, std::s
     ++links_->stats->forged_packets;
     return false;
   }
-  if (sealing_->window.contains(number)) {
-    ++links_->stats->replayed_packets;
-    ++stats_.duplicate_packets;
-    return false;
-  }
+  if (is_replay(header)) return false;
   if (!clear) reader.begin_opened(out.first(body.size() + packet.tail.size()), {}, packet.virtual_bytes);
+  return true;
+}
+
+void Connection::refute_reset() {
+  ++links_->stats->forged_resets;
+  sealing_->reset_believed_at = sealing_->ask_at = Nanos::never();
+}
+
+bool Connection::is_replay(const wire::Header& header) {
+  if (sealing_ == nullptr) return false;
+  const std::uint64_t number = wire::widen(static_cast<std::uint32_t>(header.packet_number), received_.next());
+  if (!sealing_->window.contains(number)) return false;
+  ++links_->stats->replayed_packets;
+  ++stats_.duplicate_packets;
   return true;
 }
 
@@ -643,14 +657,18 @@ void Connection::seal(Draft& draft, wire::Header& header, std::span<std::byte> b
   PacketSeal& seal = *sealing_->seal;
   const bool greeting = state_ == State::connecting;
   const bool clear = greets || !seal.encrypts();
-  const bool epoch =
-      !greeting && seal.next_epoch(header.packet_number, sent_.any_acked() ? sent_.largest_acked() : ~std::uint64_t{0});
-  header.flags |= static_cast<std::uint8_t>(wire::sealed | (clear ? wire::clear : 0) | (epoch ? wire::epoch : 0));
+  PacketSeal::Epoch epoch;
+  if (!greeting)
+    epoch = seal.next_epoch(header.packet_number, sent_.any_acked() ? sent_.largest_acked() : ~std::uint64_t{0});
+  // An end that only acknowledges is never acknowledged, unless it asks.
+  if (epoch.overdue && sent_.in_flight_packets() == 0 && may_send_messages()) [[unlikely]]
+    ping_due_ = true;
+  header.flags |= static_cast<std::uint8_t>(wire::sealed | (clear ? wire::clear : 0) | (epoch.bit ? wire::epoch : 0));
   const std::span<std::byte> bytes = draft.writer.finish_unsealed(header);
   const std::span<std::byte> frames = bytes.subspan(wire::header_bytes);
   const bool is_real = packet.payload.data() != nullptr;
   const SealedPacket sealed{header.packet_number,
-                            epoch,
+                            epoch.bit,
                             clear,
                             wire::sealed_parts(bytes),
                             {frames, is_real ? packet.payload : std::span<const std::byte>()}};

@@ -686,7 +686,7 @@ void ShardCore::on_stranger(const RxPacket& packet, const wire::Header& header, 
     if (look.next(frame) || look.error() != wire::ParseError::none)
       ++stats_.malformed_packets;
     else
-      on_reset(packet, header, connection);
+      on_reset(packet, header, connection, now);
     return;
   }
   Greeting greeting;
@@ -711,7 +711,7 @@ void ShardCore::on_stranger(const RxPacket& packet, const wire::Header& header, 
     on_connect(packet, header, reader, greeting, now);
 }
 
-void ShardCore::on_reset(const RxPacket& packet, const wire::Header& header, std::uint32_t connection) {
+void ShardCore::on_reset(const RxPacket& packet, const wire::Header& header, std::uint32_t connection, Nanos now) {
   const auto known = by_peer_.find({packet.source, connection});
   const auto is_told = [&](const Connection& known_here) {
     if (known_here.is_sealed())
@@ -722,10 +722,11 @@ void ShardCore::on_reset(const RxPacket& packet, const wire::Header& header, std
     ++stats_.forged_resets;
     return;
   }
-  Connection& ended = *slots_[known->second].connection;
-  if (!ended.is_over()) ++stats_.resets_taken;
-  ended.on_reset();
-  activate(ended);
+  Connection& told = *slots_[known->second].connection;
+  if (!told.is_over() && !told.is_sealed()) ++stats_.resets_taken;
+  told.on_reset(now);
+  watch(told);
+  activate(told);
 }
 
 wire::CloseReason ShardCore::why_refused(const wire::ConnectFrame& connect) const {
@@ -770,6 +771,7 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
   if (known != by_peer_.end()) {
     Connection& connection = *slots_[known->second].connection;
     if (connection.was_accepted() && connection.peer_tag() == peer.tag) {
+      if (connection.is_replay(header)) return;  // before it costs any cryptography
       if (connection.is_sealed() && !is_of_client(connection, packet, header, greeting))
         ++stats_.forged_packets;
       else if (!connection.is_over())

@@ -128,7 +128,7 @@ class ShardCore {
                   Nanos now);
   /// Ends the CONNECT of a connection that may not be: with CLOSE. CloseReason::done: it may.
   [[nodiscard]] wire::CloseReason why_refused(const wire::ConnectFrame& connect) const;
-  void on_reset(const RxPacket& packet, const wire::Header& header, std::uint32_t connection);
+  void on_reset(const RxPacket& packet, const wire::Header& header, std::uint32_t connection, Nanos now);
   void on_unknown_sealed(const RxPacket& packet, const wire::Header& header, Nanos now);
   void on_unknown(const RxPacket& packet, const wire::Header& header, Nanos now);
   /// What is not of this version: who connects by version 2 is told so.
