@@ -99,6 +99,27 @@ TEST_F(KeyTest, messages__are_found_in_a_capture_without_the_key_and_not_with_it
   }
 }
 
+/// As between two devices of one process. Its own CONNECT is refused where it is not meant (own_address).
+TEST_F(KeyTest, endpoint_with_a_key__connects_with_itself) {
+  open(keyed(1, write_key("job.key")), config(2));
+  for (const ConnectionKind kind : {ConnectionKind::ordered, ConnectionKind::tagged}) {
+    OperationHandle connecting = 0;
+    ASSERT_EQ(left->connect(left->address().bytes(), {.kind = kind, .post = {}}, here, &connecting), Code::ok);
+    const Completion accepted = event(*left);
+    ASSERT_EQ(accepted.kind, Completion::Kind::accepted);
+    ASSERT_EQ(end_of(*left, connecting).code, Code::ok);
+    const ByteVector sent = bytes_of(100);
+    ByteVector got(sent.size());
+    const bool tagged = kind == ConnectionKind::tagged;
+    const OperationHandle receiving =
+        tagged ? receive_tagged(*left, accepted.connection, got, 7) : receive(*left, accepted.connection, got);
+    const OperationHandle sending = tagged ? send_tagged(*left, here, sent, 7) : send(*left, here, sent);
+    EXPECT_EQ(end_of(*left, receiving).code, Code::ok);
+    EXPECT_EQ(end_of(*left, sending).code, Code::ok);
+    EXPECT_EQ(got, sent);
+  }
+}
+
 /// From files of the same key, from a descriptor, and made by the program.
 TEST_F(KeyTest, key__is_the_same_wherever_it_comes_from) {
   const JobKey key = JobKey::generate();

@@ -71,6 +71,14 @@ class alignas(64) Connection {
   [[nodiscard]] bool was_accepted() const { return was_accepted_; }
   [[nodiscard]] bool is_proven() const { return is_proven_; }
   [[nodiscard]] bool is_sealed() const { return sealing_ != nullptr; }
+  /// Sealed: whether a CONNECT comes from the client that has made this connection.
+  [[nodiscard]] bool opens_greeting(const wire::KeyFrame& key, const SealedPacket& packet,
+                                    const PacketSeal::Tag& tag) const {
+    return sealing_->seal->opens_greeting(key.id, key.random, packet, tag);
+  }
+  /// Sealed: the key's id, and what this end has added to the keys.
+  [[nodiscard]] std::uint64_t key_id() const { return sealing_->seal->key_id(); }
+  [[nodiscard]] const EndRandom& own_random() const { return sealing_->seal->own(); }
   [[nodiscard]] bool is_over() const { return state_ == State::dead; }
   [[nodiscard]] std::uint8_t priority() const { return config_->priority; }
   [[nodiscard]] std::uint64_t next_packet_number() const { return sent_.next_number(); }
@@ -95,14 +103,6 @@ class alignas(64) Connection {
   /// or the connection is not sealed; it must be ignored.
   [[nodiscard]] bool open(const RxPacket& packet, const wire::Header& header, std::span<std::byte> out,
                           wire::Reader& reader);
-  /// Sealed: whether a CONNECT comes from the client that has made this connection.
-  [[nodiscard]] bool opens_greeting(const wire::KeyFrame& key, const SealedPacket& packet,
-                                    const PacketSeal::Tag& tag) const {
-    return sealing_->seal->opens_greeting(key.id, key.random, packet, tag);
-  }
-  /// Sealed: the key's id, and what this end has added to the keys.
-  [[nodiscard]] std::uint64_t key_id() const { return sealing_->seal->key_id(); }
-  [[nodiscard]] const EndRandom& own_random() const { return sealing_->seal->own(); }
   /// Whether the connection is sealed and a packet with that number has come, or may have: then it is counted, and must
   /// be ignored.
   [[nodiscard]] bool is_replay(const wire::Header& header);
