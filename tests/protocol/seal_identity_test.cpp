@@ -28,37 +28,8 @@ ConnectionConfig keyed(const std::vector<Key>& keys) {
 
 /// A key that does as another one does, but for what a test wants.
 struct Manner {
-  bool clear = false;       ///< says that it does not encrypt
   int throws = 0;           ///< so many seals can't be made
   int greetings_tried = 0;  ///< with the key
-};
-
-class MannerSeal final : public PacketSeal {
- public:
-  MannerSeal(std::unique_ptr<PacketSeal> inner, const Manner& manner) : inner_(std::move(inner)), manner_(manner) {}
-  [[nodiscard]] const EndRandom& own() const override { return inner_->own(); }
-  [[nodiscard]] std::uint64_t key_id() const override { return inner_->key_id(); }
-  [[nodiscard]] bool encrypts() const override { return !manner_.clear && inner_->encrypts(); }
-  void meet(const EndRandom& server) override { inner_->meet(server); }
-  [[nodiscard]] bool next_epoch(std::uint64_t number, std::uint64_t acked) override {
-    return inner_->next_epoch(number, acked);
-  }
-  Tag seal(const SealedPacket& packet, std::byte* out) override { return inner_->seal(packet, out); }
-  Tag seal_greeting(const SealedPacket& packet) override { return inner_->seal_greeting(packet); }
-  [[nodiscard]] bool opens_greeting(std::uint64_t key_id, const EndRandom& client, const SealedPacket& packet,
-                                    const Tag& tag) override {
-    return inner_->opens_greeting(key_id, client, packet, tag);
-  }
-  [[nodiscard]] bool open(const SealedPacket& packet, const Tag& tag, std::byte* out) override {
-    return inner_->open(packet, tag, out);
-  }
-  [[nodiscard]] Tag answer_of_restarted(const Tag& answered, std::uint32_t connection) const override {
-    return inner_->answer_of_restarted(answered, connection);
-  }
-
- private:
-  std::unique_ptr<PacketSeal> inner_;
-  const Manner& manner_;
 };
 
 class MannerEngine final : public SealEngine {
@@ -69,13 +40,13 @@ class MannerEngine final : public SealEngine {
     return inner_->answer_of_restarted(key_, answered, connection);
   }
   [[nodiscard]] std::unique_ptr<PacketSeal> connect(const PacketKey& /*key*/, const EndRandom& client) override {
-    fail();
-    return std::make_unique<MannerSeal>(inner_->connect(key_, client), manner_);
+    fail_if_wanted();
+    return inner_->connect(key_, client);
   }
   [[nodiscard]] std::unique_ptr<PacketSeal> accept(const PacketKey& /*key*/, const EndRandom& client,
                                                    const EndRandom& server) override {
-    fail();
-    return std::make_unique<MannerSeal>(inner_->accept(key_, client, server), manner_);
+    fail_if_wanted();
+    return inner_->accept(key_, client, server);
   }
   [[nodiscard]] bool opens_greeting(const PacketKey& /*key*/, const EndRandom& client, const SealedPacket& packet,
                                     const PacketSeal::Tag& tag) override {
@@ -84,8 +55,10 @@ class MannerEngine final : public SealEngine {
   }
 
  private:
-  void fail() const {
-    if (manner_.throws > 0 && manner_.throws-- > 0) throw RunError("no seal can be made");
+  void fail_if_wanted() const {
+    if (manner_.throws == 0) return;
+    --manner_.throws;
+    throw RunError("no seal can be made");
   }
   const PacketKey& key_;
   std::unique_ptr<SealEngine> inner_;
@@ -96,7 +69,7 @@ class MannerKey final : public PacketKey {
  public:
   MannerKey(Key inner, Manner& manner) : inner_(std::move(inner)), manner_(manner) {}
   [[nodiscard]] std::uint64_t id() const override { return inner_->id(); }
-  [[nodiscard]] bool encrypts() const override { return !manner_.clear && inner_->encrypts(); }
+  [[nodiscard]] bool encrypts() const override { return inner_->encrypts(); }
   [[nodiscard]] std::unique_ptr<SealEngine> make_engine() const override {
     return std::make_unique<MannerEngine>(*inner_, manner_);
   }
@@ -106,13 +79,21 @@ class MannerKey final : public PacketKey {
   Manner& manner_;
 };
 
-/// What CONNECT, or ACCEPT, in a sealed packet says; connection 0: it has neither.
-wire::ConnectFrame greeting_in(std::span<const std::byte> bytes, FrameType type) {
+/// CONNECT or ACCEPT in a sealed packet, and the key behind it; connection 0: it has neither.
+struct Greeting {
+  wire::ConnectFrame connect;
+  wire::KeyFrame key;
+};
+Greeting greeting_in(std::span<const std::byte> bytes) {
   wire::Reader reader;
   reader.begin_opened(bytes.subspan(wire::header_bytes), {}, 0);
   wire::Frame frame;
-  if (!wire::is_sealed(bytes) || !reader.next(frame) || frame.type != type) return {};
-  return frame.connect;
+  Greeting found;
+  if (!wire::is_sealed(bytes) || !reader.next(frame)) return found;
+  if (frame.type != FrameType::connect && frame.type != FrameType::accept) return found;
+  found.connect = frame.connect;
+  if (reader.next(frame) && frame.type == FrameType::key) found.key = frame.key;
+  return found;
 }
 
 /// A CONNECT, sealed as whoever has `key` can.
@@ -186,7 +167,7 @@ TEST(SealIdentity, connect_to_an_open_connection__counts_if_its_own_client_has_s
   Pair pair(keyed({one}), keyed({one, two}));
   wire::ConnectFrame connect;
   pair.raw = [&](std::size_t from, const ByteVector& bytes) {
-    if (from == 0 && connect.source_connection == 0) connect = greeting_in(bytes, FrameType::connect);
+    if (from == 0 && connect.source_connection == 0) connect = greeting_in(bytes).connect;
   };
   const auto [c, s] = pair.connect();
   ASSERT_NE(connect.source_connection, 0u);
@@ -288,21 +269,36 @@ TEST(SealIdentity, ends_of_which_one_encrypts__have_no_key_in_common) {
 }
 
 TEST(SealIdentity, end_that_encrypts__takes_nothing_in_the_clear_but_greetings) {
-  const Key key = packet_key(JobKey::generate());
-  Manner manner;
-  Pair pair(keyed({std::make_shared<MannerKey>(key, manner)}), keyed({key}));
-  const auto [c, s] = pair.connect();
-  ASSERT_TRUE(delivers(pair, c, s));
-  const std::uint64_t forged = pair.s().stats().forged_packets;
-  manner.clear = true;  // with the right keys of the connection all the same
-  const std::uint64_t before = pair.s().stats(s)->messages_received;
-  const std::byte message{1};
-  std::byte got{};
-  EXPECT_EQ(pair.s().receive(s, {&got, 1}, 1), PostResult::ok);
-  EXPECT_EQ(pair.c().send(c, {&message, 1}, 2), PostResult::ok);
-  pair.run_for(1_s);
-  EXPECT_GT(pair.s().stats().forged_packets, forged);
-  EXPECT_EQ(pair.s().stats(s)->messages_received, before);
+  const JobKey job = JobKey::generate();
+  for (const Protection protection : {Protection::encrypt, Protection::authenticate}) {
+    const Key key = packet_key(job, protection);
+    Pair pair(keyed({key}), keyed({key}));
+    std::array<Greeting, 2> greetings;
+    pair.raw = [&](std::size_t from, const ByteVector& bytes) {
+      if (greetings[from].connect.source_connection == 0) greetings[from] = greeting_in(bytes);
+    };
+    const auto [c, s] = pair.connect();
+    ASSERT_EQ(greetings[1].connect.source_connection, s);
+    // By somebody with the key, and so with the keys of the connection.
+    const auto engine = key->make_engine();
+    const auto seal = engine->connect(*key, greetings[0].key.random);
+    seal->meet(greetings[1].key.random);
+    ByteVector buffer(200);
+    wire::Writer writer(buffer);
+    writer.close(wire::CloseReason::aborted);
+    wire::Header header = header_for(s, 50);
+    header.flags = wire::sealed | wire::clear;
+    const std::span<std::byte> bytes = writer.finish_unsealed(header);
+    const SealedPacket packet{
+        50, false, true, wire::sealed_parts(bytes), {std::span<const std::byte>(bytes).subspan(wire::header_bytes)}};
+    const PacketSeal::Tag tag = seal->seal(packet, nullptr);
+    std::memcpy(bytes.data() + wire::seal_offset, tag.data(), tag.size());
+    pair.inject_as_it_is(pair.server(), pair.client().address, {bytes.begin(), bytes.end()});
+    pair.run_for(10_ms);
+    const bool is_taken = protection == Protection::authenticate;
+    EXPECT_EQ(pair.server().count(Kind::closed), is_taken ? 1u : 0u);
+    EXPECT_EQ(pair.s().stats().forged_packets, is_taken ? 0u : 1u);
+  }
 }
 
 TEST(SealIdentity, many_connects_that_no_key_opens__make_the_honest_bring_a_cookie_and_cost_little) {
@@ -359,7 +355,7 @@ TEST(SealIdentity, process_that_was_forked__says_random_bytes_of_its_own) {
   pair.connect();  // the shard has drawn before
   ByteVector sent;
   pair.raw = [&](std::size_t from, const ByteVector& bytes) {
-    if (from == 0 && greeting_in(bytes, FrameType::connect).source_connection != 0) sent = bytes;
+    if (from == 0 && greeting_in(bytes).connect.source_connection != 0) sent = bytes;
   };
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe(pipe.data()), 0);
