@@ -296,10 +296,11 @@ def make_files():
                *"--every 10ms --json switch.json".split(), status=None).returncode != 0:
         print("schema_test.py: Skipped\nmltcp switch does not start here, not even on ring ports; see mltcp doctor")
     # Two processes on this machine. What takes too long is left out, so that this is described, too.
-    with subprocess.Popen([str(PROGRAM), "perf", "--listen", "unix:perf.sock", "--once"], cwd=FOLDER,
+    mltcp("key", "perf.key")
+    with subprocess.Popen([str(PROGRAM), "perf", "--listen", "unix:perf.sock", "--once", "--key", "perf.key"], cwd=FOLDER,
                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as server:
         mltcp(*"perf unix:perf.sock --tests latency,out,in,both --least 1kB --most 400MB --factor 1000 --for 10ms "
-               "--limit 60ms --every 1ms --json perf.json".split())
+               "--limit 60ms --every 1ms --key perf.key --json perf.json".split())
         server.wait(PATIENCE)
     mltcp(*"soak --duration 10ms --json soak.json".split())
     files = {}
