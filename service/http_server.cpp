@@ -444,31 +444,42 @@ class HttpServer::Impl {
     }
     take_answers(then);
     if (plans_changed_.exchange(false)) ask_parked();
+    // What clients have sent is read before room is made for new ones.
+    bool somebody_comes = false;
     for (std::size_t i = 1; i < polled_.size(); ++i) {
       if (polled_[i].revents == 0) continue;
       if (serials_[i] == 0) {
-        accept_all(then);
+        somebody_comes = true;
         continue;
       }
-      // It may have had to make room for a new one.
       if (const auto found = connections_.find(serials_[i]); found != connections_.end())
         handle(found->first, found->second, polled_[i].revents, then);
     }
+    if (somebody_comes) accept_all(then);
     end_overdue(then);
   }
 
   void accept_all(Nanos now) {
     constexpr int most_at_once = 64;
+    const std::uint64_t fresh_from = last_serial_ + 1;
     for (int i = 0; i < most_at_once; ++i) {
+      const bool taken_all = connections_.size() >= options_.connections && taken() >= options_.connections;
+      const auto leaves = taken_all ? first_to_leave(fresh_from) : connections_.end();
+      const bool full = taken_all && leaves == connections_.end();
+      // Who comes waits in the listener's queue for what this round has accepted to be read, or for an answer.
+      if (full && last_serial_ >= fresh_from) return;
+      if (full && answers_soon()) {
+        accept_again_ = now + look_every;
+        return;
+      }
       Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (socket.get() < 0) {
         // Out of descriptors or memory: what is there has to end first.
         if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) accept_again_ = now + look_every;
         return;
       }
-      const std::size_t all = connections_.size();
-      const bool full = all >= options_.connections && taken() >= options_.connections && !make_room();
-      if (full && all >= options_.connections + most_refused) continue;
+      if (full && connections_.size() >= options_.connections + most_refused) continue;
+      if (leaves != connections_.end()) remove(leaves->first);
       const auto [place, fresh] = connections_.try_emplace(
           ++last_serial_, Connection(RequestLimits{options_.most_header_bytes, kMostBodyBytes}));
       place->second.socket = std::move(socket);
@@ -482,15 +493,22 @@ class HttpServer::Impl {
     return static_cast<std::size_t>(std::count_if(connections_.begin(), connections_.end(),
                                                   [](const auto& entry) { return !entry.second.refused; }));
   }
-  /// The one that has been sending for longest goes; false if all have sent theirs.
-  bool make_room() {
-    const auto oldest = std::find_if(connections_.begin(), connections_.end(), [](const auto& entry) {
-      return !entry.second.refused &&
-             (entry.second.state == Connection::State::reading || entry.second.state == Connection::State::draining);
+  /// Whether one of those that take the places has an answer soon, as it changes nothing.
+  [[nodiscard]] bool answers_soon() const {
+    return std::any_of(connections_.begin(), connections_.end(), [](const auto& entry) {
+      return !entry.second.refused && entry.second.state == Connection::State::working && entry.second.reads;
     });
-    if (oldest == connections_.end()) return false;
-    remove(oldest->first);
-    return true;
+  }
+  /// Which one makes room for a new one: one that has its answer, or else the one that has been sending for longest,
+  /// but none of those from `fresh_from` on, which had no time to send.
+  [[nodiscard]] std::map<std::uint64_t, Connection>::iterator first_to_leave(std::uint64_t fresh_from) {
+    const auto oldest = [&](Connection::State state) {
+      return std::find_if(connections_.begin(), connections_.end(), [&](const auto& entry) {
+        return !entry.second.refused && entry.first < fresh_from && entry.second.state == state;
+      });
+    };
+    const auto answered = oldest(Connection::State::draining);
+    return answered != connections_.end() ? answered : oldest(Connection::State::reading);
   }
   void remove(std::uint64_t serial) {
     const auto found = connections_.find(serial);
@@ -625,6 +643,7 @@ class HttpServer::Impl {
       const std::scoped_lock lock(done_mutex_);
       done.swap(done_);
     }
+    if (!done.empty()) accept_again_ = Nanos{};
     for (Done& one : done) {
       const auto found = connections_.find(one.serial);
       if (found == connections_.end()) continue;

@@ -449,7 +449,7 @@ TEST_F(http_server, flood_of_waits_for_plans__leaves_room_for_others) {
   const std::string answer = flood.front()->answer();
   EXPECT_EQ(status_of(answer), 200);
   EXPECT_EQ(body_of(answer)["revision"], 1) << "as it is";
-  EXPECT_FALSE(flood.back()->readable());
+  EXPECT_FALSE(flood.back()->readable()) << flood.back()->answer();
 }
 
 TEST_F(http_server, bytes_of_all__are_bounded) {
