@@ -500,6 +500,21 @@ TEST(SentPackets, on_ack__finds_numbers_skipped_earlier_as_long_as_they_have_rec
   EXPECT_FALSE(liars.ack({{0, first + 1}}));
 }
 
+// Where so much is in flight that a later number has been skipped, too, by when the first one's turn comes.
+TEST(SentPackets, is_lie__about_a_number_whose_record_went_with_all_before_it) {
+  Skipping sent;
+  sent.config.max_packets_in_flight = 1U << 20;
+  const std::uint64_t first = sent.send_until_skip();
+  sent.send_until_skip();
+  const std::uint64_t third = sent.send_until_skip();
+  EXPECT_TRUE(sent.ack({{0, first - 1}}));
+  sent.forget_finished(sent.config, sent.now);
+  EXPECT_FALSE(sent.is_lie(ack_of({{first + 1, first + 1}, {0, first - 1}})));
+  EXPECT_TRUE(sent.is_lie(ack_of({{0, first + 1}})));
+  EXPECT_TRUE(sent.is_lie(ack_of({{first, first}})));
+  EXPECT_TRUE(sent.is_lie(ack_of({{0, third}})));
+}
+
 TEST(SentPackets, skipped_number__is_neither_lost_nor_in_flight) {
   Skipping sent;
   const std::uint64_t skipped = sent.send_until_skip();

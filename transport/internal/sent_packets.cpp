@@ -7,10 +7,11 @@ namespace mltcp {
 
 void SentPackets::skip_number(ShardRandom& random) {
   if (skip_at_ != 0) {
-    last_skipped_ = packets_.end();
+    last_skipped_ = static_cast<std::uint32_t>(packets_.end());
     ++skipped_in_all_;
     if (packets_.empty()) {
       packets_.skip();
+      forgotten_skip_ = last_skipped_;
     } else {
       Packet record;
       record.sent = Nanos::never();

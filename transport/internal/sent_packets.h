@@ -178,14 +178,12 @@ class SentPackets {
 
   // Acknowledgements.
 
-  /// Whether `frame` acknowledges what was never sent: a number that is still to come, or the one skipped last. Numbers
-  /// skipped before that on_ack() finds, as long as they have records.
+  /// Whether `frame` acknowledges what was never sent: a number that is still to come, the one skipped last, or the one
+  /// whose record went last. Others that were skipped on_ack() finds: they have records.
   [[nodiscard]] bool is_lie(const wire::AckFrame& frame) const {
     if (frame.ranges[0].last >= packets_.end()) [[unlikely]]
       return true;
-    std::uint32_t i = 0;
-    while (i < frame.range_count && frame.ranges[i].first > last_skipped_) ++i;
-    return i < frame.range_count && frame.ranges[i].last >= last_skipped_ && last_skipped_ != 0;
+    return covers(frame, last_skipped_) || (forgotten_skip_ != last_skipped_ && covers(frame, forgotten_skip_));
   }
   /// Processes an ACK frame. Calls `on_acked(const Chunk&)` for each chunk of a newly acknowledged packet, and `stop()`
   /// after each such packet; processing ends if it returns true. `news` is scratch space. False if a number is among
@@ -411,8 +409,18 @@ class SentPackets {
     const auto longer = static_cast<std::uint16_t>(std::min(longest_acked_ + 1, 65'535));
     notable_bytes_ = long_lost_ == 0 ? longer : std::min(longer, least_long_lost_);
   }
+  /// `skipped`: modulo 2^32, or 0.
+  [[nodiscard]] bool covers(const wire::AckFrame& frame, std::uint32_t skipped) const {
+    const std::uint64_t number = packets_.end() - (static_cast<std::uint32_t>(packets_.end()) - skipped);
+    std::uint32_t i = 0;
+    while (i < frame.range_count && frame.ranges[i].first > number) ++i;
+    return i < frame.range_count && frame.ranges[i].last >= number && skipped != 0;
+  }
   void forget_oldest() {
-    for (std::uint32_t i = 0; i < packets_.front().chunk_count; ++i) chunks_.pop();
+    const Packet& packet = packets_.front();
+    for (std::uint32_t i = 0; i < packet.chunk_count; ++i) chunks_.pop();
+    if (packet.state == State::ignored && packet.sent.is_never()) [[unlikely]]
+      forgotten_skip_ = static_cast<std::uint32_t>(packets_.begin());
     packets_.pop();
   }
 
@@ -460,7 +468,8 @@ class SentPackets {
   std::uint32_t episode_spurious_ = 0;
   std::uint32_t skipped_in_all_ = 0;     ///< packet numbers skipped in total
   std::uint64_t skip_at_;                ///< the next number to be skipped; 0: to be drawn
-  std::uint64_t last_skipped_ = 0;       ///< 0: none
+  std::uint32_t last_skipped_ = 0;       ///< modulo 2^32; 0: none
+  std::uint32_t forgotten_skip_ = 0;     ///< likewise: the latest skipped number that has no record any more
   std::uint64_t episode_begin_ = 0;      ///< the first packet that was lost in the episode
   Nanos first_sample_ = Nanos::never();  ///< time of the first RTT sample
   std::uint64_t lost_in_all_ = 0;
