@@ -228,7 +228,9 @@ void Traffic::check(const Host& host) const {
   require(stats.hole_bytes <= host.shard_config.reassembly_bytes, "holes take more memory than they may");
   if (host.shard_config.max_half_open)
     require(stats.half_open <= *host.shard_config.max_half_open, "more connections are half open than may be");
-  require(host.connections() <= host.shard_config.max_connections, "more connections than there may be");
+  // That a connection has ended is told when the datapath has read its payloads, and its place is free before that.
+  require(host.connections() <= host.shard_config.max_connections + host.shard_config.max_zero_copy_sends,
+          "more connections than there may be");
 }
 
 void Traffic::take(Host& host, const Completion& completion) {
