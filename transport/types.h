@@ -169,6 +169,10 @@ struct ShardStats {
   std::uint64_t black_holes = 0;  ///< paths found to drop long packets, whose connections went on with shorter ones
   std::uint64_t size_probes_sent = 0;  ///< packets that tried how long packets a path carries
   std::uint64_t size_probes_lost = 0;
+  /// Places taken now, of max_connections: by connections, and by those that have ended and still tell their peer.
+  std::uint32_t connections = 0;
+  /// Connections that had ended by the last poll(), which is told when the datapath has read what they sent.
+  std::uint32_t ends_held = 0;
   std::uint32_t half_open = 0;   ///< accepted connections now whose address nothing has proven yet
   std::uint64_t hole_bytes = 0;  ///< memory now that holes take beyond what each message has of its own
 };
@@ -189,7 +193,8 @@ struct ShardConfig {
   /// could have it connect with itself so, unless it was to this address that it connected. Without a value: always.
   std::optional<Address> own_address = std::nullopt;
   /// Bound of the memory that all connections' holes in partly received messages take, beyond what each message has of
-  /// its own (8 holes); one connection may take half of what the others have left. A packet that would leave a hole beyond it is dropped, and comes again.
+  /// its own (8 holes); one connection may take half of what the others have left. A packet that would leave a hole
+  /// beyond it is dropped, and comes again.
   Bytes reassembly_bytes = Bytes{4} << 20;
   std::uint32_t max_jobs = 64;
   std::uint32_t max_completions = 1 << 16;  ///< completions not yet taken; at this limit, posting returns queue_full

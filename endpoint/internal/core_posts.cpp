@@ -442,6 +442,7 @@ Code Core::report(EndpointReport& out) noexcept {
       out.packets.refused_connects += stats.refused_connects;
       out.packets.beyond_holes += stats.beyond_holes;
       out.packets.forged_packets += stats.forged_packets;
+      out.packets.replayed_packets += stats.replayed_packets;
       out.packets.forged_resets += stats.forged_resets;
       out.packets.retries_sent += stats.retries_sent;
       out.packets.cookies_accepted += stats.cookies_accepted;
@@ -454,6 +455,8 @@ Code Core::report(EndpointReport& out) noexcept {
       out.packets.black_holes += stats.black_holes;
       out.packets.size_probes_sent += stats.size_probes_sent;
       out.packets.size_probes_lost += stats.size_probes_lost;
+      out.packets.connections += stats.connections;
+      out.packets.ends_held += stats.ends_held;
       out.packets.half_open += stats.half_open;
       out.packets.hole_bytes += stats.hole_bytes;
       if (i == 0 && datapath_ != nullptr) out.losses = datapath_->losses();

@@ -56,6 +56,8 @@ class FaultyIo final : public PacketIo {
   void set_faults(const Faults& faults) { faults_ = faults; }
   /// The host stands still: packets come, and wait for it.
   void absorb();
+  /// Whether there are packets that have not been received yet.
+  [[nodiscard]] bool holds_packets() const { return !ready_.empty() || !delayed_.empty(); }
   /// The host is gone: nobody receives what has come, and payloads are read no more.
   void forget();
   [[nodiscard]] const FaultCounts& counts() const { return counts_; }

@@ -228,9 +228,9 @@ void Traffic::check(const Host& host) const {
   require(stats.hole_bytes <= host.shard_config.reassembly_bytes, "holes take more memory than they may");
   if (host.shard_config.max_half_open)
     require(stats.half_open <= *host.shard_config.max_half_open, "more connections are half open than may be");
-  // That a connection has ended is told when the datapath has read its payloads, and its place is free before that.
-  require(host.connections() <= host.shard_config.max_connections + host.shard_config.max_zero_copy_sends,
-          "more connections than there may be");
+  require(stats.connections <= host.shard_config.max_connections, "more connections than there may be");
+  // One that has ended may have no place any more when that is told.
+  require(host.connections() <= stats.connections + stats.ends_held, "a connection has gone that was not said to end");
 }
 
 void Traffic::take(Host& host, const Completion& completion) {
@@ -323,7 +323,9 @@ void Traffic::go_to(Phase phase) {
 
 void Traffic::tick(Nanos now) {
   next_tick_ = now + tick_time;
-  const bool impatient = now - phase_since_ > patience_;
+  // Connections that close send what they have first, which takes as long as it takes.
+  if (const std::uint64_t before = std::exchange(progress_, progress()); before != progress_) progress_since_ = now;
+  const bool impatient = now - std::max(phase_since_, progress_since_) > patience_;
   const auto expects = [this](Link& link) {
     return is_expected({link.up, link.client, link.server, link.up_watch}) ||
            is_expected({link.down, link.server, link.client, link.down_watch});
@@ -345,8 +347,7 @@ void Traffic::tick(Nanos now) {
     case Phase::closing:
       close_all();  // what was accepted since
       if (!all_ended()) return require(!impatient, "a connection does not end");
-      // One that has ended keeps its place until its peer has been told.
-      if (has_timer()) return require(!impatient, "something is due after the end of all connections");
+      if (!is_quiet()) return require(!impatient, "something is due after the end of all connections");
       prove();
       return go_to(Phase::proving);
     case Phase::proving: {
@@ -360,7 +361,7 @@ void Traffic::tick(Nanos now) {
     case Phase::ending:
       close_all();
       if (!all_ended()) return require(!impatient, "a new connection does not end");
-      if (has_timer()) return require(!impatient, "something is due after the end of all connections");
+      if (!is_quiet()) return require(!impatient, "something is due after the end of all connections");
       expect_nothing_left();
       return go_to(Phase::over);
     case Phase::over:
@@ -453,8 +454,22 @@ bool Traffic::all_ended() const {
   return std::all_of(hosts_.begin(), hosts_.end(), [](const auto& host) { return host->connections() == 0; });
 }
 
-bool Traffic::has_timer() const {
-  return std::any_of(hosts_.begin(), hosts_.end(), [](const auto& host) { return host->has_timer; });
+// One that has ended keeps its place until its peer has been told.
+bool Traffic::is_quiet() const {
+  return std::all_of(hosts_.begin(), hosts_.end(), [](const auto& host) {
+    return host->shard->stats().connections == 0 && !host->has_timer && !host->io.holds_packets();
+  });
+}
+
+std::uint64_t Traffic::progress() const {
+  std::uint64_t progress = 0;
+  for (const auto& host : hosts_) {
+    for (const auto& [id, side] : host->sides) {
+      const auto stats = host->shard->stats(id);
+      if (stats) progress += stats->end_of_next;
+    }
+  }
+  return progress + counts_.bytes + counts_.operations;
 }
 
 void Traffic::prove() {
@@ -625,8 +640,9 @@ std::string Traffic::state() const {
     if (host->shard == nullptr) continue;
     const ShardStats& stats = host->shard->stats();
     text += fmt::format(
-        "host {}: {} connections, {} half open, {} bytes of holes, {}, {}, {} packets in, {} out\n", host->number,
-        host->connections(), stats.half_open, stats.hole_bytes, host->stands_until > now_ ? "stands still" : "goes on",
+        "host {}: {} connections, {} places taken, {} half open, {} bytes of holes, {}, {}, {} packets in, {} out\n",
+        host->number, host->connections(), stats.connections, stats.half_open, stats.hole_bytes,
+        host->stands_until > now_ ? "stands still" : "goes on",
         host->has_timer ? "wants to be called" : "waits for packets", stats.packets_received, stats.packets_sent);
     for (const auto& [id, side] : host->sides) {
       const Link& link = links_[side.link];

@@ -148,7 +148,9 @@ class Traffic {
   void watch(const Direction& direction);
   [[nodiscard]] bool is_expected(const Direction& direction) const;
   [[nodiscard]] bool all_ended() const;
-  [[nodiscard]] bool has_timer() const;
+  [[nodiscard]] bool is_quiet() const;
+  /// Changes with whatever arrives or completes.
+  [[nodiscard]] std::uint64_t progress() const;
   void close_all();
   void prove();
   void expect_nothing_left();
@@ -197,6 +199,8 @@ class Traffic {
   Phase phase_ = Phase::busy;
   Nanos began_{-1};
   Nanos phase_since_;
+  std::uint64_t progress_ = 0;
+  Nanos progress_since_;
   Nanos now_;
   Nanos next_tick_;
   Nanos next_weather_;

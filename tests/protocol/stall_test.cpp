@@ -134,6 +134,38 @@ TEST(Stall, both_close_with_sends_that_have_no_buffer__ends) {
   }
 }
 
+// The peer was told of a buffer that is withdrawn: what it sends for that is refused, whatever it does.
+TEST(Stall, both_close_with_a_send_whose_buffer_was_withdrawn__ends) {
+  for (const int lost : {0, 1, 3}) {
+    Pair pair;
+    const auto [c, s] = pair.connect();
+    int left = lost;
+    pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.has(FrameType::credit) && left-- > 0; };
+    std::byte byte{};
+    std::byte in{};
+    ASSERT_EQ(pair.s().receive(s, {&in, 1}, 0), PostResult::ok);
+    ASSERT_EQ(pair.s().receive(s, {&in, 1}, 1), PostResult::ok);
+    pair.run_for(20_s);
+    ASSERT_TRUE(pair.s().cancel_receive(s, 1));
+    ASSERT_EQ(pair.s().send(s, {&byte, 1}, 2), PostResult::ok);
+    ASSERT_EQ(pair.c().send(c, {&byte, 1}, 3), PostResult::ok);
+    ASSERT_EQ(pair.c().send(c, {&byte, 1}, 4), PostResult::ok);
+    pair.run_for(1_s);
+    ASSERT_GT(pair.s().stats().beyond_credit, 0u) << "or the test shows nothing";
+    ASSERT_EQ(pair.client().count(Completion::Kind::sent), 1u);
+    left = lost;
+    pair.c().close(c);
+    pair.s().close(s);
+    pair.run_for(20_s);
+    EXPECT_FALSE(pair.c().exists(c)) << lost;
+    EXPECT_FALSE(pair.s().exists(s)) << lost;
+    ASSERT_EQ(pair.client().count(Completion::Kind::sent), 2u);
+    EXPECT_EQ(pair.client().of(Completion::Kind::sent)[1].status, Status::closed);
+    ASSERT_EQ(pair.server().count(Completion::Kind::sent), 1u);
+    EXPECT_EQ(pair.server().of(Completion::Kind::sent)[0].status, Status::closed);
+  }
+}
+
 TEST(Stall, client_that_starts_anew_with_the_same_seed__connects) {
   Pair pair;
   const auto [c, s] = pair.connect();

@@ -65,13 +65,39 @@ TEST(MessageSender, raise_credit__only_as_far_as_a_peer_can_have_it) {
 TEST(MessageSender, raise_credit__after_the_last_word_only_if_that_was_somebody_else_s) {
   Sender sender;
   sender.begin_credit(1);
-  sender.end_credit();
+  EXPECT_TRUE(sender.end_credit(1));
   EXPECT_TRUE(sender.raise_credit(2, false));
   EXPECT_EQ(sender.credit(), 1U);
   EXPECT_TRUE(sender.credit_ended());
   EXPECT_TRUE(sender.raise_credit(2, true));
   EXPECT_EQ(sender.credit(), 2U);
   EXPECT_FALSE(sender.credit_ended());
+}
+
+TEST(MessageSender, end_credit__may_withdraw_what_was_told_and_only_falls_from_then_on) {
+  Sender sender;
+  sender.begin_credit(3);
+  sender.post_all(3, 10);
+  sender.send_all(10);
+  EXPECT_TRUE(sender.end_credit(2));
+  EXPECT_EQ(sender.credit(), 2U);
+  EXPECT_TRUE(sender.end_credit(3)) << "an earlier one, late";
+  EXPECT_EQ(sender.credit(), 2U);
+  EXPECT_TRUE(sender.end_credit(1));
+  EXPECT_EQ(sender.credit(), 1U);
+  std::vector<std::uint64_t> ended;
+  sender.end_beyond_credit([&](std::uint64_t number, const MessageSender::Message&) { ended.push_back(number); });
+  EXPECT_EQ(ended, (std::vector<std::uint64_t>{1, 2})) << "though they had been sent";
+  EXPECT_FALSE(sender.has_credited());
+}
+
+TEST(MessageSender, end_credit__may_bring_the_last_buffers_and_not_more_than_there_can_be) {
+  Sender sender;
+  EXPECT_TRUE(sender.end_credit(2));
+  EXPECT_EQ(sender.credit(), 2U);
+  Sender lied_to;
+  EXPECT_FALSE(lied_to.end_credit(MessageSender::most_receives + 1));
+  EXPECT_FALSE(lied_to.credit_ended());
 }
 
 TEST(MessageSender, take_lost__what_has_not_arrived_after_all) {
@@ -206,7 +232,7 @@ TEST(MessageSender, end_beyond_credit__what_no_buffer_will_come_for) {
   sender.post_all(3, 10);
   sender.send_all(10);
   std::vector<std::uint64_t> ended;
-  sender.end_beyond_credit([&](const MessageSender::Message& message) { ended.push_back(message.tag); });
+  sender.end_beyond_credit([&](std::uint64_t, const MessageSender::Message& message) { ended.push_back(message.tag); });
   EXPECT_EQ(ended, (std::vector<std::uint64_t>{1, 2}));
   EXPECT_TRUE(sender.outstanding(0));
   sender.pop_front();

@@ -44,10 +44,11 @@ Connection::Connection(ConnectionId id, const Address& remote, std::shared_ptr<c
 void Connection::set_seal(std::unique_ptr<PacketSeal> seal) {
   sealing_ = std::make_unique<Sealing>();
   sealing_->seal = std::move(seal);
+  is_sealed_ = true;
 }
 
 bool Connection::is_answer_of_restarted(const PacketSeal::Tag& tag) const {
-  return sealing_ != nullptr && state_ != State::connecting &&
+  return is_sealed_ && state_ != State::connecting &&
          sealing_->seal->answer_of_restarted(sealing_->last, peer_connection_) == tag;
 }
 
@@ -141,7 +142,11 @@ void Connection::close() {
 
 void Connection::drop_unsendable() {
   if (state_ != State::flushing || !sends_.credit_ended()) return;
-  sends_.end_beyond_credit([this](const MessageSender::Message& message) { push_sent(message, Status::closed); });
+  // Some may have been sent: the peer has withdrawn buffers that it had told of.
+  sends_.end_beyond_credit([this](std::uint64_t number, const MessageSender::Message& message) {
+    if (message.data != nullptr) links_->tx->drop_message(&remote_, number);
+    push_sent(message, Status::closed);
+  });
 }
 
 void Connection::fail(Status status) {
@@ -173,7 +178,7 @@ void Connection::end(Status status, wire::CloseReason reason, Nanos now) {
 // Whoever has the key of a sealed connection says so, truly, of a packet that somebody has brought there: no such
 // connection is known there. So the peer is asked.
 void Connection::on_reset(Nanos now) {
-  if (sealing_ == nullptr) {
+  if (!is_sealed_) {
     on_forgotten();
     return;
   }
@@ -304,7 +309,7 @@ void Connection::need_deadlines() {
 Nanos Connection::watch_deadline() const {
   if (state_ == State::draining || state_ == State::dead) return Nanos::never();
   Nanos next = std::min(look_at_, ends_at_);
-  if (sealing_ != nullptr) next = std::min(next, sealing_->ask_at);
+  if (is_sealed_) next = std::min(next, sealing_->ask_at);
   return deadlines_ == nullptr ? next : std::min(next, deadlines_->heap.next());
 }
 
@@ -319,7 +324,7 @@ void Connection::on_watch(Nanos now) {
     fail(Status::unreachable);
     return;
   }
-  if (sealing_ != nullptr && now >= sealing_->ask_at) {
+  if (is_sealed_ && now >= sealing_->ask_at) {
     look_into_reset(now);
     if (state_ == State::dead) return;
   }

@@ -70,7 +70,7 @@ class alignas(64) Connection {
   [[nodiscard]] std::uint64_t peer_tag() const { return peer_tag_; }
   [[nodiscard]] bool was_accepted() const { return was_accepted_; }
   [[nodiscard]] bool is_proven() const { return is_proven_; }
-  [[nodiscard]] bool is_sealed() const { return sealing_ != nullptr; }
+  [[nodiscard]] bool is_sealed() const { return is_sealed_; }
   /// Sealed: whether a CONNECT comes from the client that has made this connection.
   [[nodiscard]] bool opens_greeting(const wire::KeyFrame& key, const SealedPacket& packet,
                                     const PacketSeal::Tag& tag) const {
@@ -373,6 +373,7 @@ class alignas(64) Connection {
   bool size_probe_due_ : 1 = false;   ///< PathMtu::next_probe()
   bool size_changed_ : 1 = false;     ///< max_packet_ is to become PathMtu::size()
   bool may_raise_size_ : 1 = false;   ///< PathMtu::waits_to_raise()
+  bool is_sealed_ : 1 = false;        ///< there is a sealing_
 
   // Line 2.
   alignas(line) ReceivedPackets received_;

@@ -51,7 +51,7 @@ bool is_accept(wire::Reader look) {
 
 void Connection::on_packet(const wire::Header& header, wire::Reader& reader, const RxPacket& packet, Nanos now) {
   // Before anything else: the tag of a sealed connection is no secret, and proves nothing.
-  if (sealing_ != nullptr && (header.flags & wire::sealed) == 0 && state_ != State::connecting) [[unlikely]] {
+  if (is_sealed_ && (header.flags & wire::sealed) == 0 && state_ != State::connecting) [[unlikely]] {
     ++links_->stats->forged_packets;
     return;
   }
@@ -62,7 +62,7 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
     ++links_->stats->malformed_packets;
     return;
   }
-  if (sealing_ != nullptr && (header.flags & wire::sealed) != 0) {
+  if (is_sealed_ && (header.flags & wire::sealed) != 0) {
     sealing_->window.add(number);
     if (!sealing_->ask_at.is_never()) [[unlikely]]
       refute_reset();
@@ -120,7 +120,7 @@ bool Connection::take_frames(wire::Reader& reader, const wire::Header& header, A
 
 bool Connection::open(const RxPacket& packet, const wire::Header& header, std::span<std::byte> out,
                       wire::Reader& reader) {
-  if (sealing_ == nullptr) return false;
+  if (!is_sealed_) return false;
   const std::uint64_t number = wire::widen(static_cast<std::uint32_t>(header.packet_number), received_.next());
   const bool clear = (header.flags & wire::clear) != 0;
   const std::span<const std::byte> body = packet.bytes.subspan(wire::header_bytes);
@@ -154,7 +154,7 @@ void Connection::refute_reset() {
 }
 
 bool Connection::is_replay(const wire::Header& header) {
-  if (sealing_ == nullptr) return false;
+  if (!is_sealed_) return false;
   const std::uint64_t number = wire::widen(static_cast<std::uint32_t>(header.packet_number), received_.next());
   if (!sealing_->window.contains(number)) return false;
   ++links_->stats->replayed_packets;
@@ -163,7 +163,7 @@ bool Connection::is_replay(const wire::Header& header) {
 }
 
 bool Connection::opens(const wire::Frame& frame, const wire::Header& header, Nanos now) {
-  if (frame.type == wire::FrameType::close && sealing_ != nullptr && (header.flags & wire::sealed) == 0) {
+  if (frame.type == wire::FrameType::close && is_sealed_ && (header.flags & wire::sealed) == 0) {
     // Anybody on the path can say so. Who has the key has until then to say otherwise.
     if (sealing_->refused_as == Status::ok && frame.close != wire::CloseReason::done) {
       sealing_->refused_as = refusal_of(frame.close);
@@ -178,7 +178,7 @@ bool Connection::opens(const wire::Frame& frame, const wire::Header& header, Nan
     return false;
   }
   if (frame.type != wire::FrameType::accept) return false;
-  if (sealing_ != nullptr && (header.flags & wire::sealed) == 0) {
+  if (is_sealed_ && (header.flags & wire::sealed) == 0) {
     ++links_->stats->forged_packets;
     return false;
   }
@@ -230,8 +230,10 @@ bool Connection::on_control(const wire::Frame& frame, const wire::Header& header
     case wire::FrameType::ack:
       break;  // handled elsewhere
     case wire::FrameType::credit:
-      raise_credit(frame.credit.messages);
-      if (frame.credit.final) sends_.end_credit();
+      if (!frame.credit.final)
+        raise_credit(frame.credit.messages);
+      else if (!sends_.end_credit(frame.credit.messages))
+        ++links_->stats->malformed_packets;
       drop_unsendable();
       maybe_close();
       break;
@@ -329,7 +331,11 @@ void Connection::on_data(const wire::DataFrame& frame, const wire::Header& heade
 }
 
 void Connection::count_refused(MessageReceiver::Taken why) {
-  if (why == MessageReceiver::Taken::beyond_credit) ++links_->stats->beyond_credit;
+  if (why == MessageReceiver::Taken::beyond_credit) {
+    ++links_->stats->beyond_credit;
+    // The peer was told of a buffer that has been withdrawn since. None will come in its place: it need not wait.
+    if (state_ == State::flushing) receives_.on_credit_lost();
+  }
   if (why == MessageReceiver::Taken::malformed) ++links_->stats->malformed_packets;
   if (why == MessageReceiver::Taken::no_room) ++links_->stats->beyond_holes;
 }
@@ -582,7 +588,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   // What is encrypted doesn't go with ACCEPT, which can't be: keys are agreed on by it.
   const auto will_greet = [this] { return connect_due_ || (accept_due_ && state_ != State::draining); };
   bool greets = will_greet();
-  bool with_data = blocked == Blocked::no && (sealing_ == nullptr || !greets);
+  bool with_data = blocked == Blocked::no && (!is_sealed_ || !greets);
   if (aborted_) [[unlikely]]
     repeat_close(now);
   if (!with_data && !ack_due && !control_due()) return blocked == Blocked::no ? Blocked::nothing : blocked;
@@ -590,7 +596,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   if (sent_.full(*config_)) [[unlikely]] {
     sent_.make_room([&](const Chunk& chunk) { on_lost_chunk(chunk, now); });
     greets = will_greet();  // what was given up may have been ACCEPT
-    with_data = with_data && (sealing_ == nullptr || !greets);
+    with_data = with_data && (!is_sealed_ || !greets);
   }
 
   const std::size_t most = room();
@@ -637,7 +643,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
 
 wire::Header Connection::next_header() const {
   wire::Header header;
-  if (config_->full_integrity && sealing_ == nullptr) header.flags |= wire::full_integrity;
+  if (config_->full_integrity && !is_sealed_) header.flags |= wire::full_integrity;
   header.connection = peer_connection_;
   header.tag = peer_tag_;
   header.packet_number = sent_.next_number();
@@ -646,7 +652,7 @@ wire::Header Connection::next_header() const {
 
 void Connection::finish(Draft& draft, wire::Header& header, std::span<std::byte> buffer, BuiltPacket& packet,
                         bool greets) {
-  if (sealing_ == nullptr) [[likely]]
+  if (!is_sealed_) [[likely]]
     packet.header = draft.writer.finish(header, packet.payload);
   else
     seal(draft, header, buffer, packet, greets);
@@ -686,7 +692,7 @@ std::size_t Connection::room() const {
   // Control frames are written without a look at the room that there is; ACK and DATA see to it themselves.
   constexpr std::size_t control =
       wire::header_bytes + wire::credit_frame_bytes + wire::ping_frame_bytes + wire::close_frame_bytes;
-  const std::size_t accept = wire::accept_frame_bytes + (sealing_ == nullptr ? 0 : wire::key_frame_bytes);
+  const std::size_t accept = wire::accept_frame_bytes + (!is_sealed_ ? 0 : wire::key_frame_bytes);
   const std::size_t least = accept_due_ ? control + accept : control;
   return allowance_ < least ? 0 : std::min<std::size_t>(max_packet_, allowance_);
 }
@@ -804,7 +810,7 @@ void Connection::write_control(Draft& draft, bool with_data) {
   };
   if (connect_due_) {
     draft.writer.connect(greeting());
-    if (sealing_ != nullptr) draft.writer.key({sealing_->seal->key_id(), sealing_->seal->own()});
+    if (is_sealed_) draft.writer.key({sealing_->seal->key_id(), sealing_->seal->own()});
     if (has_cookie_) draft.writer.token(cookie_);
     carry(draft, {.kind = ChunkKind::connect});
     connect_due_ = false;
@@ -812,7 +818,7 @@ void Connection::write_control(Draft& draft, bool with_data) {
   }
   if (accept_due_ && state_ != State::draining) {
     draft.writer.accept(greeting());
-    if (sealing_ != nullptr) draft.writer.key({sealing_->seal->key_id(), sealing_->seal->own()});
+    if (is_sealed_) draft.writer.key({sealing_->seal->key_id(), sealing_->seal->own()});
     carry(draft, {.kind = ChunkKind::accept});
     accept_due_ = false;
     receives_.on_told_in_greeting();
@@ -847,7 +853,7 @@ void Connection::write_data(Draft& draft, BuiltPacket& packet, Nanos now) {
   }
   fill_data(draft, packet);
   const std::uint32_t kept_from = links_->limits.keeps_payload_from;
-  const bool is_copied = sealing_ != nullptr && sealing_->seal->encrypts();
+  const bool is_copied = is_sealed_ && sealing_->seal->encrypts();
   if (kept_from > 0 && packet.payload.size() >= kept_from && packet.payload.data() != nullptr && !is_copied) {
     PayloadHolds::Number& hold = sends_[packet.message].hold;
     if (hold == PayloadHolds::none) hold = links_->holds->take();
@@ -890,6 +896,8 @@ void Connection::fill_data(Draft& draft, BuiltPacket& packet) {
     else
       writer.copy(bytes.data(), bytes.size());
     if (!config_->pack_messages) return;
+    // A probe takes one of the pieces that seem lost: the peer may have refused one, and with it all that it came with.
+    if (draft.retransmission && sends_.has_lost() && sent_.probing()) return;
   }
 }
 

@@ -151,7 +151,7 @@ class MessageReceiver {
     credit_known_ = true;
     final_told_ = final;
   }
-  /// A CREDIT frame was lost: what the peer knows is uncertain.
+  /// A CREDIT frame was lost, or the peer shows that it knows nothing of it: what it knows is uncertain.
   void on_credit_lost() {
     credit_due_ = credit_lost_ = true;
     credit_known_ = false;

@@ -88,8 +88,15 @@ class MessageSender {
   [[nodiscard]] std::uint64_t credit() const { return credit_; }
   /// Sets the initial credit, from CONNECT or ACCEPT.
   void begin_credit(std::uint32_t messages) { credit_ = std::min<std::uint64_t>(messages, most_credit()); }
-  /// The peer has reported that it will post no more buffers.
-  void end_credit() { credit_final_ = true; }
+  /// The peer has reported that it takes `messages` since the connection began, modulo 2^32, and will post no more
+  /// buffers. They may be fewer than it said before, as it may have withdrawn some. False if that is impossible.
+  bool end_credit(std::uint32_t messages) {
+    const std::uint64_t said = wire::widen(messages, credit_);
+    if (said > most_credit()) return false;
+    credit_ = credit_final_ ? std::min(credit_, said) : said;
+    credit_final_ = true;
+    return true;
+  }
   [[nodiscard]] bool credit_ended() const { return credit_final_; }
 
   // What is to be sent.
@@ -187,12 +194,12 @@ class MessageSender {
   void close_up(std::uint64_t from, OperationDeadlines& deadlines) {
     mltcp::close_up(messages_, from, deadlines.heap, [&](std::uint64_t number) { return deadlines.of_send(number); });
   }
-  /// Ends all messages beyond the credit, when no more credit will come. Calls `ended(const Message&)` for each one
-  /// that was outstanding.
+  /// Ends all messages beyond the credit, when no more credit will come. Calls `ended(std::uint64_t number, const
+  /// Message&)` for each one that was outstanding.
   template <typename Ended>
   void end_beyond_credit(Ended ended) {
     for (std::uint64_t number = std::max(credit_, messages_.begin()); number < messages_.end(); ++number)
-      if (!messages_[number].done) ended(finish(number));
+      if (!messages_[number].done) ended(number, finish(number));
     pop_done();
   }
   /// Ends all messages. Calls `ended(std::uint64_t number, const Message&)` for each one that was outstanding.

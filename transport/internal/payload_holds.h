@@ -41,6 +41,7 @@ class PayloadHolds {
   void complete(const Completion& completion, Number hold, GrowableRing<Completion>& out) {
     if (in_use(hold) || (completion.kind == Completion::Kind::closed && waits(completion.connection))) {
       waiting_.push_back({completion, hold});
+      if (completion.kind == Completion::Kind::closed) ++ends_waiting_;
       return;
     }
     if (hold != none) free_.push_back(hold);
@@ -58,11 +59,14 @@ class PayloadHolds {
         continue;
       }
       if (entry.hold != none) free_.push_back(entry.hold);
+      if (entry.completion.kind == Completion::Kind::closed) --ends_waiting_;
       out.push(entry.completion);
     }
     waiting_.resize(kept);
   }
   [[nodiscard]] std::size_t waiting() const { return waiting_.size(); }
+  /// Of these, ends of connections.
+  [[nodiscard]] std::uint32_t ends_waiting() const { return ends_waiting_; }
 
  private:
   struct Waiting {
@@ -82,6 +86,7 @@ class PayloadHolds {
   std::size_t total_ = 0;
   std::vector<Number> free_;
   std::vector<Waiting> waiting_;
+  std::uint32_t ends_waiting_ = 0;
 };
 
 }  // namespace mltcp

@@ -6,19 +6,18 @@
 namespace mltcp {
 
 void SentPackets::skip_number(ShardRandom& random) {
-  if (skip_at_ != 0) {
-    last_skipped_ = static_cast<std::uint32_t>(packets_.end());
+  if (packets_.end() != 0) {
     ++skipped_in_all_;
     if (packets_.empty()) {
+      forgotten_skip_ = static_cast<std::uint32_t>(packets_.end());
       packets_.skip();
-      forgotten_skip_ = last_skipped_;
     } else {
       Packet record;
       record.sent = Nanos::never();
       packets_.push(record);
     }
   }
-  skip_at_ = packets_.end() + least_between_skips + (random.next() >> 32) % between_skips;
+  until_skip_ = static_cast<std::uint16_t>(least_between_skips + (random.next() >> 32) % between_skips);
 }
 
 std::uint32_t SentPackets::longest_in_flight() const {

@@ -46,10 +46,8 @@ class SentPackets {
 
   /// `skips`: some packet numbers are not used, see skip_number().
   SentPackets(Nanos initial_rtt, Nanos now, bool skips)
-      : rtt_(initial_rtt),
-        last_eliciting_sent_(now),
-        last_progress_(now),
-        skip_at_(skips ? 0 : std::numeric_limits<std::uint64_t>::max()) {
+      : rtt_(initial_rtt), last_eliciting_sent_(now), last_progress_(now) {
+    skips_ = skips;
     if (skips) acked_.reserve();  // a number that is skipped is a hole
   }
 
@@ -138,10 +136,12 @@ class SentPackets {
     in_flight_ += bytes;
     ++in_flight_packets_;
     last_eliciting_sent_ = now;
+    if (until_skip_ > 0) --until_skip_;
   }
   /// Records a packet without chunks, which is never acknowledged: it needs no record, except to keep the numbering
   /// contiguous.
   void on_sent_bare(const ConnectionConfig& config, Nanos now) {
+    if (until_skip_ > 0) --until_skip_;
     if (packets_.empty()) {
       packets_.skip();
       return;
@@ -157,7 +157,7 @@ class SentPackets {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(span, ~std::uint32_t{0}));
   }
   /// Whether skip_number() is to be called before the next packet.
-  [[nodiscard]] bool skip_is_due() const { return packets_.end() >= skip_at_; }
+  [[nodiscard]] bool skip_is_due() const { return skips_ && until_skip_ == 0; }
   /// Leaves the next packet number out (but in the first call, which only draws when to do so), so that a peer that
   /// acknowledges what it has not received is found out (RFC 9000 section 21.4). The number has a record as of a packet
   /// that nobody acknowledges, and the receiver forgets the gap as soon as the sender has forgotten what was before.
@@ -178,12 +178,13 @@ class SentPackets {
 
   // Acknowledgements.
 
-  /// Whether `frame` acknowledges what was never sent: a number that is still to come, the one skipped last, or the one
-  /// whose record went last. Others that were skipped on_ack() finds: they have records.
+  /// Whether `frame` acknowledges what was never sent: a number that is still to come, or the latest skipped one whose
+  /// record has gone. Skipped ones that have records on_ack() finds.
   [[nodiscard]] bool is_lie(const wire::AckFrame& frame) const {
     if (frame.ranges[0].last >= packets_.end()) [[unlikely]]
       return true;
-    return covers(frame, last_skipped_) || (forgotten_skip_ != last_skipped_ && covers(frame, forgotten_skip_));
+    // Ranges go down: what has no record is in the last one, if in any. Without it the number need not be looked up.
+    return frame.ranges[frame.range_count - 1].first < packets_.begin() && covers_forgotten_skip(frame);
   }
   /// Processes an ACK frame. Calls `on_acked(const Chunk&)` for each chunk of a newly acknowledged packet, and `stop()`
   /// after each such packet; processing ends if it returns true. `news` is scratch space. False if a number is among
@@ -409,12 +410,11 @@ class SentPackets {
     const auto longer = static_cast<std::uint16_t>(std::min(longest_acked_ + 1, 65'535));
     notable_bytes_ = long_lost_ == 0 ? longer : std::min(longer, least_long_lost_);
   }
-  /// `skipped`: modulo 2^32, or 0.
-  [[nodiscard]] bool covers(const wire::AckFrame& frame, std::uint32_t skipped) const {
-    const std::uint64_t number = packets_.end() - (static_cast<std::uint32_t>(packets_.end()) - skipped);
+  [[nodiscard]] bool covers_forgotten_skip(const wire::AckFrame& frame) const {
+    const std::uint64_t number = packets_.end() - (static_cast<std::uint32_t>(packets_.end()) - forgotten_skip_);
     std::uint32_t i = 0;
     while (i < frame.range_count && frame.ranges[i].first > number) ++i;
-    return i < frame.range_count && frame.ranges[i].last >= number && skipped != 0;
+    return i < frame.range_count && frame.ranges[i].last >= number && forgotten_skip_ != 0;
   }
   void forget_oldest() {
     const Packet& packet = packets_.front();
@@ -432,13 +432,15 @@ class SentPackets {
   std::uint32_t lost_total_ = 0;  ///< bytes lost since the connection began, modulo 2^32: only differences are used
   std::uint8_t probe_count_ = 0;  ///< consecutive probe timeouts, saturated
   std::uint8_t probes_due_ = 0;
-  bool any_acked_ = false;
+  bool any_acked_ : 1 = false;
+  bool skips_ : 1 = false;  ///< some packet numbers are not used
   bool was_idle_ : 1 = true;
   bool reorders_ : 1 = false;        ///< reordering_.seen()
   bool keeps_lost_ : 1 = false;      ///< the oldest record is of a lost packet, and oldest_of_use_ counts
   bool has_losses_ : 1 = false;      ///< not yet reported in a sample, or may still be undone
-  std::uint16_t notable_bytes_ = 1;  ///< on_long_acked() is to be told of packets at least so long
   std::uint8_t long_lost_ = 0;       ///< see long_lost(); highest bit: long_lost_noted()
+  std::uint16_t notable_bytes_ = 1;  ///< on_long_acked() is to be told of packets at least so long
+  std::uint16_t until_skip_ = 0;     ///< packet numbers to be used before the next is skipped
 
   // Second cache line.
   GrowableRing<Chunk> chunks_;
@@ -467,9 +469,7 @@ class SentPackets {
   std::uint32_t episode_lost_ = 0;
   std::uint32_t episode_spurious_ = 0;
   std::uint32_t skipped_in_all_ = 0;     ///< packet numbers skipped in total
-  std::uint64_t skip_at_;                ///< the next number to be skipped; 0: to be drawn
-  std::uint32_t last_skipped_ = 0;       ///< modulo 2^32; 0: none
-  std::uint32_t forgotten_skip_ = 0;     ///< likewise: the latest skipped number that has no record any more
+  std::uint32_t forgotten_skip_ = 0;     ///< the latest skipped number that has no record; modulo 2^32; 0: none
   std::uint64_t episode_begin_ = 0;      ///< the first packet that was lost in the episode
   Nanos first_sample_ = Nanos::never();  ///< time of the first RTT sample
   std::uint64_t lost_in_all_ = 0;
@@ -484,7 +484,7 @@ class SentPackets {
   Reordering reordering_;
 };
 
-static_assert(sizeof(SentPackets) == 384, "the first four cache lines are what a sender touches for each packet");
+static_assert(sizeof(SentPackets) == 376, "the first four cache lines are what a sender touches for each packet");
 
 template <typename OnAcked, typename Stop>
 bool SentPackets::on_ack(const wire::AckFrame& frame, AckBatch& batch, std::vector<RangeSet::Range>& news, Nanos now,

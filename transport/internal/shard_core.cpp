@@ -167,6 +167,7 @@ ShardCore::Slot* ShardCore::take_slot(Nanos now) {
   if (free_slots_.empty()) return nullptr;
   Slot& slot = slots_[free_slots_.front()];
   free_slots_.pop();
+  ++stats_.connections;
   // The time makes the tag differ when a program restarts with the same seed.
   slot.tag = random_.next() ^ static_cast<std::uint64_t>(now.count) * 0x9E3779B97F4A7C15ULL;
   return &slot;
@@ -191,6 +192,7 @@ void ShardCore::free_connection(std::uint32_t index) {
   slot.id = draw_id(index, slot.id);
   slot.connection.reset();
   free_slots_.push(index);
+  --stats_.connections;
 }
 
 ConnectionId ShardCore::connect(const Address& remote, const ConnectionConfig& config, Nanos now) {
@@ -408,6 +410,7 @@ Nanos ShardCore::work(Nanos now) {
     receive_bursts(now, more);
   fire_timers(now);
   transmit(now, more);
+  stats_.ends_held = holds_.ends_waiting();
   if (more || !answers_.empty()) return now;
   // Holds must be polled, as nothing signals that the datapath has released bytes.
   return holds_.waiting() > 0 ? std::min(deadlines_.next(), now + look_at_holds_after) : deadlines_.next();

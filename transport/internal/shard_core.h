@@ -67,7 +67,7 @@ class ShardCore {
 
  private:
   /// What decides whether a packet is for a connection stands beside it: packets that are not don't touch it.
-  struct Slot {
+  struct alignas(32) Slot {  // never in two cache lines
     std::unique_ptr<Connection> connection;
     std::uint64_t tag = 0;  ///< what the peer has to put into its packets
     ConnectionId id = 0;    ///< of its connection, or of its next one
