@@ -18,6 +18,8 @@ struct PositionRange {
 
 class RangeList {
  public:
+  static constexpr std::size_t least = 8;  ///< memory that insert() allocates is for so many
+
   RangeList() = default;
   ~RangeList() { free(); }
   RangeList(RangeList&& other) noexcept : block_(std::exchange(other.block_, 0)) {}
@@ -78,7 +80,6 @@ class RangeList {
   };
   static_assert(sizeof(Block) % alignof(PositionRange) == 0);
   static constexpr std::uintptr_t has_ranges = 1;
-  static constexpr std::size_t least = 8;
 
   [[nodiscard]] Block& block() const { return *reinterpret_cast<Block*>(block_ & ~has_ranges); }
   [[nodiscard]] PositionRange* ranges() const { return reinterpret_cast<PositionRange*>(&block() + 1); }

@@ -26,8 +26,8 @@ class RangeSet {
       lower_.free();
     clear();
   }
-  /// Allocates memory for first_holes holes.
-  void reserve() { lower_.reserve(first_holes); }
+  /// Allocates memory for `holes` holes.
+  void reserve(std::size_t holes) { lower_.reserve(holes); }
   /// Whether there is memory for holes.
   [[nodiscard]] bool has_had_holes() const { return lower_.capacity() > 0; }
   /// Bytes allocated for holes beyond `holes`.
@@ -40,7 +40,7 @@ class RangeSet {
   [[nodiscard]] std::size_t bytes_beyond_if_grown(std::size_t holes) const {
     return (std::max(lower_.capacity() * 2, holes) - holes) * sizeof(Range);
   }
-  static constexpr std::size_t first_holes = 8;  ///< for which memory is allocated at once
+  static constexpr std::size_t first_holes = RangeList::least;  ///< for which memory is allocated at once
 
   [[nodiscard]] bool empty() const { return highest_.end == 0; }
   [[nodiscard]] std::size_t size() const { return empty() ? 0 : 1 + lower_.size(); }
@@ -57,7 +57,7 @@ class RangeSet {
   std::uint64_t add(std::uint64_t begin, std::uint64_t end) {
     if (begin >= end) return 0;
     if (begin > highest_.end || empty()) {
-      if (!empty()) push_lower();
+      if (!empty()) lower_.push_back(highest_);
       highest_ = {begin, end};
       return end - begin;
     }
@@ -124,12 +124,6 @@ class RangeSet {
   }
 
  private:
-  /// The highest range becomes the last of the lower ones.
-  void push_lower() {
-    reserve();
-    lower_.push_back(highest_);
-  }
-
   /// Null if there is none.
   [[nodiscard]] const Range* first_ending_at_or_after(std::uint64_t position) const {
     if (!lower_.empty()) {
@@ -161,7 +155,6 @@ class RangeSet {
   }
 
   std::uint64_t add_to_lower(std::uint64_t begin, std::uint64_t end) {
-    reserve();
     const auto first = static_cast<std::size_t>(lower_bound(begin) - lower_.begin());
     if (first == lower_.size() || lower_[first].begin > end) {
       lower_.insert(first, {begin, end});

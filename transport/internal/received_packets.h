@@ -30,7 +30,7 @@ class ReceivedPackets {
   /// Maximum number of ranges tracked; one acknowledgement has room for all.
   static constexpr std::size_t max_ranges = wire::max_ack_ranges;
 
-  ReceivedPackets() { numbers_.reserve(); }  // a number that its sender has skipped is a hole
+  ReceivedPackets() { numbers_.reserve(skips_at_once); }
 
   /// Where a packet's number is relative to those received before.
   enum class Place : std::uint8_t {
@@ -123,6 +123,9 @@ class ReceivedPackets {
   [[nodiscard]] Nanos highest_time() const { return highest_time_; }
 
  private:
+  /// A number that its sender has skipped is a hole. Memory for so many is there from the beginning.
+  static constexpr std::size_t skips_at_once = 3;
+
   void count_behind_top(std::uint64_t number);
   [[nodiscard]] bool enough(std::uint64_t number, std::uint32_t ratio, bool finished, std::uint32_t ack_every) const;
 

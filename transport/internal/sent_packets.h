@@ -41,6 +41,8 @@ class SentPackets {
   /// evenly at random.
   static constexpr std::uint32_t least_between_skips = 128;
   static constexpr std::uint32_t between_skips = 512;
+  /// Skipped numbers for which memory is there from the beginning.
+  static constexpr std::size_t skips_at_once = 3;
   /// Maximum number of acknowledged ranges tracked; with more, acknowledgements are processed again without effect.
   static constexpr std::size_t max_acked_ranges = 1024;
 
@@ -48,7 +50,7 @@ class SentPackets {
   SentPackets(Nanos initial_rtt, Nanos now, bool skips)
       : rtt_(initial_rtt), last_eliciting_sent_(now), last_progress_(now) {
     skips_ = skips;
-    if (skips) acked_.reserve();  // a number that is skipped is a hole
+    if (skips) acked_.reserve(skips_at_once);  // each is a hole
   }
 
   /// Packets that were found to be lost.
