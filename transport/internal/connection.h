@@ -180,29 +180,29 @@ class alignas(64) Connection {
 
   // Receiving.
   /// Handles a packet of a connection that waits for ACCEPT. False if it must be ignored.
-  bool opens(const wire::Frame& frame, const wire::Header& header, Nanos now);
+  [[gnu::cold]] bool opens(const wire::Frame& frame, const wire::Header& header, Nanos now);
   /// False if the packet must be ignored.
   bool take_frames(wire::Reader& reader, const wire::Header& header, Arrival& arrival, Nanos now);
   void on_data(const wire::DataFrame& frame, const wire::Header& header, Arrival& arrival);
   /// Handles frames other than DATA and ACK. False if the packet must be ignored.
-  bool on_control(const wire::Frame& frame, const wire::Header& header, Arrival& arrival, Nanos now);
-  void count_refused(MessageReceiver::Taken why);
+  [[gnu::cold]] bool on_control(const wire::Frame& frame, const wire::Header& header, Arrival& arrival, Nanos now);
+  [[gnu::cold]] void count_refused(MessageReceiver::Taken why);
   void complete_receive(const MessageReceiver::Message& message, const wire::Header& header);
   /// False if it acknowledges what was never sent: the connection has ended.
   bool on_ack(const wire::AckFrame& frame, Nanos now);
-  void on_violation(Nanos now);
+  [[gnu::cold]] void on_violation(Nanos now);
   /// Bytes have come from an address that nothing has proven.
-  void count_unproven(const wire::Header& header, const RxPacket& packet, Nanos now);
-  void on_retry(std::uint64_t cookie, Nanos now);
+  [[gnu::cold]] void count_unproven(const wire::Header& header, const RxPacket& packet, Nanos now);
+  [[gnu::cold]] void on_retry(std::uint64_t cookie, Nanos now);
   void on_acked_chunk(const Chunk& chunk, Nanos now);
   /// Completes the oldest messages that are acknowledged and whole.
   void complete_sends(Nanos now);
   /// Completes the oldest messages that the peer has reported as whole, acknowledged or not: it closes.
   void complete_whole();
-  void doubt_front(Nanos now);
-  void on_accepted(const wire::ConnectFrame& peer);
+  [[gnu::cold]] void doubt_front(Nanos now);
+  [[gnu::cold]] void on_accepted(const wire::ConnectFrame& peer);
   /// False if the packet must be ignored.
-  bool on_close(wire::CloseReason reason, Nanos now);
+  [[gnu::cold]] bool on_close(wire::CloseReason reason, Nanos now);
   static constexpr std::int64_t drain_timeouts = 8;  ///< drain time after closing, in probe timeouts
   /// For so long an accepted connection may wait for proof of its peer's address: several round trips of nearly any
   /// path; longer where initial_rtt says that the path is. A peer that asks again meanwhile is waited for as long as
@@ -211,15 +211,15 @@ class alignas(64) Connection {
   [[nodiscard]] Nanos half_open_time() const;
   static constexpr std::uint32_t bytes_per_unproven_byte = 3;  ///< RFC 9000 section 8.1
   static constexpr std::uint8_t most_retries = 4;              ///< of one connection: each is answered at once
-  void drain(Nanos now, std::int64_t timeouts);
+  [[gnu::cold]] void drain(Nanos now, std::int64_t timeouts);
   void raise_credit(std::uint32_t messages);
   /// When both ends are flushing, no more buffers will be posted: sends beyond the credit complete as closed.
   void drop_unsendable();
 
   // Deadlines and idle detection.
   void need_deadlines();
-  void expire_operations(Nanos now);
-  void look_for_peer(Nanos now);
+  [[gnu::cold]] void expire_operations(Nanos now);
+  [[gnu::cold]] void look_for_peer(Nanos now);
   void on_forgotten();
   /// After RESET of a sealed connection: asks the peer itself, or does so no more.
   void look_into_reset(Nanos now);
@@ -234,18 +234,18 @@ class alignas(64) Connection {
   /// At a probe timeout: whether it may be for the packets' size that nothing arrives; then that is tried.
   bool suspects_size(Nanos now);
   /// After losses.
-  void doubt_size(Nanos now);
+  [[gnu::cold]] void doubt_size(Nanos now);
   [[nodiscard]] Nanos patience_with_size() const;
   /// False if packets can't be any shorter.
   bool suspect_size();
-  void on_size_verdict(PathMtu::Verdict verdict);
+  [[gnu::cold]] void on_size_verdict(PathMtu::Verdict verdict);
   /// Goes on with packets of PathMtu::size(). Whether they are shorter, and the losses found with that are dealt with.
-  bool change_size(const SentPackets::Losses& losses);
+  [[gnu::cold]] bool change_size(const SentPackets::Losses& losses);
   [[nodiscard]] bool may_probe_size() const {
     return may_send_messages() && is_proven_ && !connect_due_ && !accept_due_;
   }
   /// False if none is needed any more.
-  bool build_size_probe(Nanos now, std::span<std::byte> buffer, BuiltPacket& packet);
+  [[gnu::cold]] bool build_size_probe(Nanos now, std::span<std::byte> buffer, BuiltPacket& packet);
 
   // Congestion control.
   [[nodiscard]] cc::PathInfo path() const;
@@ -253,7 +253,7 @@ class alignas(64) Connection {
   bool detect_losses(Nanos now, std::uint32_t ce_packets);
   void requeue(const Chunk& chunk);
   /// A chunk of a lost packet.
-  void on_lost_chunk(const Chunk& chunk, Nanos now);
+  [[gnu::cold]] void on_lost_chunk(const Chunk& chunk, Nanos now);
   void on_probe_timeout(Nanos now);
   void on_congestion(cc::CongestionEvent::Cause cause, Nanos now);
   void add_gain(cc::AckSample& sample) const;
@@ -268,6 +268,8 @@ class alignas(64) Connection {
   [[nodiscard]] bool may_send_messages() const { return state_ == State::open || state_ == State::flushing; }
   [[nodiscard]] bool acks_carry_credit() const { return config_->credit_in_acks && state_ == State::open; }
   [[nodiscard]] bool credit_urgent() const;
+  /// Whether the next packet has CONNECT or ACCEPT in it.
+  [[nodiscard]] bool greets_next() const { return connect_due_ || (accept_due_ && state_ != State::draining); }
   [[nodiscard]] bool control_due() const;
   /// Checks whether gate and window allow data to be sent, and sets the time for the next check.
   Blocked data_blocked(Nanos now);
@@ -289,13 +291,13 @@ class alignas(64) Connection {
   /// Leaves `room_behind` bytes for what follows.
   void write_ack(wire::Writer& writer, std::size_t room_behind, Nanos now);
   void write_control(Draft& draft, bool with_data);
-  void write_close(Draft& draft);
+  [[gnu::cold]] void write_close(Draft& draft);
   void write_data(Draft& draft, BuiltPacket& packet, Nanos now);
   void fill_data(Draft& draft, BuiltPacket& packet);
   /// Fills in the job tag of a header of a packet with data, and charges the pacers with its `bytes`.
   void mark_data(wire::Header& header, std::uint32_t bytes, Nanos now);
   /// After abort(): sends a few copies of CLOSE.
-  void repeat_close(Nanos now);
+  [[gnu::cold]] void repeat_close(Nanos now);
 
   // Completions.
   /// After close(): sends CLOSE once the last message has completed.
@@ -304,7 +306,7 @@ class alignas(64) Connection {
     state_ = State::closing;
     close_due_ = true;
   }
-  void complete_all(Status status);
+  [[gnu::cold]] void complete_all(Status status);
   void push(const Completion& completion) {
     if (completion.kind == Completion::Kind::closed) [[unlikely]]
       links_->holds->complete(completion, PayloadHolds::none, *links_->completions);

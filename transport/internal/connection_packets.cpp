@@ -586,17 +586,16 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   const bool probing = sent_.probing();
   const Blocked blocked = data_blocked(now);
   // What is encrypted doesn't go with ACCEPT, which can't be: keys are agreed on by it.
-  const auto will_greet = [this] { return connect_due_ || (accept_due_ && state_ != State::draining); };
-  bool greets = will_greet();
-  bool with_data = blocked == Blocked::no && (!is_sealed_ || !greets);
+  bool greets = is_sealed_ && greets_next();
+  bool with_data = blocked == Blocked::no && !greets;
   if (aborted_) [[unlikely]]
     repeat_close(now);
   if (!with_data && !ack_due && !control_due()) return blocked == Blocked::no ? Blocked::nothing : blocked;
   if (state_ == State::connecting && !connect_due_) return Blocked::nothing;
   if (sent_.full(*config_)) [[unlikely]] {
     sent_.make_room([&](const Chunk& chunk) { on_lost_chunk(chunk, now); });
-    greets = will_greet();  // what was given up may have been ACCEPT
-    with_data = with_data && (!is_sealed_ || !greets);
+    greets = is_sealed_ && greets_next();  // what was given up may have been ACCEPT
+    with_data = with_data && !greets;
   }
 
   const std::size_t most = room();
@@ -769,9 +768,7 @@ bool Connection::credit_urgent() const {
   return may_send_messages() && receives_.credit_urgent();
 }
 
-bool Connection::control_due() const {
-  return connect_due_ || (accept_due_ && state_ != State::draining) || close_due_ || ping_due_ || credit_urgent();
-}
+bool Connection::control_due() const { return greets_next() || close_due_ || ping_due_ || credit_urgent(); }
 
 void Connection::write_ack(wire::Writer& writer, std::size_t room_behind, Nanos now) {
   // Before the peer's address is proven, a packet may be short.
