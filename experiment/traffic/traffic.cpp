@@ -24,6 +24,8 @@ namespace {
 
 constexpr Nanos tick_time = 2_ms;
 constexpr Nanos longest_outage = 300_ms;
+// Eight probe timeouts: a peer is told so long of an end.
+constexpr Nanos longest_draining = 10_s;
 constexpr Bytes most_bytes_of_a_round = 64'000'000;  // so that rounds are many
 constexpr std::array<const char*, 6> phase_names{"busy", "settling", "closing", "proving", "ending", "over"};
 
@@ -126,18 +128,23 @@ void Traffic::draw_settings() {
   depth_ = 1 + below(std::clamp<Bytes>(2'000'000 / most_bytes_, 1, 16));
   pace_ = Nanos(
       static_cast<std::int64_t>(settings_.real_time ? any_scale(random_, 100e3, 2e6) : any_scale(random_, 10e3, 1e6)));
-  const Nanos patient = settings_.real_time ? 5_s : std::array{300_ms, 1_s, 3_s}[below(3)];
-  give_up_after_ = patient;
+  patient_ = settings_.real_time ? 5_s : std::array{300_ms, 1_s, 3_s}[below(3)];
+  // In half of the rounds nobody is given up, however long he says nothing: what ends, ends for another reason.
+  is_endless_ = !settings_.real_time && below(2) == 0;
+  give_up_after_ = is_endless_ ? Nanos(1'000'000'000'000) : patient_;
   badness_ = below(4) == 0 ? 0 : random_.uniform();
-  restarting_ = below(3) == 0 ? any_scale(random_, 1e-4, 1e-2) : 0;
+  // Ids of the shard's first connections have 12 bits of its seed: one that is used again after a restart is no unknown
+  // one, and its packets are other keys' then, which nobody answers.
+  const bool may_restart = !is_endless_ || keys_.empty();
+  restarting_ = below(3) == 0 && may_restart ? any_scale(random_, 1e-4, 1e-2) : 0;
   standing_ = below(3) == 0 ? any_scale(random_, 1e-4, 1e-2) : 0;
   ending_ = any_scale(random_, 1e-4, 3e-2);
   with_jobs_ = below(2) == 0;
   with_deadlines_ = below(2) == 0;
   // The probe timers double while nothing comes back, at most for as long as the network is out.
-  stall_bound_ = std::max(settings_.real_time ? 8_s : 3_s, give_up_after_ * 2 + 1_s);
+  stall_bound_ = std::max(settings_.real_time ? 8_s : 3_s, patient_ * 2 + 1_s);
   // A connection is given up, and so is its closing; what nothing has proven lasts for three seconds.
-  patience_ = give_up_after_ * 4 + (settings_.real_time ? 10_s : 4_s);
+  patience_ = patient_ * 4 + (settings_.real_time ? 10_s : 4_s);
 }
 
 ConnectionConfig Traffic::draw_connection() {
@@ -157,8 +164,8 @@ ConnectionConfig Traffic::draw_connection() {
   config.adapt_ack_ratio = below(2) == 0;
   config.priority = static_cast<std::uint8_t>(below(8));
   config.give_up_after = give_up_after_;
-  if (below(3) == 0) config.keep_alive = give_up_after_;
-  if (below(4) == 0) config.idle_limit = give_up_after_ * 3;
+  if (below(3) == 0) config.keep_alive = patient_;
+  if (below(4) == 0 && !is_endless_) config.idle_limit = patient_ * 3;
   return config;
 }
 
@@ -271,6 +278,10 @@ void Traffic::take(Host& host, const Completion& completion) {
               "a connection ends before what was posted on it has");
       end.ended = true;
       end.how = completion.status;
+      // Whose peer has ended, or never came to know it, hears so, if it was not told, by RESET.
+      require(!is_endless_ || other_end_of(side).id == 0 || end.how != Status::unreachable || !end.open ||
+                  counts_.restarts > 0 || other_end_of(side).closing || other_end_of(side).ended,
+              "a connection is given up, though its peer is there");
       if (side.is_client && !end.open) ++counts_.refused;
       host.sides.erase(known);
       return;
@@ -347,7 +358,9 @@ void Traffic::tick(Nanos now) {
     case Phase::closing:
       close_all();  // what was accepted since
       if (!all_ended()) return require(!impatient, "a connection does not end");
-      if (!is_quiet()) return require(!impatient, "something is due after the end of all connections");
+      if (!is_quiet())
+        return require(!impatient || now - phase_since_ <= patience_ + longest_draining,
+                       "something is due after the end of all connections");
       prove();
       return go_to(Phase::proving);
     case Phase::proving: {
@@ -361,7 +374,9 @@ void Traffic::tick(Nanos now) {
     case Phase::ending:
       close_all();
       if (!all_ended()) return require(!impatient, "a new connection does not end");
-      if (!is_quiet()) return require(!impatient, "something is due after the end of all connections");
+      if (!is_quiet())
+        return require(!impatient || now - phase_since_ <= patience_ + longest_draining,
+                       "something is due after the end of all connections");
       expect_nothing_left();
       return go_to(Phase::over);
     case Phase::over:
@@ -435,8 +450,18 @@ void Traffic::watch(const Direction& direction) {
     watch.since = now_;
   watch.messages = messages;
   watch.end_of_next = end_of_next;
-  require(now_ - watch.since <= stall_bound_,
+  if (now_ - watch.since <= stall_bound_) return;
+  require(now_ - watch.since <= stall_bound_ + between_packets(direction.sender) * 2,
           "a message that has a buffer makes no progress over a network that is well");
+}
+
+// Swift's least window is a hundredth of a packet: after a path of 50 ms each takes 5 s.
+Nanos Traffic::between_packets(const End& sender) const {
+  constexpr double longest = 20e9;
+  const auto stats = hosts_[sender.host]->shard->stats(sender.id);
+  if (!stats || stats->pacing_rate.is_zero()) return {};
+  const double between = stats->packet_bytes * 8e9 / static_cast<double>(stats->pacing_rate.bits_per_second);
+  return Nanos(static_cast<std::int64_t>(std::min(between, longest)));
 }
 
 void Traffic::close_all() {
@@ -445,8 +470,10 @@ void Traffic::close_all() {
       End& end = end_of(side);
       if (!std::exchange(end.closing, true)) static_cast<void>(host->shard->close(id));
     }
-    // Whoever it is says so, unless it was closed before: that, too, ends.
-    for (const auto& [id, stranger] : host->strangers) static_cast<void>(host->shard->close(id));
+    // Whoever it is says so, unless it was closed before: that, too, ends. Somebody who has asked twice and never comes
+    // is waited for as long as anybody.
+    for (const auto& [id, stranger] : host->strangers)
+      static_cast<void>(is_endless_ ? host->shard->abort(id, now_) : host->shard->close(id));
   }
 }
 
@@ -656,9 +683,10 @@ std::string Traffic::state() const {
                           in.receives(), in.delivered());
       if (const auto of = host->shard->stats(id))
         text += fmt::format(
-            "; window {:.0f}, {} in flight, RTT {}, {} packets out, {} in, {} lost, {} messages and {} bytes in",
-            of->cwnd_bytes, of->in_flight, to_text(of->smoothed_rtt), of->packets_sent, of->packets_received,
-            of->lost_packets, of->messages_received, of->end_of_next);
+            "; window {:.0f}, {} in flight, paced at {}, RTT {}, {} packets out, {} in, {} lost, {} messages and {} "
+            "bytes in",
+            of->cwnd_bytes, of->in_flight, to_text(of->pacing_rate), to_text(of->smoothed_rtt), of->packets_sent,
+            of->packets_received, of->lost_packets, of->messages_received, of->end_of_next);
       text += '\n';
     }
     for (const auto& [id, stranger] : host->strangers) text += fmt::format("  {}: has not said who it is\n", id);

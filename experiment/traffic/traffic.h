@@ -146,6 +146,8 @@ class Traffic {
   void make_well();
   void watch();
   void watch(const Direction& direction);
+  /// At the rate at which an end is paced now.
+  [[nodiscard]] Nanos between_packets(const End& sender) const;
   [[nodiscard]] bool is_expected(const Direction& direction) const;
   [[nodiscard]] bool all_ended() const;
   [[nodiscard]] bool is_quiet() const;
@@ -165,6 +167,9 @@ class Traffic {
 
   [[nodiscard]] End& end_of(const Side& side) {
     return side.is_client ? links_[side.link].client : links_[side.link].server;
+  }
+  [[nodiscard]] End& other_end_of(const Side& side) {
+    return side.is_client ? links_[side.link].server : links_[side.link].client;
   }
   [[nodiscard]] Ledger& out_of(const Side& side) {
     return side.is_client ? links_[side.link].up : links_[side.link].down;
@@ -186,7 +191,9 @@ class Traffic {
   Bytes most_bytes_ = 0;        ///< of a message
   std::uint64_t depth_ = 1;     ///< operations open in a direction
   Nanos pace_;                  ///< between what a program does
+  Nanos patient_;               ///< connections are kept alive, and given up, after times of this scale
   Nanos give_up_after_;
+  bool is_endless_ = false;
   double badness_ = 0;     ///< of the network, 0 to 1
   double restarting_ = 0;  ///< of what a program does: that it is restarted
   double standing_ = 0;
