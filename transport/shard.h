@@ -65,12 +65,14 @@ class Shard final : public Pollable {
   /// it or its congestion control needs what the datapath lacks (PacketIo::Limits, cc::Capabilities).
   void listen(const ConnectionConfig& config);
   /// Starts to connect to `remote`; the result follows as a completion, `connected` or `closed`. Sends and receives may
-  /// be posted at once. Throws InputError like listen(); RunError if max_connections are open.
+  /// be posted at once. Throws InputError like listen(); RunError if max_connections are open, or have ended and still
+  /// tell their peer (ShardStats::connections).
   ConnectionId connect(const Address& remote, const ConnectionConfig& config, Nanos now);
 
   /// Sends `message` (0 bytes to 4 GiB), which the caller owns and must not change until its completion. Sends complete
-  /// in order, except those that time out. Returns PostResult::closed for an unknown connection, like all functions
-  /// that post. So many of its bytes, as `uncharged` says, don't count as its job's: a header of the program's.
+  /// in order, except those that time out, and those that have no buffer as both ends close. Returns PostResult::closed
+  /// for an unknown connection, like all functions that post. So many of its bytes, as `uncharged` says, don't count as
+  /// its job's: a header of the program's.
   PostResult send(ConnectionId id, std::span<const std::byte> message, std::uint64_t tag,
                   Nanos deadline = Nanos::never(), std::uint8_t uncharged = 0);
   /// Sends a virtual message of `length` bytes without contents; only on a datapath with virtual payloads.
@@ -102,7 +104,7 @@ class Shard final : public Pollable {
   /// whole, and nothing that comes later is taken. False if the connection is unknown, that is, has ended.
   bool close(ConnectionId id);
   /// Ends the connection at once and tells the peer if possible. Outstanding operations complete with Status::aborted.
-  /// False if the connection is unknown, that is, has ended.
+  /// One that has ended by itself, or has told its peer so, gives its place up at once. False if it has none any more.
   bool abort(ConnectionId id, Nanos now);
 
   /// Throws RunError if max_jobs exist already.
@@ -140,11 +142,13 @@ class Shard final : public Pollable {
   /// Moves completions to `out`, oldest first, and returns their number.
   std::size_t take_completions(std::span<Completion> out);
 
-  /// Whether the connection's completion of kind `closed` is still to come.
+  /// Whether the connection has not ended. Its completion of kind `closed` may come later than that: when the datapath
+  /// has read what it sent (ShardStats::ends_held).
   [[nodiscard]] bool exists(ConnectionId id) const;
-  /// Empty if the connection is unknown.
+  /// Empty if the connection is unknown: once it has ended, and no longer tells its peer so.
   [[nodiscard]] std::optional<ConnectionStats> stats(ConnectionId id) const;
-  /// The peer's address, valid until the connection ends; null if the connection is unknown.
+  /// The peer's address, valid until the next call of any other function; null if the connection is unknown, as for
+  /// stats().
   [[nodiscard]] const Address* remote(ConnectionId id) const;
   [[nodiscard]] const ShardStats& stats() const;
 

@@ -420,8 +420,7 @@ void RankDriver::leave(ConnectionId connection, Nanos now) {
   std::erase_if(leaving_, [&](ConnectionId other) { return shard_.remote(other) == nullptr; });
   leaving_.push_back(connection);
   if (leaving_.size() <= most_leaving) return;
-  // The first abort() tells the peer if nothing has yet, the second one frees the place at once.
-  for (int i = 0; i < 2; ++i) shard_.abort(leaving_.front(), now);
+  shard_.abort(leaving_.front(), now);  // which frees the place at once if the peer has been told
   leaving_.erase(leaving_.begin());
 }
 

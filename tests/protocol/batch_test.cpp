@@ -126,5 +126,29 @@ TEST(Batch, answer__leaves_before_the_next_look_at_packets) {
   }
 }
 
+// What lies in the datapath while the program computes is looked at before anybody is given up.
+TEST(Batch, answer_after_a_long_time__gives_nobody_up_whose_packets_wait) {
+  for (const std::uint32_t batch : {1U, kBatch}) {
+    Pair pair({}, config_with([](ConnectionConfig& config) { config.idle_limit = 5_s; }), 50_us, limits_of(batch));
+    const auto [c, s] = pair.connect();
+    ByteVector buffers(2);
+    std::byte byte{};
+    for (std::uint64_t i = 0; i < 2; ++i)
+      ASSERT_EQ(pair.s().receive(s, std::span(buffers).subspan(i, 1), i), PostResult::ok);
+    pair.run_for(10_ms);
+    bool computed = false;
+    pair.server().on_completion = [&](const Completion& completion) {
+      if (completion.kind == Completion::Kind::received && !std::exchange(computed, true)) pair.stand_still(6_s);
+    };
+    ASSERT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::ok);
+    pair.run_for(10_us);
+    ASSERT_EQ(pair.c().send(c, {&byte, 1}, 1), PostResult::ok);
+    for (int i = 0; i < 2; ++i) pair.run_for(20_ms);  // the first ends as the program stands still
+    ASSERT_TRUE(computed);
+    EXPECT_TRUE(pair.s().exists(s)) << batch;
+    EXPECT_EQ(pair.server().count(Completion::Kind::received), 2u) << batch;
+  }
+}
+
 }  // namespace
 }  // namespace mltcp::batch_test

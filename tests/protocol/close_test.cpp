@@ -230,6 +230,33 @@ TEST(Abort, after_the_peer_closed__does_not_close_twice) {
   expect_closed(pair.server(), s, Status::ok);
 }
 
+TEST(Abort, twice_before_the_peer_is_told__tells_it) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  EXPECT_TRUE(pair.c().abort(c, pair.now()));
+  EXPECT_TRUE(pair.c().abort(c, pair.now()));
+  pair.run_for(1_ms);
+  expect_closed(pair.client(), c, Status::aborted);
+  expect_closed(pair.server(), s, Status::aborted);
+  EXPECT_TRUE(pair.c().abort(c, pair.now())) << "it would tell the peer twice more";
+  pair.run_for(1_us);
+  EXPECT_FALSE(pair.c().abort(c, pair.now()));
+  EXPECT_EQ(pair.c().stats().connections, 0u);
+}
+
+TEST(Close, of_what_has_ended__is_of_something_unknown) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  pair.c().close(c);
+  ASSERT_TRUE(pair.run([&] { return pair.server().count(Completion::Kind::closed) == 1; }, pair.now() + 1_s));
+  EXPECT_EQ(pair.s().stats().connections, 1u) << "or the test shows nothing: it still answers";
+  EXPECT_FALSE(pair.s().exists(s));
+  EXPECT_FALSE(pair.s().close(s));
+  EXPECT_FALSE(pair.s().attach(s, pair.s().add_job({})));
+  pair.run_for(1_s);
+  EXPECT_EQ(pair.s().stats().connections, 0u);
+}
+
 TEST(Abort, while_closing__closes_once) {
   Pair pair;
   const auto [c, s] = pair.connect();

@@ -549,6 +549,21 @@ TEST(IdleLimit, dead_peer_with_data_under_way__ends_at_the_limit) {
   EXPECT_EQ(tags_of(pair.client(), Kind::sent, Status::unreachable), Tags{2});
 }
 
+TEST(IdleLimit, peer_whose_messages_are_refused__is_heard) {
+  Pair pair({}, watching(0_s, 3_s));
+  const auto [c, s] = pair.connect();
+  Byte byte;
+  ASSERT_EQ(pair.s().receive(s, byte.buffer(), 1), PostResult::ok);
+  pair.run_for(1_ms);
+  ASSERT_TRUE(pair.s().cancel_receive(s, 1));
+  ASSERT_EQ(pair.c().send(c, byte.bytes(), 2), PostResult::ok);
+  pair.run_for(8_s);
+  EXPECT_TRUE(pair.s().exists(s));
+  ASSERT_EQ(pair.s().receive(s, byte.buffer(), 3), PostResult::ok);
+  pair.run_for(2_s);
+  EXPECT_EQ(tags_of(pair.client(), Kind::sent, Status::ok), Tags{2});
+}
+
 TEST(IdleLimit, while_connecting__give_up_after_counts_alone) {
   Pair pair(watching(1_s, 2_s), {});
   pair.server().dead = true;

@@ -89,6 +89,20 @@ TEST(Liar, acknowledges_piece_by_piece__is_caught_all_the_same) {
   EXPECT_LT(next, 1400u);
 }
 
+TEST(Liar, acknowledges_the_same_again_and_again_in_a_packet__is_not_listened_to) {
+  Liar liar;
+  liar.acknowledge(0, 0);
+  wire::AckFrame ack;
+  ack.range_count = 1;
+  ack.ranges[0] = {0, 0};
+  liar.answer([&](wire::Writer& w) {
+    w.ack(ack);
+    w.ack(ack);
+  });
+  EXPECT_EQ(liar.pair.c().stats().malformed_packets, 1u);
+  EXPECT_FALSE(liar.is_caught());
+}
+
 TEST(Liar, honest_peer__is_told_by_close_who_has_acknowledged_in_its_name) {
   Pair pair;
   const auto [c, s] = pair.connect();

@@ -2,7 +2,9 @@
 // are lost or late, and whichever end does what first.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
+#include <span>
 
 #include "../transport/test_network.h"
 
@@ -164,6 +166,84 @@ TEST(Stall, both_close_with_a_send_whose_buffer_was_withdrawn__ends) {
     ASSERT_EQ(pair.server().count(Completion::Kind::sent), 1u);
     EXPECT_EQ(pair.server().of(Completion::Kind::sent)[0].status, Status::closed);
   }
+}
+
+TEST(Stall, both_close_with_sends_whose_buffers_were_withdrawn__ends) {
+  for (const int lost : {0, 1, 3}) {
+    Pair pair;
+    const auto [c, s] = pair.connect();
+    std::byte byte{};
+    std::byte in{};
+    ASSERT_EQ(pair.s().receive(s, {&in, 1}, 0), PostResult::ok);
+    ASSERT_EQ(pair.c().receive(c, {&in, 1}, 0), PostResult::ok);
+    pair.run_for(20_s);
+    ASSERT_TRUE(pair.s().cancel_receive(s, 0));
+    ASSERT_TRUE(pair.c().cancel_receive(c, 0));
+    ASSERT_EQ(pair.s().send(s, {&byte, 1}, 1), PostResult::ok);
+    ASSERT_EQ(pair.c().send(c, {&byte, 1}, 1), PostResult::ok);
+    pair.run_for(1_s);
+    int left = lost;
+    pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.has(FrameType::credit) && left-- > 0; };
+    pair.c().close(c);
+    pair.s().close(s);
+    pair.run_for(20_s);
+    EXPECT_FALSE(pair.c().exists(c)) << lost;
+    EXPECT_FALSE(pair.s().exists(s)) << lost;
+    for (const TestHost* host : {&pair.client(), &pair.server()}) {
+      ASSERT_EQ(host->count(Completion::Kind::sent), 1u);
+      EXPECT_EQ(host->of(Completion::Kind::sent)[0].status, Status::closed);
+    }
+  }
+}
+
+// A buffer is withdrawn of which the peer was told. What it packs with the message for that has its buffers.
+TEST(Stall, messages_in_one_packet_with_one_that_is_refused__arrive) {
+  for (const bool in_disorder : {false, true}) {
+    Pair pair;
+    const auto [c, s] = pair.connect();
+    std::array<std::byte, 3> in{};
+    for (std::uint64_t i = 0; i < 3; ++i)
+      ASSERT_EQ(pair.s().receive(s, std::span(in).subspan(i, 1), i), PostResult::ok);
+    pair.run_for(1_s);
+    ASSERT_TRUE(pair.s().cancel_receive(s, 2));
+    // In disorder: the last is sent first, and lost, and so are the others, with which it is sent again.
+    int left = in_disorder ? 3 : 0;
+    pair.fate = [&](const Parsed& packet, Fate& fate) {
+      fate.drop = packet.from == 0 && is_data(packet) && left-- > 0;
+    };
+    std::array<std::byte, 3> out{std::byte{1}, std::byte{2}, std::byte{3}};
+    for (std::uint64_t i = 0; i < 3; ++i) ASSERT_EQ(pair.c().send(c, std::span(out).subspan(i, 1), i), PostResult::ok);
+    pair.run_for(5_s);
+    EXPECT_GT(pair.s().stats().beyond_credit, 0u) << "or the test shows nothing";
+    EXPECT_EQ(pair.server().count(Completion::Kind::received), 3u) << "one was cancelled";
+    EXPECT_EQ(pair.client().count(Completion::Kind::sent), 2u);
+    ASSERT_EQ(pair.s().receive(s, std::span(in).subspan(2, 1), 3), PostResult::ok);
+    pair.run_for(5_s);
+    EXPECT_EQ(pair.client().count(Completion::Kind::sent), 3u);
+    EXPECT_EQ(in, out);
+  }
+}
+
+// The peer closes, and has withdrawn a buffer for which this end has begun to send.
+TEST(Stall, send_for_which_the_closing_peer_has_no_buffer_any_more__ends_and_the_connection_goes_on) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  std::byte byte{};
+  std::byte in{};
+  ASSERT_EQ(pair.s().receive(s, {&in, 1}, 0), PostResult::ok);
+  pair.run_for(1_s);
+  ASSERT_TRUE(pair.s().cancel_receive(s, 0));
+  ASSERT_EQ(pair.s().send(s, {&byte, 1}, 1), PostResult::ok);
+  pair.s().close(s);
+  ASSERT_EQ(pair.c().send(c, {&byte, 1}, 2), PostResult::ok);
+  pair.run_for(60_s);
+  ASSERT_EQ(pair.client().count(Completion::Kind::sent), 1u);
+  EXPECT_EQ(pair.client().of(Completion::Kind::sent)[0].status, Status::closed);
+  ASSERT_TRUE(pair.c().exists(c));
+  ASSERT_EQ(pair.c().receive(c, {&in, 1}, 3), PostResult::ok);
+  pair.run_for(1_s);
+  ASSERT_EQ(pair.server().count(Completion::Kind::sent), 1u);
+  EXPECT_EQ(pair.server().of(Completion::Kind::sent)[0].status, Status::ok);
 }
 
 TEST(Stall, client_that_starts_anew_with_the_same_seed__connects) {

@@ -45,6 +45,10 @@ TEST(Shard, settings__out_of_range_are_refused_with_their_name) {
   refused("max_ack_delay", config_with([](ConnectionConfig& c) { c.max_ack_delay = 0_ns; }));
   refused("timer_granularity", config_with([](ConnectionConfig& c) { c.timer_granularity = Nanos(-1); }));
   refused("give_up_after", config_with([](ConnectionConfig& c) { c.give_up_after = 0_ns; }));
+  refused("give_up_after", config_with([](ConnectionConfig& c) { c.give_up_after = Nanos::never(); }));
+  refused("initial_rtt", config_with([](ConnectionConfig& c) { c.initial_rtt = Nanos::never(); }));
+  refused("max_ack_delay", config_with([](ConnectionConfig& c) { c.max_ack_delay = 3'601_s; }));
+  refused("timer_granularity", config_with([](ConnectionConfig& c) { c.timer_granularity = 3'601_s; }));
   refused("keep_alive", config_with([](ConnectionConfig& c) { c.keep_alive = Nanos(-1); }));
   refused("keep_alive", config_with([](ConnectionConfig& c) { c.keep_alive = Nanos::never(); }));
   refused("idle_limit", config_with([](ConnectionConfig& c) { c.idle_limit = Nanos(-1); }));

@@ -141,7 +141,7 @@ void Connection::close() {
 }
 
 void Connection::drop_unsendable() {
-  if (state_ != State::flushing || !sends_.credit_ended()) return;
+  if (!sends_.credit_ended() || (state_ != State::flushing && !sends_.has_begun_beyond_credit())) return;
   // Some may have been sent: the peer has withdrawn buffers that it had told of.
   sends_.end_beyond_credit([this](std::uint64_t number, const MessageSender::Message& message) {
     if (message.data != nullptr) links_->tx->drop_message(&remote_, number);
@@ -161,6 +161,7 @@ void Connection::fail(Status status) {
 }
 
 void Connection::end(Status status, wire::CloseReason reason, Nanos now) {
+  if (state_ == State::draining && aborted_ && !end_told_) return;  // the peer is still to be told
   if (state_ == State::connecting || state_ == State::draining) {
     fail(status);
     return;

@@ -166,6 +166,7 @@ class alignas(64) Connection {
     bool eliciting = false;  ///< must be acknowledged
     bool at_once = false;    ///< must be acknowledged at once
     bool data = false;
+    bool acknowledges = false;
     bool news = false;      ///< contains data that had not been received before
     bool finished = false;  ///< the oldest message has completed, and perhaps later ones
     bool question = false;
@@ -213,7 +214,8 @@ class alignas(64) Connection {
   static constexpr std::uint8_t most_retries = 4;              ///< of one connection: each is answered at once
   [[gnu::cold]] void drain(Nanos now, std::int64_t timeouts);
   void raise_credit(std::uint32_t messages);
-  /// When both ends are flushing, no more buffers will be posted: sends beyond the credit complete as closed.
+  /// When both ends are flushing, no more buffers will be posted: sends beyond the credit complete as closed. So they
+  /// do when the peer alone is, once one of them has begun: what is sent of it is refused for ever.
   void drop_unsendable();
 
   // Deadlines and idle detection.
@@ -368,6 +370,7 @@ class alignas(64) Connection {
   std::uint8_t ack_ratio_flags_ = 0;  ///< header flags of packets with data, see ack_ratio.h
   bool app_limited_ : 1 = false;      ///< as of the delivery_rate_ sample
   bool aborted_ : 1 = false;          ///< ended by this end, so the peer must be told
+  bool end_told_ : 1 = false;         ///< aborted: CLOSE has been built
   bool has_deadlines_ : 1 = false;    ///< some operation had one
   bool was_accepted_ : 1 = false;     ///< the peer has connected, not this end
   bool is_proven_ : 1 = true;         ///< the peer receives at its address

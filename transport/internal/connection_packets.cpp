@@ -76,7 +76,10 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
   const std::uint64_t credit_before = sends_.credit();
   const State state_before = state_;
   Arrival arrival{.at_once = (header.flags & wire::ack_now) != 0};
-  if (!take_frames(reader, header, arrival, now)) return;
+  if (!take_frames(reader, header, arrival, now)) {
+    if (arrival.refused) heard_ = now;
+    return;
+  }
   if (arrival.question && !arrival.data) [[unlikely]]
     receives_.on_question(now);
   if (known) [[unlikely]] {
@@ -106,10 +109,18 @@ bool Connection::take_frames(wire::Reader& reader, const wire::Header& header, A
     // retransmits them. Only a refusal (CLOSE) is processed at once.
     if (state_ == State::connecting && !opens(frame, header, now)) [[unlikely]]
       return false;
-    if (frame.type == wire::FrameType::data)
+    if (frame.type == wire::FrameType::data) {
       on_data(frame.data, header, arrival);
-    else if (frame.type == wire::FrameType::ack ? !on_ack(frame.ack, now) : !on_control(frame, header, arrival, now))
+    } else if (frame.type == wire::FrameType::ack) {
+      // No honest peer says twice what it has, and each takes its time.
+      if (std::exchange(arrival.acknowledges, true)) [[unlikely]] {
+        ++links_->stats->malformed_packets;
+        return false;
+      }
+      if (!on_ack(frame.ack, now)) return false;
+    } else if (!on_control(frame, header, arrival, now)) {
       return false;
+    }
   }
   if (reader.error() != wire::ParseError::none) {
     ++links_->stats->malformed_packets;
@@ -840,6 +851,7 @@ void Connection::write_close(Draft& draft) {
   draft.writer.close(aborted_ ? abort_reason_ : wire::CloseReason::done);
   carry(draft, {.kind = ChunkKind::close});
   close_due_ = false;
+  end_told_ = aborted_;
 }
 
 void Connection::write_data(Draft& draft, BuiltPacket& packet, Nanos now) {

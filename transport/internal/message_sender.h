@@ -65,7 +65,7 @@ class MessageSender {
     message.hold = PayloadHolds::none;
     message.round = round;
     message.tag = tag;
-    message.acked.clear();
+    message.acked.clear_to(RangeSet::first_holes);
     ++open_;
   }
   /// Call once for each message that completes.
@@ -98,6 +98,8 @@ class MessageSender {
     return true;
   }
   [[nodiscard]] bool credit_ended() const { return credit_final_; }
+  /// Whether bytes have been sent of a message for which the peer has no buffer any more.
+  [[nodiscard]] bool has_begun_beyond_credit() const { return unsent_from() > credit_; }
 
   // What is to be sent.
 

@@ -43,8 +43,9 @@ class SentPackets {
   static constexpr std::uint32_t between_skips = 512;
   /// Skipped numbers for which memory is there from the beginning.
   static constexpr std::size_t skips_at_once = 3;
-  /// Maximum number of acknowledged ranges tracked; with more, acknowledgements are processed again without effect.
-  static constexpr std::size_t max_acked_ranges = 1024;
+  /// Maximum number of acknowledged ranges tracked; with more, acknowledgements are processed again without effect. As
+  /// many as there can be among the records of the default max_packets_in_flight.
+  static constexpr std::size_t max_acked_ranges = 8192;
 
   /// `skips`: some packet numbers are not used, see skip_number().
   SentPackets(Nanos initial_rtt, Nanos now, bool skips)

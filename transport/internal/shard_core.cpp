@@ -31,6 +31,8 @@ constexpr Nanos look_at_holds_after{20'000};
 
 // Upper bound of times, so that adding a few durations does not overflow.
 constexpr Nanos latest_time = Nanos::never() / 4;
+// Likewise of what multiples are waited for.
+constexpr Nanos longest_round_trip{3'600'000'000'000};
 
 // In a shard with a seed, the id of a slot's first connection has 12 bits of the seed as its highest bits. They do not
 // depend on the number of slots, so that networks that hash ids onto paths (wire::peek_connection) do so alike in all
@@ -54,8 +56,12 @@ const cc::AlgorithmTable& checked_algorithm(const ConnectionConfig& config, cons
   check("priority", config.priority, 0, kPriorities - 1);
   for (const auto& [key, value] :
        {std::pair{"initial_rtt", config.initial_rtt}, std::pair{"max_ack_delay", config.max_ack_delay},
-        std::pair{"timer_granularity", config.timer_granularity}, std::pair{"give_up_after", config.give_up_after}})
-    if (value.count <= 0) throw InputError(fmt::format("{} is {}; it has to be above 0", key, to_text(value)));
+        std::pair{"timer_granularity", config.timer_granularity}})
+    if (value.count <= 0 || value > longest_round_trip)
+      throw InputError(fmt::format("{} is {} ns; it has to be above 0, and an hour at most", key, value.count));
+  if (config.give_up_after.count <= 0 || config.give_up_after > latest_time)
+    throw InputError(
+        fmt::format("give_up_after is {} ns; it has to be above 0, and 73 years at most", config.give_up_after.count));
   for (const auto& [key, value] :
        {std::pair{"keep_alive", config.keep_alive}, std::pair{"idle_limit", config.idle_limit}})
     if (value.count < 0 || value > latest_time)
@@ -261,7 +267,7 @@ bool ShardCore::discard_receive(ConnectionId id, std::uint64_t tag, std::uint64_
 
 bool ShardCore::close(ConnectionId id) {
   Connection* connection = find(id);
-  if (connection == nullptr) return false;
+  if (connection == nullptr || connection->state() == Connection::State::draining) return false;
   connection->close();
   activate(*connection);
   return true;
@@ -310,7 +316,8 @@ bool ShardCore::remove_job(JobId id) {
 
 bool ShardCore::attach(ConnectionId id, JobId job) {
   Connection* connection = find(id);
-  if (connection == nullptr || find_job(job) == nullptr) return false;
+  if (connection == nullptr || connection->state() == Connection::State::draining || find_job(job) == nullptr)
+    return false;
   connection->attach(job);
   connection->waits_for_job = false;
   activate(*connection);
@@ -404,11 +411,13 @@ Nanos ShardCore::work(Nanos now) {
     if (Connection* connection = slots_[index].connection.get(); connection != nullptr) activate(*connection);
   answers_.clear();
   // Answers are not kept waiting by a look at packets that costs as much as they do.
-  if (answers && limits_.batch > 1)
+  // Nor is anything given up that may be among them.
+  if (answers && limits_.batch > 1) {
     more = true;
-  else
+  } else {
     receive_bursts(now, more);
-  fire_timers(now);
+    fire_timers(now);
+  }
   transmit(now, more);
   stats_.ends_held = holds_.ends_waiting();
   if (more || !answers_.empty()) return now;
@@ -512,7 +521,9 @@ void ShardCore::on_packet(const RxPacket& packet, Nanos now) {
     return;
   }
   if (slots_[index].tag != header.tag) {
+    // Or of a connection from before a restart, whose id is another's now.
     ++stats_.forged_packets;
+    tell_unknown(packet, header, now);
     return;
   }
   Connection& connection = *slots_[index].connection;
@@ -634,6 +645,10 @@ void ShardCore::on_foreign(const RxPacket& packet) {
 // than the packet, and repeats the tag, which nobody knows but who has sent the packet and who was meant.
 void ShardCore::on_unknown(const RxPacket& packet, const wire::Header& header, Nanos now) {
   ++stats_.unknown_connection;
+  tell_unknown(packet, header, now);
+}
+
+void ShardCore::tell_unknown(const RxPacket& packet, const wire::Header& header, Nanos now) {
   constexpr std::size_t size = wire::header_bytes + wire::reset_frame_bytes;
   if (packet.bytes.size() + packet.tail.size() + packet.virtual_bytes < size || !may_reset(now)) return;
   answer(packet.source, 0, header.tag, [&](wire::Writer& writer) { writer.reset(header.connection); });

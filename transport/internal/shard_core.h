@@ -131,6 +131,7 @@ class ShardCore {
   void on_reset(const RxPacket& packet, const wire::Header& header, std::uint32_t connection, Nanos now);
   void on_unknown_sealed(const RxPacket& packet, const wire::Header& header, Nanos now);
   void on_unknown(const RxPacket& packet, const wire::Header& header, Nanos now);
+  void tell_unknown(const RxPacket& packet, const wire::Header& header, Nanos now);
   /// What is not of this version: who connects by version 2 is told so.
   void on_foreign(const RxPacket& packet);
   void fire_timers(Nanos now);
