@@ -251,8 +251,10 @@ TEST_F(Replacement, connection_without_a_key__ends_by_a_cookie) {
   ask_a(std::nullopt);
   ASSERT_TRUE(cookie().has_value());
   ask_a(cookie());
-  EXPECT_EQ(a.count(Kind::closed), 1u);
   EXPECT_EQ(a.count(Kind::accepted), 1u);
+  ASSERT_EQ(a.count(Kind::closed), 2u);
+  EXPECT_EQ(a.of(Kind::closed)[0].connection, c);
+  EXPECT_NE(a.of(Kind::closed)[1].connection, c) << "the new one, too, of which the host at that address knows nothing";
 }
 
 TEST(SealIdentity, ends_of_which_one_encrypts__have_no_key_in_common) {

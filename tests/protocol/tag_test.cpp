@@ -70,7 +70,7 @@ TEST(Tag, wrong__changes_nothing_at_either_end) {
   EXPECT_EQ(pair.s().stats().forged_packets, sent);
   EXPECT_EQ(pair.c().stats().forged_packets, frames().size()) << "the other direction's";
   EXPECT_EQ(pair.s().stats(s)->packets_received, before.packets_received);
-  EXPECT_TRUE(pair.log.empty());
+  for (const Parsed& packet : pair.log) EXPECT_TRUE(packet.has(FrameType::reset)) << "which nobody believes, below";
   ASSERT_EQ(pair.c().send(c, {&buffer, 1}, 0), PostResult::ok);
   EXPECT_TRUE(pair.transfer(1, 1));
 }
@@ -156,6 +156,22 @@ TEST(Reset, forged__ends_nothing) {
   inject(pair.server().address, right, s);
   pair.run_for(1_ms);
   EXPECT_FALSE(pair.c().exists(c)) << "the right one does";
+}
+
+TEST(Reset, restarted_peer_that_has_given_the_id_to_another__is_noticed_all_the_same) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  const Address earlier = Address::v4(0x0A0000FE, 4793);
+  pair.log.clear();
+  pair.inject_as_it_is(pair.server(), earlier, forge(with_tag(header_for(s), 42), ping));
+  pair.run_for(1_us);
+  EXPECT_EQ(pair.s().stats().resets_sent, 1u);
+  EXPECT_EQ(pair.s().stats().forged_packets, 1u) << "whoever it was";
+  ASSERT_EQ(pair.log.size(), 1u);
+  EXPECT_EQ(pair.log[0].header.tag, 42u);
+  ASSERT_TRUE(pair.log[0].has(FrameType::reset));
+  EXPECT_EQ(pair.log[0].find(FrameType::reset)->reset, s);
+  EXPECT_TRUE(works(pair, c, s));
 }
 
 TEST(Reset, budget__bounds_the_answers) {
