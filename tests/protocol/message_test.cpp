@@ -51,6 +51,21 @@ TEST(Message, empty__may_come_from_no_address_at_all) {
   EXPECT_EQ(pair.server().completions.back().status, Status::ok);
 }
 
+TEST(Message, short_ones__fill_a_packet_up) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  constexpr std::size_t bytes = 32;
+  constexpr std::size_t count = (1472 - wire::header_bytes) / (wire::data_frame_bytes + bytes);
+  const auto message = random_bytes(bytes);
+  ByteVector buffer(bytes);
+  for (std::size_t i = 0; i < 2 * count; ++i) ASSERT_EQ(pair.s().receive(s, buffer, i), PostResult::ok);
+  pair.run_for(1_s);
+  pair.log.clear();
+  for (std::size_t i = 0; i < 2 * count; ++i) ASSERT_EQ(pair.c().send(c, message, i), PostResult::ok);
+  EXPECT_TRUE(pair.transfer(2 * count, 2 * count));
+  EXPECT_EQ(pair.count([](const Parsed& packet) { return is_data(packet); }), 2u);
+}
+
 TEST(Message, several__share_a_packet) {
   Pair pair;
   const auto [c, s] = pair.connect();

@@ -296,6 +296,7 @@ class alignas(64) Connection {
   [[gnu::cold]] void write_close(Draft& draft);
   void write_data(Draft& draft, BuiltPacket& packet, Nanos now);
   void fill_data(Draft& draft, BuiltPacket& packet);
+  [[nodiscard]] bool has_room_for_data(std::size_t room) const;
   /// Fills in the job tag of a header of a packet with data, and charges the pacers with its `bytes`.
   void mark_data(wire::Header& header, std::uint32_t bytes, Nanos now);
   /// After abort(): sends a few copies of CLOSE.

@@ -871,13 +871,19 @@ void Connection::write_data(Draft& draft, BuiltPacket& packet, Nanos now) {
   if (job_ != no_job) links_->jobs[job_].on_send(now);
 }
 
+// No message is cut so that a shorter piece comes of it, but one that is as short may fill the packet up.
+bool Connection::has_room_for_data(std::size_t room) const {
+  constexpr std::size_t smallest_piece = 64;
+  if (room >= wire::data_frame_bytes + smallest_piece) return true;
+  return !sends_.has_lost() && has_new_data() && room >= wire::data_frame_bytes + sends_.next_unsent();
+}
+
 void Connection::fill_data(Draft& draft, BuiltPacket& packet) {
   // Short pieces are copied one after the other into a packet. A longer piece ends the packet and is gathered from the
   // user's memory. Those of virtual payloads are written as zeros, so that packets are cut as with bytes.
   constexpr std::size_t copy_limit = 256;
-  constexpr std::size_t smallest_piece = 64;
   wire::Writer& writer = draft.writer;
-  while (writer.room() >= wire::data_frame_bytes + smallest_piece) {
+  while (has_room_for_data(writer.room())) {
     const std::size_t room = writer.room() - wire::data_frame_bytes;
     Chunk chunk;
     if (sends_.take_lost(room, chunk)) {
