@@ -26,6 +26,7 @@ constexpr Nanos tick_time = 2_ms;
 constexpr Nanos longest_outage = 300_ms;
 // Eight probe timeouts: a peer is told so long of an end.
 constexpr Nanos longest_draining = 10_s;
+constexpr Nanos longest_phase = 3'600_s;
 constexpr Bytes most_bytes_of_a_round = 64'000'000;  // so that rounds are many
 constexpr std::array<const char*, 6> phase_names{"busy", "settling", "closing", "proving", "ending", "over"};
 
@@ -236,6 +237,7 @@ void Traffic::check(const Host& host) const {
   if (host.shard_config.max_half_open)
     require(stats.half_open <= *host.shard_config.max_half_open, "more connections are half open than may be");
   require(stats.connections <= host.shard_config.max_connections, "more connections than there may be");
+  require(stats.ends_held <= host.shard_config.max_zero_copy_sends, "more ends are held than there are payloads");
   // One that has ended may have no place any more when that is told.
   require(host.connections() <= stats.connections + stats.ends_held, "a connection has gone that was not said to end");
 }
@@ -336,6 +338,7 @@ void Traffic::tick(Nanos now) {
   next_tick_ = now + tick_time;
   // Connections that close send what they have first, which takes as long as it takes.
   if (const std::uint64_t before = std::exchange(progress_, progress()); before != progress_) progress_since_ = now;
+  require(now - phase_since_ <= longest_phase, "a round does not come to its end");
   const bool impatient = now - std::max(phase_since_, progress_since_) > patience_;
   const auto expects = [this](Link& link) {
     return is_expected({link.up, link.client, link.server, link.up_watch}) ||
@@ -359,7 +362,7 @@ void Traffic::tick(Nanos now) {
       close_all();  // what was accepted since
       if (!all_ended()) return require(!impatient, "a connection does not end");
       if (!is_quiet())
-        return require(!impatient || now - phase_since_ <= patience_ + longest_draining,
+        return require(!impatient || (is_telling() && now - phase_since_ <= patience_ + longest_draining),
                        "something is due after the end of all connections");
       prove();
       return go_to(Phase::proving);
@@ -375,7 +378,7 @@ void Traffic::tick(Nanos now) {
       close_all();
       if (!all_ended()) return require(!impatient, "a new connection does not end");
       if (!is_quiet())
-        return require(!impatient || now - phase_since_ <= patience_ + longest_draining,
+        return require(!impatient || (is_telling() && now - phase_since_ <= patience_ + longest_draining),
                        "something is due after the end of all connections");
       expect_nothing_left();
       return go_to(Phase::over);
@@ -459,7 +462,7 @@ void Traffic::watch(const Direction& direction) {
 Nanos Traffic::between_packets(const End& sender) const {
   constexpr double longest = 20e9;
   const auto stats = hosts_[sender.host]->shard->stats(sender.id);
-  if (!stats || stats->pacing_rate.is_zero()) return {};
+  if (!stats || stats->pacing_rate.is_zero() || stats->cwnd_bytes >= stats->packet_bytes) return {};
   const double between = stats->packet_bytes * 8e9 / static_cast<double>(stats->pacing_rate.bits_per_second);
   return Nanos(static_cast<std::int64_t>(std::min(between, longest)));
 }
@@ -488,6 +491,11 @@ bool Traffic::is_quiet() const {
   });
 }
 
+bool Traffic::is_telling() const {
+  return std::any_of(hosts_.begin(), hosts_.end(),
+                     [](const auto& host) { return host->shard->stats().connections > 0; });
+}
+
 std::uint64_t Traffic::progress() const {
   std::uint64_t progress = 0;
   for (const auto& host : hosts_) {
@@ -512,6 +520,7 @@ void Traffic::expect_nothing_left() {
   for (const auto& host : hosts_) {
     const ShardStats& stats = host->shard->stats();
     require(stats.half_open == 0, "connections are half open after the end of all");
+    require(stats.ends_held == 0, "an end is held after the end of all connections");
     require(stats.hole_bytes == 0, "holes take memory after the end of all connections");
   }
 }

@@ -151,6 +151,8 @@ class Traffic {
   [[nodiscard]] bool is_expected(const Direction& direction) const;
   [[nodiscard]] bool all_ended() const;
   [[nodiscard]] bool is_quiet() const;
+  /// Whether there are places taken.
+  [[nodiscard]] bool is_telling() const;
   /// Changes with whatever arrives or completes.
   [[nodiscard]] std::uint64_t progress() const;
   void close_all();

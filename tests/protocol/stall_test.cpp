@@ -2,9 +2,11 @@
 // are lost or late, and whichever end does what first.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "../transport/test_network.h"
 
@@ -244,6 +246,113 @@ TEST(Stall, send_for_which_the_closing_peer_has_no_buffer_any_more__ends_and_the
   pair.run_for(1_s);
   ASSERT_EQ(pair.server().count(Completion::Kind::sent), 1u);
   EXPECT_EQ(pair.server().of(Completion::Kind::sent)[0].status, Status::ok);
+}
+
+TEST(Stall, message_that_has_its_buffer__does_not_wait_for_a_long_one_that_is_refused) {
+  for (const int lost : {0, 3}) {
+    Pair pair;
+    const auto [c, s] = pair.connect();
+    const auto taken = random_bytes(100);
+    const auto refused = random_bytes(2'000'000);
+    ByteVector buffer(taken.size());
+    ByteVector withdrawn(refused.size());
+    ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
+    ASSERT_EQ(pair.s().receive(s, withdrawn, 1), PostResult::ok);
+    pair.run_for(1_s);
+    ASSERT_TRUE(pair.s().cancel_receive(s, 1));
+    int left = lost;
+    pair.fate = [&](const Parsed& packet, Fate& fate) {
+      for (const ParsedFrame& frame : packet.frames)
+        if (packet.from == 0 && frame.type == FrameType::data && frame.message == 0) fate.drop = left-- > 0;
+    };
+    ASSERT_EQ(pair.c().send(c, taken, 2), PostResult::ok);
+    ASSERT_EQ(pair.c().send(c, refused, 3), PostResult::ok);
+    EXPECT_TRUE(pair.run([&] { return pair.client().count(Completion::Kind::sent) == 1; }, pair.now() + 10_s)) << lost;
+    EXPECT_EQ(buffer, taken);
+  }
+}
+
+// What has ended for want of a buffer is the program's again, whatever an old acknowledgement promises.
+TEST(Stall, late_credit_after_the_last_word__has_nothing_sent_that_has_ended) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  constexpr std::size_t bytes = 1200;
+  ByteVector in(bytes * 8);
+  const auto receive = [&](std::uint64_t from, std::uint64_t to) {
+    for (std::uint64_t i = from; i < to; ++i)
+      EXPECT_EQ(pair.s().receive(s, std::span(in).subspan(i * bytes, bytes), i), PostResult::ok);
+  };
+  receive(0, 4);
+  pair.run_for(1_s);
+  pair.server().on_completion = [&](const Completion& completion) {
+    if (completion.kind == Completion::Kind::received && completion.tag == 0) receive(4, 6);
+  };
+  // The acknowledgement that tells of six buffers is late, and the second message, before the others, is lost.
+  bool is_late = false;
+  bool loses = true;
+  constexpr std::byte again{0xEE};
+  pair.fate = [&](const Parsed& packet, Fate& fate) {
+    const ParsedFrame* const ack = packet.find(FrameType::ack);
+    if (packet.from == 1 && ack != nullptr && ack->has_credit && ack->credit >= 6) {
+      fate.extra_delay = 30_ms;
+      is_late = true;
+    }
+    for (const ParsedFrame& frame : packet.frames)
+      if (packet.from == 0 && frame.type == FrameType::data && frame.message == 1) fate.drop = loses;
+  };
+  std::size_t sent_again = 0;
+  pair.raw = [&](std::size_t from, const ByteVector& packet) {
+    if (from == 0) sent_again += std::count(packet.begin(), packet.end(), again) > 200 ? 1U : 0U;
+  };
+  std::vector<ByteVector> messages(8, ByteVector(bytes, std::byte{1}));
+  pair.client().on_completion = [&](const Completion& completion) {
+    if (completion.kind == Completion::Kind::sent) std::ranges::fill(messages[completion.tag], again);
+  };
+  ASSERT_EQ(pair.c().send(c, messages[0], 0), PostResult::ok);
+  pair.run_for(400_us);
+  for (const std::uint64_t tag : {5U, 4U, 3U, 2U}) ASSERT_TRUE(pair.s().cancel_receive(s, tag));
+  for (std::uint64_t i = 1; i < 8; ++i) ASSERT_EQ(pair.c().send(c, messages[i], i), PostResult::ok);
+  pair.run_for(200_us);
+  std::byte waits{};
+  ASSERT_EQ(pair.s().send(s, {&waits, 1}, 99), PostResult::ok);
+  pair.s().close(s);
+  pair.run_for(100_ms);
+  ASSERT_TRUE(is_late);
+  ASSERT_EQ(pair.client().count(Completion::Kind::sent), 7u)
+      << "all but the one that is lost, or the test shows nothing";
+  loses = false;
+  pair.run_for(5_s);
+  EXPECT_EQ(sent_again, 0u);
+  std::byte more{};
+  ASSERT_EQ(pair.c().send(c, {&more, 1}, 0), PostResult::ok);
+  pair.run_for(1_us);
+  EXPECT_EQ(pair.client().of(Completion::Kind::sent).back().status, Status::closed) << "no buffer comes any more";
+}
+
+// Each refused packet draws the last word, but not while one is under way: else nobody would be given up.
+TEST(Stall, peer_that_floods_a_closing_end_and_acknowledges_nothing__is_given_up) {
+  const ConnectionConfig config = config_with([](ConnectionConfig& one) { one.give_up_after = 5_s; });
+  Pair pair(config, config);
+  const auto [c, s] = pair.connect();
+  std::byte byte{};
+  ASSERT_EQ(pair.s().send(s, {&byte, 1}, 1), PostResult::ok);
+  pair.run_for(10_ms);
+  pair.s().close(s);
+  pair.run_for(10_ms);
+  pair.client().dead = true;
+  std::uint64_t number = pair.c().stats(c)->packets_sent + 10;
+  const std::uint64_t out = pair.s().stats().packets_sent;
+  const Nanos begin = pair.now();
+  std::uint64_t packets = 0;
+  for (; pair.s().exists(s) && pair.now() - begin < 20_s; ++packets) {
+    pair.inject(pair.server(), pair.client().address, forge(header_for(s, number++), [&](wire::Writer& w) {
+                  w.data({.last = true, .message = 7, .offset = 0, .length = 1});
+                  w.copy(&byte, 1);
+                }));
+    pair.run_for(1_ms);
+  }
+  EXPECT_FALSE(pair.s().exists(s));
+  EXPECT_LT(pair.s().stats().packets_sent - out, packets / 50);
 }
 
 TEST(Stall, client_that_starts_anew_with_the_same_seed__connects) {

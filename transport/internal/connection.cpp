@@ -111,6 +111,8 @@ PostResult Connection::send(const std::byte* data, Bytes length, std::uint64_t t
   if (sends_.size() >= config_->max_sends) return PostResult::queue_full;
   sends_.post(data, length, tag, job_ == no_job ? 0 : links_->jobs[job_].gate.round(), uncharged);
   if (job_ != no_job) links_->jobs[job_].on_messages(1);
+  if (sends_.credit_ended()) [[unlikely]]
+    drop_unsendable();
   if (has_deadlines_ || !deadline.is_never()) [[unlikely]] {
     need_deadlines();
     deadlines_->heap.set(deadlines_->of_send(sends_.end() - 1), deadline);
@@ -294,8 +296,11 @@ void Connection::on_probe_timeout(Nanos now) {
     return;
   }
   if (suspects_size(now)) return;
-  // New data serves as a probe, too, if the peer is known to accept data: a client does so only after ACCEPT.
-  if (has_data() && sent_.any_acked()) return;
+  // What the peer refuses meanwhile is the oldest in flight, but the last word may be what it waits for.
+  if (state_ == State::flushing && receives_.credit_in_flight()) receives_.on_credit_lost();
+  // New data serves as a probe, too, if the peer is known to accept data: a client does so only after ACCEPT. After
+  // many in vain it may be of a message that is refused.
+  if (has_data() && sent_.any_acked() && sent_.probe_timeouts() < probes_in_vain) return;
   // Otherwise probe with the contents of the oldest packet in flight.
   sent_.for_oldest_in_flight([this](const Chunk& chunk) { requeue(chunk); });
   ping_due_ = true;

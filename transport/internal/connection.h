@@ -204,6 +204,8 @@ class alignas(64) Connection {
   [[gnu::cold]] void on_accepted(const wire::ConnectFrame& peer);
   /// False if the packet must be ignored.
   [[gnu::cold]] bool on_close(wire::CloseReason reason, Nanos now);
+  /// So many probe timeouts in a row show that the peer may refuse what the probes carried.
+  static constexpr std::uint32_t probes_in_vain = 8;
   static constexpr std::int64_t drain_timeouts = 8;  ///< drain time after closing, in probe timeouts
   /// For so long an accepted connection may wait for proof of its peer's address: several round trips of nearly any
   /// path; longer where initial_rtt says that the path is. A peer that asks again meanwhile is waited for as long as

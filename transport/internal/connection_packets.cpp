@@ -345,7 +345,7 @@ void Connection::count_refused(MessageReceiver::Taken why) {
   if (why == MessageReceiver::Taken::beyond_credit) {
     ++links_->stats->beyond_credit;
     // The peer was told of a buffer that has been withdrawn since. None will come in its place: it need not wait.
-    if (state_ == State::flushing) receives_.on_credit_lost();
+    if (state_ == State::flushing && !receives_.credit_in_flight()) receives_.on_credit_lost();
   }
   if (why == MessageReceiver::Taken::malformed) ++links_->stats->malformed_packets;
   if (why == MessageReceiver::Taken::no_room) ++links_->stats->beyond_holes;
@@ -416,6 +416,8 @@ void Connection::on_acked_chunk(const Chunk& chunk, Nanos now) {
     complete_all(Status::closed);
     push({.kind = Completion::Kind::closed, .connection = id_});
     state_ = State::dead;
+  } else if (chunk.kind == ChunkKind::credit) {
+    receives_.on_credit_acked();
   } else if (chunk.kind == ChunkKind::size_probe) {
     on_size_verdict(mtu_.on_probe_acked(chunk.length, now));
   }
@@ -911,8 +913,10 @@ void Connection::fill_data(Draft& draft, BuiltPacket& packet) {
     else
       writer.copy(bytes.data(), bytes.size());
     if (!config_->pack_messages) return;
-    // A probe takes one of the pieces that seem lost: the peer may have refused one, and with it all that it came with.
-    if (draft.retransmission && sends_.has_lost() && sent_.probing()) return;
+    // After many probes in vain one takes a single piece of those that seem lost: the peer may have refused another,
+    // and with it all that it came with.
+    if (draft.retransmission && sends_.has_lost() && sent_.probing() && sent_.probe_timeouts() >= probes_in_vain)
+      return;
   }
 }
 

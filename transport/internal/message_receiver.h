@@ -150,12 +150,17 @@ class MessageReceiver {
     on_told_in_ack();
     credit_known_ = true;
     final_told_ = final;
+    credit_in_flight_ = true;
   }
+  void on_credit_acked() { credit_in_flight_ = false; }
+  /// Whether a CREDIT frame has been sent that is neither acknowledged nor lost.
+  [[nodiscard]] bool credit_in_flight() const { return credit_in_flight_; }
   /// A CREDIT frame was lost, or the peer shows that it knows nothing of it: what it knows is uncertain.
   void on_credit_lost() {
     credit_due_ = credit_lost_ = true;
     credit_known_ = false;
     final_told_ = false;
+    credit_in_flight_ = false;
   }
 
   // Local ends: deadlines and closed connections.
@@ -242,7 +247,8 @@ class MessageReceiver {
   bool credit_due_ = false;
   bool credit_known_ = false;
   bool credit_lost_ = false;
-  bool final_told_ = false;
+  bool final_told_ : 1 = false;
+  bool credit_in_flight_ : 1 = false;
   std::uint64_t asked_at_ = ~std::uint64_t{0};  ///< whole() when the first of several PINGs arrived
   Nanos asked_since_;
 };

@@ -80,7 +80,7 @@ class MessageSender {
     if (said > most_credit()) return false;
     // More credit after the final report means that the report was forged. Once it has been acted on it stays final, as
     // messages beyond the credit may have been ended.
-    if (said > credit_ && may_rise) credit_final_ = false;
+    if (said > credit_ && may_rise && !ended_beyond_) credit_final_ = false;
     if (!credit_final_) credit_ = std::max(credit_, said);
     return true;
   }
@@ -200,6 +200,7 @@ class MessageSender {
   /// Message&)` for each one that was outstanding.
   template <typename Ended>
   void end_beyond_credit(Ended ended) {
+    ended_beyond_ = true;
     for (std::uint64_t number = std::max(credit_, messages_.begin()); number < messages_.end(); ++number)
       if (!messages_[number].done) ended(number, finish(number));
     pop_done();
@@ -238,6 +239,7 @@ class MessageSender {
   std::uint64_t asked_at_ = none;  ///< the packet whose acknowledgement carries a current report
   std::uint32_t repairs_ = 0;
   bool credit_final_ = false;  ///< the peer has said that it will post no more buffers
+  bool ended_beyond_ = false;  ///< ... and messages have ended for that: the credit rises no more
   bool tells_whole_ = false;   ///< the peer sends reports of whole messages
 };
 
