@@ -146,6 +146,8 @@ void Traffic::draw_settings() {
   with_deadlines_ = below(2) == 0;
   // The probe timers double while nothing comes back, at most for as long as the network is out.
   stall_bound_ = std::max(settings_.real_time ? 8_s : 3_s, patient_ * 2 + 1_s);
+  // What goes with pieces that are refused arrives after eight probes in vain, and then two pieces a probe.
+  if (is_endless_) stall_bound_ = 120_s;
   // A connection is given up, and so is its closing; what nothing has proven lasts for three seconds.
   patience_ = patient_ * 4 + (settings_.real_time ? 10_s : 4_s);
 }

@@ -913,10 +913,9 @@ void Connection::fill_data(Draft& draft, BuiltPacket& packet) {
     else
       writer.copy(bytes.data(), bytes.size());
     if (!config_->pack_messages) return;
-    // After many probes in vain one takes a single piece of those that seem lost: the peer may have refused another,
-    // and with it all that it came with.
-    if (draft.retransmission && sends_.has_lost() && sent_.probing() && sent_.probe_timeouts() >= probes_in_vain)
-      return;
+    // After many probes in vain a packet takes a single piece of those that seem lost: the peer may have refused
+    // another, and with it all that it came with.
+    if (draft.retransmission && sends_.has_lost() && sent_.probe_timeouts() >= probes_in_vain) return;
   }
 }
 
