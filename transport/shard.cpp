@@ -106,10 +106,7 @@ const cc::Augmentation* Shard::job_progress(JobId job) const {
 Nanos Shard::poll(Nanos at) { return core_->poll(at); }
 std::size_t Shard::take_completions(std::span<Completion> out) { return core_->take_completions(out); }
 
-bool Shard::exists(ConnectionId id) const {
-  const Connection* connection = core_->find(id);
-  return connection != nullptr && connection->state() != Connection::State::draining;
-}
+bool Shard::exists(ConnectionId id) const { return core_->find_alive(id) != nullptr; }
 
 std::optional<ConnectionStats> Shard::stats(ConnectionId id) const {
   const Connection* connection = core_->find(id);

@@ -28,7 +28,8 @@ constexpr Nanos longest_outage = 300_ms;
 constexpr Nanos longest_draining = 10_s;
 constexpr Nanos longest_phase = 3'600_s;
 constexpr Bytes cramped_bytes = 4096;
-constexpr Nanos cramped_bound = 120_s;
+// Of a message whose pieces are tried one by one.
+constexpr Nanos longest_stall = 120_s;
 constexpr Bytes most_bytes_of_a_round = 64'000'000;  // so that rounds are many
 constexpr std::array<const char*, 6> phase_names{"busy", "settling", "closing", "proving", "ending", "over"};
 
@@ -147,7 +148,7 @@ void Traffic::draw_settings() {
   // The probe timers double while nothing comes back, at most for as long as the network is out.
   stall_bound_ = std::max(settings_.real_time ? 8_s : 3_s, patient_ * 2 + 1_s);
   // What goes with pieces that are refused arrives after eight probes in vain, and then two pieces a probe.
-  if (is_endless_) stall_bound_ = 120_s;
+  if (is_endless_) stall_bound_ = longest_stall;
   // A connection is given up, and so is its closing; what nothing has proven lasts for three seconds.
   patience_ = patient_ * 4 + (settings_.real_time ? 10_s : 4_s);
 }
@@ -460,7 +461,7 @@ void Traffic::watch(const Direction& direction) {
   // With room for hardly any holes a receiver takes only what touches what it has, and lost pieces come again in the
   // order in which they were found to be lost.
   const bool is_cramped = hosts_[direction.receiver.host]->shard_config.reassembly_bytes < cramped_bytes;
-  if (now_ - watch.since <= (is_cramped ? cramped_bound : stall_bound_)) return;
+  if (now_ - watch.since <= (is_cramped ? longest_stall : stall_bound_)) return;
   require(now_ - watch.since <= stall_bound_ + between_packets(direction.sender) * 2,
           "a message that has a buffer makes no progress over a network that is well");
 }

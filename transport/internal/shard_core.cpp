@@ -266,8 +266,8 @@ bool ShardCore::discard_receive(ConnectionId id, std::uint64_t tag, std::uint64_
 }
 
 bool ShardCore::close(ConnectionId id) {
-  Connection* connection = find(id);
-  if (connection == nullptr || connection->state() == Connection::State::draining) return false;
+  Connection* connection = find_alive(id);
+  if (connection == nullptr) return false;
   connection->close();
   activate(*connection);
   return true;
@@ -315,9 +315,8 @@ bool ShardCore::remove_job(JobId id) {
 }
 
 bool ShardCore::attach(ConnectionId id, JobId job) {
-  Connection* connection = find(id);
-  if (connection == nullptr || connection->state() == Connection::State::draining || find_job(job) == nullptr)
-    return false;
+  Connection* connection = find_alive(id);
+  if (connection == nullptr || find_job(job) == nullptr) return false;
   connection->attach(job);
   connection->waits_for_job = false;
   activate(*connection);

@@ -63,6 +63,11 @@ class ShardCore {
 
   /// Null for an unknown connection.
   [[nodiscard]] Connection* find(ConnectionId id) const;
+  /// Null, too, for one that has ended and still tells its peer.
+  [[nodiscard]] Connection* find_alive(ConnectionId id) const {
+    Connection* const connection = find(id);
+    return connection == nullptr || connection->state() == Connection::State::draining ? nullptr : connection;
+  }
   [[nodiscard]] const ShardStats& stats() const { return stats_; }
 
  private:
