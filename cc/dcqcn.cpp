@@ -62,7 +62,8 @@ void Dcqcn::on_ack(const AckSample& ack, Output& out) {
   gain_ = ack.gain;
   if (ack.iteration_bytes != iteration_bytes_) scale_steps(ack.iteration_bytes);
   smoothed_rtt_ns_ = static_cast<double>(ack.smoothed_rtt.count);
-  judge_.on_acked(ack.acked_packets, ack.ce_packets > 0, ack.round_count, ack.smoothed_rtt);
+  judge_.on_acked(ack.acked_packets, ack.ce_packets > 0, ack.round_count, ack.smoothed_rtt,
+                  judge_.shows_queue(ack.smoothed_rtt, ack.min_rtt));
   if (ack.ce_packets > 0)
     notify(ack.now, ack.decrease_gain);
   else

@@ -25,7 +25,8 @@ void Dctcp::observe(const AckSample& ack) {
 
 void Dctcp::on_ack(const AckSample& ack, Output& out) {
   observe(ack);
-  judge_.on_acked(ack.acked_packets, ack.ce_packets > 0, ack.round_count, ack.smoothed_rtt);
+  judge_.on_acked(ack.acked_packets, ack.ce_packets > 0, ack.round_count, ack.smoothed_rtt,
+                  judge_.shows_queue(ack.smoothed_rtt, ack.min_rtt));
   if (answer_marks_) {
     // Section 3.3, step 9. The transport reports marks and losses at most once per window of data.
     reno_.decrease(reduction(alpha_ / 2, decrease_gain_), out);

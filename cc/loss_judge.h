@@ -3,13 +3,18 @@
 //
 // Such a path tells before its queue overflows. A light loss of a path that is known to tell is then no sign of
 // congestion, and only sent again; a path counts as one that tells at first, and whenever it has told. That ends, and
-// every loss is a sign until the path tells again, when it has told nothing in this round trip or the one before and
+// every loss is a sign, when it has told nothing in this round trip or the one before and
 // - a heavy loss comes. All heavy losses are signs.
 // - or any loss while the round trip is twice what it was when the path told last, or, as long as it never has, twice
-// the
-//   least: a queue that it should have told of. (Not for algorithms that the round trip itself tells.)
+//   the least: a queue that it should have told of. (Not for algorithms that the round trip itself tells.)
 // RFC 8311 section 3.1 leaves senders the choice of how to answer marks and losses. BBR bears losses up to 2% of a
 // round trip (draft-ietf-ccwg-bbr, BBR.LossThresh).
+//
+// The trust comes back when the path tells. But a window that answers every loss may never fill a queue that could
+// tell. So it comes back, too, when such losses go on where far fewer packets are sent in a round trip than when it
+// ended, less than a quarter: what drops them then is not this sender's queue. It may be that of others who took its
+// place, so whoever fails within so many round trips that its window could have grown back to where it failed before
+// has to show twice as many of these losses next time.
 //
 // Why that is safe: random loss takes the same share of the packets at any rate, but a full queue drops all that is too
 // much, so a window that grows on over light losses makes them heavy ones; one that the sender's own rate bounds fills
@@ -32,21 +37,34 @@ class LossJudge {
   static constexpr std::uint32_t least_packets = 32;  ///< a round trip with fewer is taken together with the next
   static constexpr std::uint32_t sudden_losses = 9;   ///< in one round trip, so many and
   static constexpr std::uint32_t sudden_divisor = 8;  ///< a share above 1 / this
+  static constexpr std::uint32_t fewer = 4;           ///< packets in a round trip, times, than when the trust ended
+  static constexpr std::uint32_t probation = 16;      ///< round trips of so few with a loss bring the trust back
+  static constexpr std::uint32_t most_doublings = 8;  ///< of it
+  static constexpr std::uint32_t soon = 4;            ///< round trips for each packet of one
 
   /// Call with each sample of acknowledgements: how many packets, whether they tell of a queue, the count of round
-  /// trips, and how long these take.
-  void on_acked(std::uint32_t packets, bool told, std::uint64_t round, Nanos smoothed_rtt) {
-    if (told)
+  /// trips, and how long these take. `full`: as in is_congestion().
+  void on_acked(std::uint32_t packets, bool told, std::uint64_t round, Nanos smoothed_rtt, bool full) {
+    if (told) {
       told_rtt_ = static_cast<std::uint32_t>(
           std::min<std::int64_t>(smoothed_rtt.count, std::numeric_limits<std::uint32_t>::max()));
+      tells_ = true;
+      doublings_ = 0;
+      rounds_ = most;
+    }
     acked_ = static_cast<std::uint16_t>(std::min(acked_ + packets, most));
     told_ = told_ || told;
-    tells_ = tells_ || told;
     const std::uint32_t all = std::uint32_t{acked_} + lost_;
-    if (static_cast<std::uint32_t>(round) == round_ || all < least_packets) return;
+    const auto rounds = static_cast<std::uint8_t>(round - round_);  // one packet each at least, or lost
+    if (rounds == 0 || all < least_packets) return;
     average_ += weight * (static_cast<float>(lost_) / static_cast<float>(all) - average_);
-    round_ = static_cast<std::uint32_t>(round);
+    if (tells_)
+      rounds_ = static_cast<std::uint16_t>(std::min<std::uint32_t>(rounds_ + rounds, most));
+    else if (lost_ > 0 && !full && fewer * all < std::uint32_t{rounds} * window_ && --rounds_ == 0)
+      tells_ = true;
+    round_ = static_cast<std::uint8_t>(round);
     packets_before_ = static_cast<std::uint16_t>(std::min(all, most));
+    if (tells_) window_ = static_cast<std::uint16_t>(std::min(all / rounds, most));
     acked_ = lost_ = 0;
     told_before_ = told_;
     told_ = false;
@@ -60,7 +78,7 @@ class LossJudge {
     const std::uint32_t all = std::max<std::uint32_t>(std::uint32_t{acked_} + lost_, packets_before_);
     const bool sudden = lost_ >= sudden_losses && lost_ * sudden_divisor > all;
     const bool heavy = sudden || average_ > heavy_share;
-    if (!told && (heavy || full)) tells_ = false;
+    if (!told && (heavy || full)) distrust();
     if (!heavy) return !tells_;
     average_ = 0;  // answered
     acked_ = lost_ = 0;
@@ -74,13 +92,29 @@ class LossJudge {
  private:
   static constexpr std::uint32_t most = 65'535;
 
-  float average_ = 0;  ///< share of packets that are lost, of the round trips before this one
-  std::uint32_t round_ = 0;
+  void distrust() {
+    if (tells_) {
+      // In the first round trip all that is known is how many it had so far.
+      if (window_ == 0) window_ = static_cast<std::uint16_t>(std::min<std::uint32_t>(acked_ + lost_, most));
+      if (rounds_ >= std::min(soon * window_, most))
+        doublings_ = 0;
+      else if (doublings_ < most_doublings)
+        ++doublings_;
+      tells_ = false;
+    }
+    rounds_ = static_cast<std::uint16_t>(probation << doublings_);
+  }
+
+  float average_ = 0;           ///< share of packets that are lost, of the round trips before this one
   std::uint32_t told_rtt_ = 0;  ///< in nanoseconds, when the path told last; 0: never
   std::uint16_t acked_ = 0;     ///< in this round trip
   std::uint16_t lost_ = 0;
   std::uint16_t packets_before_ = 0;  ///< in the one before, lost ones included
-  bool told_ : 1 = false;             ///< in this round trip
+  std::uint16_t window_ = 0;          ///< packets in a round trip, as long as there was trust
+  std::uint16_t rounds_ = most;     ///< since the trust came back; without it, those with a loss to come until it does
+  std::uint8_t round_ = 0;          ///< the last digits
+  std::uint8_t doublings_ : 4 = 0;  ///< of the probation
+  bool told_ : 1 = false;           ///< in this round trip
   bool told_before_ : 1 = false;
   bool tells_ : 1 = true;
 };

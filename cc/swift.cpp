@@ -69,7 +69,7 @@ void Swift::on_ack(const AckSample& ack, Output& out) {
   const double step = used ? ack.gain * additive_ * static_cast<double>(ack.acked_bytes) / mss_ : 0;
   const double target = fabric_target(ack);
   above_target_ = fabric_delay_ >= target;
-  judge_.on_acked(ack.acked_packets, above_target_, ack.round_count, ack.smoothed_rtt);
+  judge_.on_acked(ack.acked_packets, above_target_, ack.round_count, ack.smoothed_rtt, false);
   react(fabric_, fabric_delay_, target, step, ack);
   react(endpoint_, endpoint_delay_, endpoint_target_, step, ack);
   write(out);

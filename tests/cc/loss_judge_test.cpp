@@ -13,10 +13,20 @@ namespace {
 
 /// Rounds of `packets`, of which the last `lost` are lost together.
 struct Path {
+  /// Heavy losses of a full window, and then light ones of a small one, until they are no sign any more. Returns how
+  /// many were.
+  int probation(std::uint32_t window, std::uint32_t small_window) {
+    round(window, 0);
+    EXPECT_TRUE(round(window, window / 2));
+    int signs = 0;
+    while (round(small_window, 1) && signs < 10'000) ++signs;
+    return signs;
+  }
+
   bool round(std::uint32_t packets, std::uint32_t lost, bool told = false) {
-    judge.on_acked(packets - lost, told, rounds, Nanos(100'000));
+    for (std::uint32_t i = lost; i < packets; ++i) judge.on_acked(1, told, rounds, Nanos(100'000), full);
     const bool found = lost > 0 && judge.is_congestion(lost, false, false);
-    judge.on_acked(0, false, ++rounds, Nanos(100'000));
+    judge.on_acked(0, false, ++rounds, Nanos(100'000), full);
     return found;
   }
   int events(int count, std::uint32_t packets, std::uint32_t lost, bool told = false) {
@@ -26,6 +36,7 @@ struct Path {
   }
   LossJudge judge;
   std::uint64_t rounds = 0;
+  bool full = false;
 };
 
 TEST(LossJudge, light_losses__are_none_at_first_and_ever_after) {
@@ -74,13 +85,13 @@ TEST(LossJudge, queue_that_it_should_have_told_of__ends_the_trust) {
   EXPECT_TRUE(judge.shows_queue(Nanos(200'001), Nanos(100'000)));
   EXPECT_TRUE(judge.is_congestion(1, false, true)) << "light as it is";
   EXPECT_TRUE(judge.is_congestion(1, false, false)) << "and every one from now on";
-  judge.on_acked(10, true, 1, Nanos(300'000));
+  judge.on_acked(10, true, 1, Nanos(300'000), false);
   EXPECT_FALSE(judge.shows_queue(Nanos(600'000), Nanos(100'000))) << "so far it tells";
   EXPECT_TRUE(judge.shows_queue(Nanos(600'001), Nanos(100'000)));
   EXPECT_FALSE(judge.is_congestion(1, false, true)) << "it has told just now";
-  judge.on_acked(100, false, 2, Nanos(300'000));
+  judge.on_acked(100, false, 2, Nanos(300'000), false);
   EXPECT_FALSE(judge.is_congestion(1, false, true)) << "in the round trip before";
-  judge.on_acked(100, false, 3, Nanos(300'000));
+  judge.on_acked(100, false, 3, Nanos(300'000), false);
   EXPECT_TRUE(judge.is_congestion(1, false, true));
 }
 
@@ -90,6 +101,45 @@ TEST(LossJudge, told_again__trusts_again) {
   ASSERT_TRUE(path.round(100, 1));
   path.round(100, 0, true);
   EXPECT_EQ(path.events(100, 100, 1), 0);
+}
+
+TEST(LossJudge, losses_of_a_far_smaller_window__bring_the_trust_back) {
+  Path random;
+  EXPECT_EQ(random.probation(200, 40), 16);
+  EXPECT_EQ(random.events(100, 200, 2), 0) << "and it lasts";
+  Path capacity;
+  EXPECT_EQ(capacity.probation(200, 50), 10'000) << "a quarter may be what is left for it";
+  Path queue;
+  queue.full = true;
+  EXPECT_EQ(queue.probation(200, 40), 10'000) << "round trips show a queue";
+  Path clean;
+  clean.probation(200, 50);
+  EXPECT_EQ(clean.events(1000, 40, 0), 0);
+  EXPECT_TRUE(clean.round(40, 1)) << "round trips without a loss tell nothing";
+  Path first_round;
+  first_round.judge.on_acked(100, false, 0, Nanos(100'000), false);
+  ASSERT_TRUE(first_round.judge.is_congestion(100, false, false));
+  int signs = 0;
+  while (first_round.round(40, 1) && signs < 100) ++signs;
+  EXPECT_LE(signs, 16) << "of 200 packets";
+  Path few;
+  EXPECT_EQ(few.probation(60, 22), 10'000) << "round trips are taken together, but not for one with more packets";
+}
+
+TEST(LossJudge, who_fails_soon_after__has_twice_the_probation) {
+  Path path;
+  int expected = 16;
+  for (int i = 0; i < 11; ++i) {
+    EXPECT_EQ(path.probation(200, 40), expected);
+    if (i < 8) expected *= 2;
+    path.events(700, 200, 0);
+  }
+  EXPECT_EQ(expected, 16 << 8);
+  path.events(100, 200, 0);
+  EXPECT_EQ(path.probation(200, 40), 16) << "after 800 round trips it begins anew";
+  EXPECT_EQ(path.probation(200, 40), 32);
+  path.round(200, 0, true);
+  EXPECT_EQ(path.probation(200, 40), 16) << "it has told";
 }
 
 TEST(LossJudge, short_rounds__are_taken_together) {
