@@ -163,7 +163,8 @@ void Connection::fail(Status status) {
 }
 
 void Connection::end(Status status, wire::CloseReason reason, Nanos now) {
-  if (state_ == State::draining && aborted_ && !end_told_) return;  // the peer is still to be told
+  if (state_ == State::draining && aborted_ && (!end_told_ || links_->tx->has_destination(&remote_)))
+    return;  // the peer is still to be told
   if (state_ == State::connecting || state_ == State::draining) {
     fail(status);
     return;

@@ -1,6 +1,7 @@
 // State shared by the connections of a shard: jobs, packets queued for the datapath, and the completion queue.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -67,6 +68,10 @@ struct TxQueue {
     for (std::size_t i = begin; i < end; ++i)
       if (packets[i].destination == destination && packets[i].payload.data() != nullptr && messages[i] == message)
         packets[i].destination = nullptr;
+  }
+  [[nodiscard]] bool has_destination(const Address* destination) const {
+    return std::ranges::any_of(std::span(packets).subspan(begin, end - begin),
+                               [=](const TxPacket& packet) { return packet.destination == destination; });
   }
   void drop_destination(const Address* destination) {
     for (std::size_t i = begin; i < end; ++i)
