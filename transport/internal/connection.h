@@ -193,7 +193,7 @@ class alignas(64) Connection {
   bool on_ack(const wire::AckFrame& frame, Nanos now);
   [[gnu::cold]] void on_violation(Nanos now);
   /// Bytes have come from an address that nothing has proven.
-  [[gnu::cold]] void count_unproven(const wire::Header& header, const RxPacket& packet, Nanos now);
+  [[gnu::cold]] void count_unproven(const wire::Header& header, const RxPacket& packet);
   [[gnu::cold]] void on_retry(std::uint64_t cookie, Nanos now);
   void on_acked_chunk(const Chunk& chunk, Nanos now);
   /// Completes the oldest messages that are acknowledged and whole.
@@ -207,9 +207,8 @@ class alignas(64) Connection {
   /// So many probe timeouts in a row show that the peer may refuse what the probes carried.
   static constexpr std::uint32_t probes_in_vain = 8;
   static constexpr std::int64_t drain_timeouts = 8;  ///< drain time after closing, in probe timeouts
-  /// For so long an accepted connection may wait for proof of its peer's address: several round trips of nearly any
-  /// path; longer where initial_rtt says that the path is. A peer that asks again meanwhile is waited for as long as
-  /// any other, give_up_after.
+  /// For so long an accepted connection may wait for proof of its peer's address, however often that asks: several
+  /// round trips of nearly any path; longer where initial_rtt says that the path is.
   static constexpr Nanos half_open_limit{3'000'000'000};
   [[nodiscard]] Nanos half_open_time() const;
   static constexpr std::uint32_t bytes_per_unproven_byte = 3;  ///< RFC 9000 section 8.1
