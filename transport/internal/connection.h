@@ -414,10 +414,11 @@ class alignas(64) Connection {
   wire::CloseReason abort_reason_ = wire::CloseReason::aborted;
   std::uint8_t abort_copies_left_ = 0;
   std::uint8_t retries_left_ = most_retries;
-  std::uint32_t allowance_ = 0;   ///< not proven: so many bytes may be sent
-  std::uint64_t hole_bytes_ = 0;  ///< of the shard's budget (HoleLedger)
-  std::uint64_t cookie_ = 0;      ///< of the latest RETRY, if has_cookie_
-  Rate delivery_rate_;            ///< of the latest sample
+  std::uint8_t looks_put_off_ = 0;  ///< in a row, see look_for_peer()
+  std::uint32_t allowance_ = 0;     ///< not proven: so many bytes may be sent
+  std::uint64_t hole_bytes_ = 0;    ///< of the shard's budget (HoleLedger)
+  std::uint64_t cookie_ = 0;        ///< of the latest RETRY, if has_cookie_
+  Rate delivery_rate_;              ///< of the latest sample
   struct Sealing {
     std::unique_ptr<PacketSeal> seal;
     PacketSeal::Tag last{};  ///< of the packet sent last

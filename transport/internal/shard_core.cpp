@@ -125,6 +125,7 @@ ShardCore::ShardCore(PacketIo& io, const ShardConfig& config)
             .stats = &stats_,
             .limits = limits_,
             .late = {},
+            .packets_wait = false,
             .random = &random_,
             .reassembly_bytes = config.reassembly_bytes};
   rx_.resize(limits_.burst);
@@ -415,6 +416,7 @@ Nanos ShardCore::work(Nanos now) {
     more = true;
   } else {
     receive_bursts(now, more);
+    links_.packets_wait = more;
     fire_timers(now);
   }
   transmit(now, more);

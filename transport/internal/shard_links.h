@@ -91,6 +91,7 @@ struct ShardLinks {
   /// How late this poll() came, relative to the time that the shard had asked for: 0 in virtual time, unless hosts'
   /// delays are modelled there.
   Nanos late{};
+  bool packets_wait = false;           ///< more than this poll() has taken
   ShardRandom* random = nullptr;       ///< null: no packet number is skipped
   Bytes reassembly_bytes = ~Bytes{0};  ///< as in ShardConfig
 };
