@@ -244,6 +244,23 @@ TEST(Abort, twice_before_the_peer_is_told__tells_it) {
   EXPECT_EQ(pair.c().stats().connections, 0u);
 }
 
+TEST(Abort, twice_while_the_datapath_is_full__tells_the_peer) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  pair.client().room = 0;
+  EXPECT_TRUE(pair.c().abort(c, pair.now()));
+  pair.run_for(1_us);
+  EXPECT_TRUE(pair.c().abort(c, pair.now())) << "its CLOSE has been built, and waits";
+  pair.run_for(1_us);
+  EXPECT_EQ(pair.c().stats().connections, 1u);
+  pair.client().room = ~std::size_t{0};
+  pair.run_for(1_ms);
+  expect_closed(pair.server(), s, Status::aborted);
+  EXPECT_TRUE(pair.c().abort(c, pair.now()));
+  pair.run_for(1_us);
+  EXPECT_EQ(pair.c().stats().connections, 0u) << "it has left, and so a further one frees the place";
+}
+
 TEST(Close, of_what_has_ended__is_of_something_unknown) {
   Pair pair;
   const auto [c, s] = pair.connect();

@@ -2,6 +2,9 @@
 // up. And the question of a sender that waits for credit.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "lone_connection.h"
 
 namespace mltcp::probe_test {
@@ -138,6 +141,37 @@ TEST(Probe, progress__begins_the_time_to_give_up_anew) {
   EXPECT_EQ(alone.connection.state(), Connection::State::open);
   alone.run_until(progress + 60_ms);
   EXPECT_EQ(alone.connection.state(), Connection::State::dead);
+}
+
+// The peer may refuse one of the pieces, and with it all that it came with: messages would wait for one another for
+// ever.
+TEST(Probe, eight_in_vain__have_a_packet_take_a_single_lost_piece_whoever_sends_it) {
+  const auto pieces = [](const Parsed& packet) {
+    return std::count_if(packet.frames.begin(), packet.frames.end(),
+                         [](const ParsedFrame& frame) { return frame.type == FrameType::data; });
+  };
+  ConnectionConfig config = round_timers();
+  config.pack_messages = true;
+  LoneConnection alone(config);
+  constexpr std::uint32_t messages = 5;
+  for (std::uint32_t i = 0; i < messages; ++i) alone.post(200);
+  alone.build();
+  ASSERT_EQ(pieces(alone.sent.back()), messages) << "or the test shows nothing";
+  // The ninth timeout suspects the packets' size, and sends probes of that. Nothing else arrives.
+  while (alone.shard.size_probes_sent == 0) alone.run_for(1_ms);
+  const std::uint64_t last = alone.sent.back().header.packet_number;
+  ASSERT_EQ(alone.shard.size_probes_sent, 3u);
+  for (std::uint64_t number = last - 2; number <= last; ++number)
+    ASSERT_TRUE(alone.packet_of(number).has(FrameType::padding));
+  const std::size_t before = alone.sent.size();
+  alone.ack({{last - 2, last}});
+  // What was in flight is lost, and goes by the window.
+  std::set<std::uint32_t> sent;
+  for (std::size_t i = before; i < alone.sent.size(); ++i) {
+    EXPECT_EQ(pieces(alone.sent[i]), 1);
+    if (const ParsedFrame* data = alone.sent[i].find(FrameType::data)) sent.insert(data->message);
+  }
+  EXPECT_EQ(sent.size(), messages);
 }
 
 TEST(Probe, connecting__repeats_connect_alone) {

@@ -257,6 +257,21 @@ TEST_F(Replacement, connection_without_a_key__ends_by_a_cookie) {
   EXPECT_NE(a.of(Kind::closed)[1].connection, c) << "the new one, too, of which the host at that address knows nothing";
 }
 
+TEST(SealIdentity, accept_under_the_id_of_another_connection__ends_that_if_it_has_its_key) {
+  const Key key = packet_key(JobKey::generate());
+  for (const bool has_key : {false, true}) {
+    Pair pair(keyed({key}), keyed({key}));
+    const auto [c, s] = pair.connect();
+    pair.server().shard = std::make_unique<Shard>(pair.server(), ShardConfig{.seed = 1});
+    pair.s().listen(has_key ? keyed({key}) : ConnectionConfig{});
+    pair.c().connect(pair.server().address, has_key ? keyed({key}) : ConnectionConfig{}, pair.now());
+    pair.run_for(10_ms);
+    ASSERT_EQ(pair.client().count(Kind::connected), 2u);
+    ASSERT_EQ(pair.server().of(Kind::accepted).back().connection, s) << "or the test shows nothing";
+    EXPECT_EQ(pair.c().exists(c), !has_key);
+  }
+}
+
 TEST(SealIdentity, ends_of_which_one_encrypts__have_no_key_in_common) {
   const JobKey job = JobKey::generate();
   for (const Protection clients : {Protection::authenticate, Protection::encrypt}) {

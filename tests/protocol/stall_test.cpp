@@ -368,6 +368,48 @@ TEST(Stall, client_that_starts_anew_with_the_same_seed__connects) {
   EXPECT_FALSE(pair.s().exists(s));
 }
 
+/// So many packets that are nobody's wait at the server, more than one poll takes.
+void flood(Pair& pair, std::size_t packets) {
+  const ByteVector stray = forge(header_for(7 << 12), [](wire::Writer& w) { w.ping(); });
+  for (std::size_t i = 0; i < packets; ++i) pair.inject_as_it_is(pair.server(), pair.client().address, stray);
+}
+
+TEST(Stall, packet_behind_more_than_a_poll_takes__is_heard_before_its_connection_is_given_up) {
+  Pair pair({}, config_with([](ConnectionConfig& config) { config.idle_limit = 1_s; }), 50_us, {},
+            {.resets_per_second = 0});
+  const auto [c, s] = pair.connect();
+  std::byte byte{};
+  ASSERT_EQ(pair.s().receive(s, {&byte, 1}, 0), PostResult::ok);
+  pair.run_for(900_ms);
+  ASSERT_TRUE(pair.s().exists(s));
+  ASSERT_EQ(pair.c().send(c, {&byte, 1}, 1), PostResult::ok);
+  pair.poll(pair.client());
+  flood(pair, 2000);
+  pair.stand_still(5_s);
+  pair.run_for(1_ms);
+  ASSERT_TRUE(pair.s().exists(s));
+  EXPECT_EQ(pair.server().count(Completion::Kind::received), 1u);
+  pair.run_for(990_ms);
+  EXPECT_TRUE(pair.s().exists(s));
+  pair.run_for(10_ms);
+  EXPECT_FALSE(pair.s().exists(s)) << "in its time, when nobody says anything";
+}
+
+TEST(Stall, flood_of_packets__keeps_a_dead_connection_for_one_more_limit_at_most) {
+  Pair pair({}, config_with([](ConnectionConfig& config) { config.idle_limit = 1_s; }), 50_us, {},
+            {.resets_per_second = 0});
+  const auto [c, s] = pair.connect();
+  pair.client().dead = true;
+  const Nanos begin = pair.now();
+  while (pair.s().exists(s) && pair.now() - begin < 10_s) {
+    flood(pair, 300);
+    pair.stand_still(10_ms);
+    pair.run_for(0_ns);
+  }
+  EXPECT_GT(pair.now() - begin, 1500_ms) << "or the test shows nothing";
+  EXPECT_LE(pair.now() - begin, 2100_ms);
+}
+
 TEST(Stall, abort_whose_first_packets_are_lost__still_ends_an_idle_receiver) {
   Pair pair;
   const auto [c, s] = pair.connect();

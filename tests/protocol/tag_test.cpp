@@ -127,6 +127,32 @@ TEST(Reset, restarted_peer__is_noticed_in_a_round_trip) {
   EXPECT_TRUE(works(pair, new_c, new_s));
 }
 
+TEST(Reset, peer_restarted_twice_before_anybody_noticed__is_noticed_in_a_round_trip) {
+  Pair pair;
+  const auto restart = [&] {
+    pair.server().shard = std::make_unique<Shard>(pair.server(), ShardConfig{.seed = 1});
+    pair.s().listen({});
+  };
+  const auto [first, first_s] = pair.connect();
+  restart();
+  const auto [second, second_s] = pair.connect();
+  ASSERT_EQ(second_s, first_s) << "or the test shows nothing";
+  ASSERT_EQ(pair.client().count(Kind::closed), 1u) << "whose peer has given its id to another";
+  EXPECT_EQ(pair.client().of(Kind::closed)[0].connection, first);
+  EXPECT_EQ(pair.client().of(Kind::closed)[0].status, Status::unreachable);
+  EXPECT_TRUE(works(pair, second, second_s));
+  restart();
+  const auto message = random_bytes(1000);
+  ByteVector buffer(1000);
+  ASSERT_EQ(pair.c().send(second, message, 7), PostResult::ok);
+  ASSERT_EQ(pair.c().receive(second, buffer, 8), PostResult::ok);
+  const Nanos begin = pair.now();
+  ASSERT_TRUE(pair.run([&] { return pair.client().count(Kind::closed) == 2; }, pair.now() + 60_s));
+  EXPECT_EQ(pair.now() - begin, TestNetwork::default_delay * 2);
+  EXPECT_EQ(pair.client().of(Kind::closed)[1].connection, second);
+  EXPECT_EQ(pair.c().stats().forged_resets, 0u);
+}
+
 TEST(Reset, restarted_client__is_noticed_by_the_server_s_ping) {
   const ConnectionConfig watchful = config_with([](ConnectionConfig& config) { config.keep_alive = 1_s; });
   Pair pair({}, watchful);

@@ -19,6 +19,10 @@ constexpr std::uint8_t abort_copies_unproven = 1;
 constexpr std::int64_t questions_after_reset = 3;
 constexpr Nanos least_between_questions{100'000'000};
 
+// The peer's packet may be among those that wait: so often a look at who is idle comes again. Within one more
+// idle_limit they have been taken, or so many come that those who send them would keep dead connections for ever.
+constexpr std::uint8_t most_looks_put_off = 8;
+
 // The limits of the two ends must match.
 static_assert(ReceivedPackets::max_jump == SentPackets::records_per_packet_in_flight << 20);
 static_assert(MessageReceiver::patience * 2 == SentPackets::max_probe_interval, "what a peer waits between questions");
@@ -163,7 +167,8 @@ void Connection::fail(Status status) {
 }
 
 void Connection::end(Status status, wire::CloseReason reason, Nanos now) {
-  if (state_ == State::draining && aborted_ && !end_told_) return;  // the peer is still to be told
+  if (state_ == State::draining && aborted_ && (!end_told_ || links_->tx->has_destination(&remote_)))
+    return;  // the peer is still to be told
   if (state_ == State::connecting || state_ == State::draining) {
     fail(status);
     return;
@@ -427,13 +432,18 @@ void Connection::look_for_peer(Nanos now) {
   const Nanos keep_alive = config_->keep_alive;
   const Nanos limit = config_->idle_limit;
   const Nanos heard = std::max(heard_, received_.highest_time());
+  look_at_ = limit.count > 0 ? heard + limit : Nanos::never();
   if (state_ == State::connecting) {  // connecting has its own limit, give_up_after
     heard_ = now;
-  } else if (limit.count > 0 && now - heard >= limit) {
+  } else if (look_at_ > now) {
+    looks_put_off_ = 0;
+  } else if (links_->packets_wait && looks_put_off_ < most_looks_put_off) {
+    ++looks_put_off_;
+    look_at_ = now + std::max(limit / most_looks_put_off, Nanos(1));
+  } else {
     end(Status::unreachable, wire::CloseReason::idle, now);
     return;
   }
-  look_at_ = limit.count > 0 ? heard + limit : Nanos::never();
   if (keep_alive.count == 0) return;
   Nanos ask_at = heard + keep_alive;
   if (ask_at <= now) {

@@ -193,7 +193,7 @@ class alignas(64) Connection {
   bool on_ack(const wire::AckFrame& frame, Nanos now);
   [[gnu::cold]] void on_violation(Nanos now);
   /// Bytes have come from an address that nothing has proven.
-  [[gnu::cold]] void count_unproven(const wire::Header& header, const RxPacket& packet, Nanos now);
+  [[gnu::cold]] void count_unproven(const wire::Header& header, const RxPacket& packet);
   [[gnu::cold]] void on_retry(std::uint64_t cookie, Nanos now);
   void on_acked_chunk(const Chunk& chunk, Nanos now);
   /// Completes the oldest messages that are acknowledged and whole.
@@ -207,9 +207,8 @@ class alignas(64) Connection {
   /// So many probe timeouts in a row show that the peer may refuse what the probes carried.
   static constexpr std::uint32_t probes_in_vain = 8;
   static constexpr std::int64_t drain_timeouts = 8;  ///< drain time after closing, in probe timeouts
-  /// For so long an accepted connection may wait for proof of its peer's address: several round trips of nearly any
-  /// path; longer where initial_rtt says that the path is. A peer that asks again meanwhile is waited for as long as
-  /// any other, give_up_after.
+  /// For so long an accepted connection may wait for proof of its peer's address, however often that asks: several
+  /// round trips of nearly any path; longer where initial_rtt says that the path is.
   static constexpr Nanos half_open_limit{3'000'000'000};
   [[nodiscard]] Nanos half_open_time() const;
   static constexpr std::uint32_t bytes_per_unproven_byte = 3;  ///< RFC 9000 section 8.1
@@ -415,10 +414,11 @@ class alignas(64) Connection {
   wire::CloseReason abort_reason_ = wire::CloseReason::aborted;
   std::uint8_t abort_copies_left_ = 0;
   std::uint8_t retries_left_ = most_retries;
-  std::uint32_t allowance_ = 0;   ///< not proven: so many bytes may be sent
-  std::uint64_t hole_bytes_ = 0;  ///< of the shard's budget (HoleLedger)
-  std::uint64_t cookie_ = 0;      ///< of the latest RETRY, if has_cookie_
-  Rate delivery_rate_;            ///< of the latest sample
+  std::uint8_t looks_put_off_ = 0;  ///< in a row, see look_for_peer()
+  std::uint32_t allowance_ = 0;     ///< not proven: so many bytes may be sent
+  std::uint64_t hole_bytes_ = 0;    ///< of the shard's budget (HoleLedger)
+  std::uint64_t cookie_ = 0;        ///< of the latest RETRY, if has_cookie_
+  Rate delivery_rate_;              ///< of the latest sample
   struct Sealing {
     std::unique_ptr<PacketSeal> seal;
     PacketSeal::Tag last{};  ///< of the packet sent last

@@ -56,7 +56,7 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
     return;
   }
   if (!is_proven_) [[unlikely]]
-    count_unproven(header, packet, now);
+    count_unproven(header, packet);
   const std::uint64_t number = wire::widen(static_cast<std::uint32_t>(header.packet_number), received_.next());
   if (!received_.believable(number)) [[unlikely]] {
     ++links_->stats->malformed_packets;
@@ -205,16 +205,13 @@ bool Connection::opens(const wire::Frame& frame, const wire::Header& header, Nan
   return true;
 }
 
-void Connection::count_unproven(const wire::Header& header, const RxPacket& packet, Nanos now) {
+void Connection::count_unproven(const wire::Header& header, const RxPacket& packet) {
   if (header.connection != 0) {  // it has our tag
     is_proven_ = true;
     ends_at_ = state_ == State::draining ? ends_at_ : Nanos::never();
     --links_->stats->half_open;
     return;
   }
-  // Somebody goes on asking: the path may be long.
-  if (state_ == State::open && ends_at_ < now + half_open_time())
-    ends_at_ = now + std::max(config_->give_up_after, half_open_time());
   const auto bytes = packet.bytes.size() + packet.tail.size() + packet.virtual_bytes;
   constexpr std::uint32_t most = 1U << 20;
   allowance_ = std::min(allowance_ + bytes_per_unproven_byte * static_cast<std::uint32_t>(bytes), most);

@@ -125,6 +125,7 @@ ShardCore::ShardCore(PacketIo& io, const ShardConfig& config)
             .stats = &stats_,
             .limits = limits_,
             .late = {},
+            .packets_wait = false,
             .random = &random_,
             .reassembly_bytes = config.reassembly_bytes};
   rx_.resize(limits_.burst);
@@ -415,6 +416,7 @@ Nanos ShardCore::work(Nanos now) {
     more = true;
   } else {
     receive_bursts(now, more);
+    links_.packets_wait = more;
     fire_timers(now);
   }
   transmit(now, more);
@@ -618,12 +620,24 @@ void ShardCore::deliver(Connection& connection, const RxPacket& packet, const wi
   const bool is_settled = connection.state() != Connection::State::connecting && connection.is_proven();
   connection.on_packet(header, reader, packet, now);
   if (!is_settled) [[unlikely]] {
-    if (connection.peer_connection() != 0) by_peer_.try_emplace({packet.source, connection.peer_connection()}, index);
+    if (connection.peer_connection() != 0) enter_peer(connection);
     watch(connection);  // no longer for proof of the address, perhaps
   }
   if (connection.touched) return;
   connection.touched = true;
   touched_.push_back(index);
+}
+
+// A peer has one connection at a time under an id: what had it before has been of an earlier life of the peer.
+void ShardCore::enter_peer(Connection& connection) {
+  const std::uint32_t index = index_of(connection.id());
+  const auto [known, is_new] = by_peer_.try_emplace({connection.remote(), connection.peer_connection()}, index);
+  if (is_new || known->second == index) return;
+  Connection& old = *slots_[known->second].connection;
+  if (!may_replace(old, connection.is_sealed() ? std::optional(connection.key_id()) : std::nullopt)) return;
+  old.fail(Status::unreachable);
+  activate(old);
+  known->second = index;
 }
 
 void ShardCore::on_foreign(const RxPacket& packet) {
@@ -771,9 +785,9 @@ bool ShardCore::is_of_client(const Connection& connection, const RxPacket& packe
          connection.opens_greeting(greeting.key, as_greeting(packet, header), wire::seal_of(packet.bytes));
 }
 
-// A cookie shows who receives at an address, not who has the key.
-bool ShardCore::may_replace(const Connection& old, const PacketKey* key_used) {
-  return !old.is_sealed() || (key_used != nullptr && key_used->id() == old.key_id());
+// A cookie or an ACCEPT shows who receives at an address, not who has the key.
+bool ShardCore::may_replace(const Connection& old, std::optional<std::uint64_t> key) {
+  return !old.is_sealed() || key == old.key_id();
 }
 
 void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, wire::Reader& reader,
@@ -818,7 +832,8 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
            [](wire::Writer& writer) { writer.close(wire::CloseReason::key); });
     return;
   }
-  if (known != by_peer_.end() && !may_replace(*slots_[known->second].connection, key_used)) {
+  if (known != by_peer_.end() && !may_replace(*slots_[known->second].connection,
+                                              key_used != nullptr ? std::optional(key_used->id()) : std::nullopt)) {
     ++stats_.forged_packets;
     return;
   }

@@ -109,6 +109,8 @@ class ShardCore {
   void on_packet(const RxPacket& packet, Nanos now);
   void deliver(Connection& connection, const RxPacket& packet, const wire::Header& header, wire::Reader& reader,
                Nanos now);
+  /// The peer's id of a connection is known, from who has its tag or key.
+  void enter_peer(Connection& connection);
   void on_sealed(const RxPacket& packet, Nanos now);
   void count(wire::ParseError error);
   /// The engine for keys of a kind, made when the first is used.
@@ -122,8 +124,8 @@ class ShardCore {
   /// Sealed connection: whether a CONNECT comes from its client.
   [[nodiscard]] static bool is_of_client(const Connection& connection, const RxPacket& packet,
                                          const wire::Header& header, const Greeting& greeting);
-  /// Whether who has this key, or null: none, may end a connection by connecting under its id.
-  [[nodiscard]] static bool may_replace(const Connection& old, const PacketKey* key_used);
+  /// Whether who has the key of that id, or none, may end a connection by a new one under its peer's id.
+  [[nodiscard]] static bool may_replace(const Connection& old, std::optional<std::uint64_t> key);
   [[nodiscard]] EndRandom draw_random();
   /// Whether a packet of an unknown connection may be answered now.
   [[nodiscard]] bool may_reset(Nanos now);

@@ -1,6 +1,7 @@
 // State shared by the connections of a shard: jobs, packets queued for the datapath, and the completion queue.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -68,6 +69,10 @@ struct TxQueue {
       if (packets[i].destination == destination && packets[i].payload.data() != nullptr && messages[i] == message)
         packets[i].destination = nullptr;
   }
+  [[nodiscard]] bool has_destination(const Address* destination) const {
+    return std::ranges::any_of(std::span(packets).subspan(begin, end - begin),
+                               [=](const TxPacket& packet) { return packet.destination == destination; });
+  }
   void drop_destination(const Address* destination) {
     for (std::size_t i = begin; i < end; ++i)
       if (packets[i].destination == destination) packets[i].destination = nullptr;
@@ -86,6 +91,7 @@ struct ShardLinks {
   /// How late this poll() came, relative to the time that the shard had asked for: 0 in virtual time, unless hosts'
   /// delays are modelled there.
   Nanos late{};
+  bool packets_wait = false;           ///< more than this poll() has taken
   ShardRandom* random = nullptr;       ///< null: no packet number is skipped
   Bytes reassembly_bytes = ~Bytes{0};  ///< as in ShardConfig
 };
