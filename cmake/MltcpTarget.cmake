@@ -198,6 +198,10 @@ endfunction()
 # What is tested is optimised; of tests, compiling is what takes long, two thirds of it optimising.
 set(MLTCP_TEST_OPTIONS $<$<CONFIG:Release>:-O0>)
 
+# GNU gold links a test in a third of the time of GNU ld, and there are over a hundred.
+include(CheckLinkerFlag)
+check_linker_flag(CXX -fuse-ld=gold MLTCP_HAS_GOLD)
+
 # The libraries of this project that `targets` link, and those that these link.
 function(mltcp_linked_libraries result)
   set(found "")
@@ -245,6 +249,9 @@ function(mltcp_test name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE mltcp_options GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_options(${name} PRIVATE ${MLTCP_TEST_OPTIONS})
+  if(MLTCP_HAS_GOLD)
+    target_link_options(${name} PRIVATE -fuse-ld=gold)
+  endif()
   mltcp_unity(${name} 8 ${arg_SOURCES})
   if(MLTCP_UNITY)
     # What one file names, the others of its batch may hide.
