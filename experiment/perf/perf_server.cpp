@@ -43,7 +43,11 @@ class Session {
   }
 
  private:
-  Json receive(Nanos limit) { return perf::receive(stream_, limit, callbacks_.interrupted); }
+  Json receive(Nanos limit) {
+    return perf::receive(stream_, limit, callbacks_.interrupted, [&] {
+      if (end_ != nullptr) end_->drive();
+    });
+  }
 
   void greet() {
     Json hello = receive(kHelloPatience);
