@@ -275,6 +275,7 @@ void Core::start_threads(const std::shared_ptr<Core>& self) {
   bool is_input = false;
   bool ready = false;
   running_ = 1;
+  threads_.reserve(1);  // no place for it would be no end of it
   threads_.push_back(
       begin_thread([self, &failure, &is_input, &ready] { self->main_thread(self, failure, is_input, ready); }));
   gate_.wait(Nanos::never(), [&] { return ready; });
@@ -290,6 +291,7 @@ void Core::main_thread(const std::shared_ptr<Core>& self, std::string& failure, 
   try {
     open_datapath();
     make_workers();
+    others.reserve(loops_);
     for (std::size_t loop = 1; loop < loops_; ++loop) {
       gate_.tell([&] { ++running_; });
       others.push_back(begin_thread([self, loop] {
