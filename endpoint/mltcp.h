@@ -64,13 +64,13 @@ extern "C" {
 /* Of this interface. MAJOR is the library's soname and changes with what would break a program; MINOR grows with what
  * is added. */
 #define MLTCP_VERSION_MAJOR 1
-#define MLTCP_VERSION_MINOR 3
+#define MLTCP_VERSION_MINOR 4
 /* To be compared with mltcp_version(). */
 #define MLTCP_VERSION (MLTCP_VERSION_MAJOR << 16 | MLTCP_VERSION_MINOR)
 
 /* Of the library that runs: MAJOR << 16 | MINOR. */
 MLTCP_API uint32_t mltcp_version(void);
-/* "mltcp 0.1.0, interface 1.3". */
+/* "mltcp 0.1.0, interface 1.4". */
 MLTCP_API const char* mltcp_version_text(void);
 /* How the devices are written that this library can open: "udp:, udp:IFACE, udp:IP; ...". */
 MLTCP_API const char* mltcp_device_forms(void);
@@ -493,6 +493,9 @@ typedef struct mltcp_connection_report {
   /* Since 1.1. */
   uint32_t has_ended; /* 1: it has, and this tells how */
   mltcp_code end_code;
+  /* Since 1.4: how long packets are, without the headers of IP and UDP. */
+  uint32_t packet_bytes;        /* a full one now */
+  uint32_t agreed_packet_bytes; /* what both ends accept; above packet_bytes where the path carries less */
 } mltcp_connection_report;
 
 /* Since the endpoint was opened. */
@@ -521,6 +524,10 @@ typedef struct mltcp_endpoint_report {
   uint64_t resets_sent;
   uint64_t resets_taken; /* connections that a restarted peer did not know any more */
   uint64_t violations;   /* peers that acknowledged what was never sent */
+  /* Since 1.4: how long packets may be on the way. */
+  uint64_t black_holes; /* paths that were found to drop long packets: their connections went on with shorter ones */
+  uint64_t size_probes_sent; /* packets that tried it */
+  uint64_t size_probes_lost;
 } mltcp_endpoint_report;
 
 static inline void mltcp_job_report_init(mltcp_job_report* report) {

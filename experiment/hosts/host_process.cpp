@@ -565,6 +565,7 @@ class HostProcess {
     port.sent_packets += stats.packets_sent;
     port.bad_packets += stats.truncated_packets + stats.foreign_packets + stats.corrupted_packets +
                         stats.malformed_packets + stats.forged_packets + stats.forged_resets + stats.replayed_packets;
+    live::add_paths(stats, port);
   }
 
   /// Of the run: how the loop went, and what the port has lost since `before`.
@@ -579,6 +580,12 @@ class HostProcess {
     lost.handover_full_packets -= before.handover_full_packets;
     lost.rejected_packets -= before.rejected_packets;
     lost.unsent_packets -= before.unsent_packets;
+    for (const Rank& own : here_) {
+      const ShardStats& stats = own.driver->shard_stats();
+      lost.black_holes += stats.black_holes;
+      lost.size_probes_sent += stats.size_probes_sent;
+      lost.size_probes_lost += stats.size_probes_lost;
+    }
     protocol::send(*stream_, {{"type", "stopped"},
                               {"longest_gap", loop.longest_gap.count},
                               {"stalled", loop.stalled.count},

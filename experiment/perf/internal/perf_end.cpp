@@ -223,7 +223,15 @@ void End::add_counters(PerfResults& results) {
     if (endpoint_.report(flow.connection, report) != Code::ok) continue;
     results.packets_sent += report.transport.packets_sent;
     results.retransmitted_packets += report.transport.retransmitted_packets;
+    if (results.packet_bytes != 0 && results.packet_bytes <= report.transport.packet_bytes) continue;
+    results.packet_bytes = report.transport.packet_bytes;
+    results.agreed_packet_bytes = report.transport.agreed_packet_bytes;
   }
+  endpoint::EndpointReport report;
+  if (endpoint_.report(report) != Code::ok) return;
+  results.black_holes = report.packets.black_holes;
+  results.size_probes_sent = report.packets.size_probes_sent;
+  results.size_probes_lost = report.packets.size_probes_lost;
 }
 
 void End::post_send(Flow& flow) {

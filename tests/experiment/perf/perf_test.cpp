@@ -8,6 +8,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <thread>
@@ -103,6 +104,32 @@ TEST_P(PerfLossTest, the_last_acknowledgement_of_a_batch__comes_again_when_it_is
   EXPECT_EQ(results.points.size(), 1U);
 }
 
+using PerfPathTest = PerfLossTest;
+
+TEST_P(PerfPathTest, what_a_path_that_loses_long_packets_costs__is_in_the_results) {
+  PerfSettings settings;
+  settings.tests = {GetParam()};
+  settings.least = settings.most = 10'000;
+  settings.depth = 8;
+  settings.time = Nanos(10'000'000);
+  network->longest = 1000;
+  PerfResults results;
+  ASSERT_NO_THROW(results = measure(settings));
+  EXPECT_EQ(results.black_holes, 1U);
+  EXPECT_GE(results.size_probes_lost, 3U);
+  EXPECT_GT(results.size_probes_sent, results.size_probes_lost);
+  EXPECT_LE(results.packet_bytes, network->longest);
+  EXPECT_GT(results.agreed_packet_bytes, network->longest);
+  const auto json = nlohmann::json::parse(to_json_text(results));
+  EXPECT_EQ(json["packet_bytes"], results.packet_bytes);
+  EXPECT_EQ(json["agreed_packet_bytes"], results.agreed_packet_bytes);
+  EXPECT_EQ(json["black_holes"], 1);
+  EXPECT_EQ(json["size_probes_sent"], results.size_probes_sent);
+  EXPECT_EQ(json["size_probes_lost"], results.size_probes_lost);
+}
+
+INSTANTIATE_TEST_SUITE_P(Client, PerfPathTest, ::testing::Values(PerfTest::out),
+                         [](const auto& test) { return to_text(test.param); });
 INSTANTIATE_TEST_SUITE_P(BothEnds, PerfLossTest, ::testing::Values(PerfTest::out, PerfTest::in),
                          [](const auto& test) { return to_text(test.param); });
 
