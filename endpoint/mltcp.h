@@ -103,7 +103,8 @@ enum {
   MLTCP_FORKED = 20,      /* this process is a fork of the one that opened the endpoint */
   MLTCP_DESTROYED = 21,   /* the endpoint was closed, or the handle destroyed */
   MLTCP_FAILED = 22,      /* the system failed, or memory ran out */
-  MLTCP_NO_KEY = 23       /* since 1.3: the peer has no key in common with this endpoint: one has none, or another */
+  MLTCP_NO_KEY = 23       /* since 1.3: the peer has no key in common with this endpoint: one has none, or another,
+                             or only one encrypts */
 };
 
 /* "timed_out". Never NULL. */
@@ -217,6 +218,10 @@ typedef struct mltcp_endpoint_options {
    * and reaches only peers without a key. */
   const char* key;       /* the path of a key file that `mltcp key` made, or "fd:3", a descriptor */
   const void* key_bytes; /* MLTCP_KEY_BYTES random bytes that the program has got itself */
+  /* Since 1.4. */
+  uint32_t authenticate; /* 1: packets are authenticated with the key and not encrypted, which both ends have to want;
+                            0, the default: so it is only where MLTCP_KEY_FILE and MLTCP_AUTHENTICATE=1 say so */
+  uint32_t reserved;
 } mltcp_endpoint_options;
 
 /* Of mltcp_endpoint_options::key_bytes. */

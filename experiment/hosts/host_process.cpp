@@ -66,9 +66,9 @@ auto of_option(std::string_view option, Parse parse) {
   }
 }
 
-std::vector<std::shared_ptr<const PacketKey>> keys_of(const StreamKey& key) {
-  if (key == nullptr) return {};
-  return {security::packet_key(*key)};
+std::vector<std::shared_ptr<const PacketKey>> keys_of(const HostOptions& options) {
+  if (options.key == nullptr) return {};
+  return {security::packet_key(*options.key, options.protection)};
 }
 
 Idle idle_of(const std::string& word) {
@@ -115,7 +115,7 @@ class Sampler final : public Pollable {
 
 class HostProcess {
  public:
-  explicit HostProcess(const HostOptions& options) : options_(options), keys_(keys_of(options.key)) {
+  explicit HostProcess(const HostOptions& options) : options_(options), keys_(keys_of(options)) {
     register_datapaths_once();
     const AddressPrefix own = of_option("--ip", [&] { return AddressPrefix::parse(options.ip); });
     place_.address = own.address;

@@ -22,6 +22,7 @@
 
 #include "mltcp/base/units.h"
 #include "mltcp/security/job_key.h"
+#include "mltcp/security/key_schedule.h"
 #include "mltcp/transport/poll_loop.h"
 
 namespace mltcp::experiment {
@@ -40,6 +41,7 @@ struct PerfPlace {
   std::uint32_t mtu = 0;  ///< 0: the interface's
   /// Both processes have it, or neither: what they tell each other and what is measured is sealed with it.
   std::shared_ptr<const security::JobKey> key;
+  security::Protection protection = security::Protection::encrypt;  ///< of what is measured; the same at both
 };
 
 /// What is measured.
@@ -106,7 +108,8 @@ struct PerfResults {
   std::string client;  ///< its datapath, for people
   std::string server;
   std::string server_version;
-  bool sealed = false;  ///< with a key
+  bool sealed = false;     ///< with a key
+  bool encrypted = false;  ///< and not authenticated alone
   std::vector<PerfPoint> points;
   /// Lengths that were left out, since a message of theirs would have taken longer than the limit.
   std::vector<Bytes> left_out;

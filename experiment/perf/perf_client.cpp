@@ -58,11 +58,14 @@ class Client {
     PerfResults results;
     results.settings = settings_;
     results.sealed = place.key != nullptr;
+    results.encrypted = results.sealed && place.protection == security::Protection::encrypt;
     perf::send(stream_, {{"opening", true}});
     // First the own endpoint: what is wrong with it is nothing of the server's.
     end_ = std::make_unique<perf::End>(place, perf::own_ip(stream_.file()), settings_.congestion_control);
     results.client = end_->description();
-    perf::send(stream_, {{"hello", perf::kProtocol}, {"version", version}, {"cc", settings_.congestion_control}});
+    Json hello{{"hello", perf::kProtocol}, {"version", version}, {"cc", settings_.congestion_control}};
+    if (results.sealed && !results.encrypted) hello["authenticate"] = true;
+    perf::send(stream_, hello);
     const Json answer = receive();
     results.server = perf::text_of(answer, "device");
     results.server_version = perf::text_of(answer, "version");
@@ -73,7 +76,9 @@ class Client {
       receive();
     }
     callbacks_.tell(fmt::format("here:  {}\nthere: {}{}", one_line(results.client), one_line(results.server),
-                                place.key == nullptr ? "" : fmt::format("\nsealed with key {:016x}", place.key->id())));
+                                place.key == nullptr ? ""
+                                                     : fmt::format("\nsealed with key {:016x}{}", place.key->id(),
+                                                                   results.encrypted ? "" : ", not encrypted")));
     for (const Bytes bytes : lengths_of(settings_)) {
       if (would_take(bytes) > settings_.limit / 2) {
         results.left_out.push_back(bytes);

@@ -62,6 +62,7 @@ std::string to_json_text(const PerfResults& results) {
                    {"size_probes_sent", results.size_probes_sent},
                    {"size_probes_lost", results.size_probes_lost}};
   if (results.sealed) json["sealed"] = true;
+  if (results.sealed && !results.encrypted) json["encrypted"] = false;
   if (!results.left_out.empty()) json["left_out_bytes"] = results.left_out;
   return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace);
 }

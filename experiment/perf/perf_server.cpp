@@ -60,6 +60,13 @@ class Session {
     if (cc::names_a_library(algorithm))
       throw Refused(
           fmt::format("congestion control {}: only those of the build, by their names", in_quotes(algorithm)));
+    const auto mine = [](bool authenticates) {
+      return authenticates ? "authenticates only (--authenticate)" : "encrypts";
+    };
+    const bool theirs = hello.contains("authenticate") && hello["authenticate"] == true;
+    const bool ours = place_.protection == security::Protection::authenticate;
+    if (place_.key != nullptr && theirs != ours)
+      throw Refused(fmt::format("the client {}, and the server {}; have both do the same", mine(theirs), mine(ours)));
     end_ = std::make_unique<perf::End>(place_, perf::own_ip(stream_.file()), algorithm);
     perf::send(
         stream_,

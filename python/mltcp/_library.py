@@ -51,6 +51,7 @@ class EndpointOptions(ctypes.Structure):
         ("max_receives", c_uint32), ("max_rate_bps", c_uint64), ("ecn", c_uint32), ("full_integrity", c_uint32),
         ("priority", c_uint32), ("memory_mb", c_uint32), ("event_callback", c_void_p), ("event_context", c_void_p),
         ("parameters", c_char_p), ("key", c_char_p), ("key_bytes", c_char_p),
+        ("authenticate", c_uint32), ("reserved", c_uint32),
     ]
 
 

@@ -222,6 +222,10 @@ TEST_F(TestbedCommand, bad_input__is_refused_in_one_line) {
   EXPECT_THAT(refusal({"e.toml", "--", "--json", "x"}), HasSubstr("put it before that"));
   EXPECT_THAT(refusal({"e.toml", "--", "--key", "x"}), HasSubstr("put it before that; hosts need it, too"));
   EXPECT_THAT(refusal({"e.toml", "--device", "af_packet", "--key", "no.key"}), HasSubstr("no.key"));
+  EXPECT_THAT(refusal({"e.toml", "--device", "af_packet", "--authenticate"}), HasSubstr("there is no key"));
+  EXPECT_THAT(refusal({"e.toml", "--", "--authenticate"}), HasSubstr("put it before that"));
+  EXPECT_THAT(refusal({"--hosts", "2", "--keep", "--authenticate"}),
+              HasSubstr("without an experiment nothing is sealed"));
   EXPECT_THAT(refusal({"--hosts", "2", "--keep", "--key", "x"}), HasSubstr("without an experiment nothing is sealed"));
   EXPECT_THAT(refusal({"e.toml", "--json", "/nosuch/folder/x.json", "--device", "af_packet"}),
               HasSubstr("/nosuch/folder"));

@@ -59,7 +59,7 @@ endpoint::EndpointConfig config_of(const PerfPlace& place, const std::string& fa
   config.connection.max_sends = config.connection.max_receives = 2048;
   config.connection.congestion_control = congestion_control;
   config.connection.ecn = cc::find_algorithm(congestion_control).capabilities.needs_ecn;
-  if (place.key != nullptr) config.connection.keys = {security::packet_key(*place.key)};
+  if (place.key != nullptr) config.connection.keys = {security::packet_key(*place.key, place.protection)};
   return config;
 }
 

@@ -3,7 +3,8 @@
 //
 //   client                                               server
 //   {"opening": true}                                    waits for longer: opening a NIC may take tens of seconds
-//   {"hello": "mltcp.perf/1", "version", "cc"}        -> {"address": hex, "device", "version"}  or {"error": text}
+//   {"hello": "mltcp.perf/1", "version", "cc"}, with "authenticate": true where the key is used for that alone
+//                                                     -> {"address": hex, "device", "version"}  or {"error": text}
 //   connects its endpoint                             -> {"connected": number}
 //   {"batch": {"test", "bytes", "messages", "depth"}} -> {"ready": true}
 //   ... the batch ...                                 -> {"done": nanoseconds}
