@@ -432,6 +432,18 @@ TEST_F(TestbedCommand, experiment__runs_over_the_hosts_kernel_sockets) {
   run_experiment(folder_, start({"e.toml", "--device", "udp", "--json", "r.json"}), "udp");
 }
 
+TEST_F(TestbedCommand, experiment_with_a_key_that_authenticates__is_sealed_and_can_be_read) {
+  if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
+  std::ofstream(folder_ / "job.key") << "mltcp-key-1 " << std::string(64, '7') << "\n";
+  fs::permissions(folder_ / "job.key", fs::perms::owner_read | fs::perms::owner_write);
+  run_experiment(folder_,
+                 start({"e.toml", "--device", "udp", "--json", "r.json", "--key", "job.key", "--authenticate"}), "udp");
+  // As the hosts are told.
+  Started told = start({"e.toml", "--device", "udp", "--key", "job.key", "--authenticate", "--dry-run"});
+  EXPECT_EQ(told.finish(), 0) << told.err();
+  EXPECT_THAT(told.out(), HasSubstr("--key fd:3 --authenticate"));
+}
+
 const Words as_nobody{"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"};
 
 /// Why nobody (the user) can't make a testbed here; empty if he can.
