@@ -97,6 +97,7 @@ void check_options(const mltcp_endpoint_options& options) {
   check_range("accepts", options.accepts, 0, 1);
   check_range("ecn", options.ecn, 0, 1);
   check_range("full_integrity", options.full_integrity, 0, 1);
+  check_range("authenticate", options.authenticate, 0, 1);
   check_range("shards", options.shards, 1, 256);
   check_range("queues", options.queues, 1, 65'535);
   check_range("priority", options.priority, 0, kPriorities - 1);
@@ -142,7 +143,11 @@ EndpointConfig config_of(const mltcp_endpoint_options& options) {
   if (options.key_bytes != nullptr) {
     const std::span bytes(static_cast<const std::byte*>(options.key_bytes), security::JobKey::size);
     const security::Secret<security::JobKey::size> secret(bytes.first<security::JobKey::size>());
-    config.connection.keys = {security::packet_key(security::JobKey(secret))};
+    config.connection.keys = {security::packet_key(security::JobKey(secret), options.authenticate != 0
+                                                                                 ? security::Protection::authenticate
+                                                                                 : security::Protection::encrypt)};
+  } else {
+    config.authenticate = options.authenticate != 0;
   }
   config.connection.max_sends = options.max_sends;
   config.connection.max_receives = options.max_receives;

@@ -90,6 +90,8 @@ void fill_connection(const ConnectionReport& from, mltcp_connection_report& out)
   out.min_rtt_ns = stats.min_rtt.count;
   out.has_ended = from.has_ended ? 1 : 0;
   out.end_code = static_cast<mltcp_code>(from.end_code);
+  out.packet_bytes = stats.packet_bytes;
+  out.agreed_packet_bytes = stats.agreed_packet_bytes;
 }
 
 void fill_endpoint(const EndpointReport& from, mltcp_endpoint_report& out) {
@@ -116,6 +118,9 @@ void fill_endpoint(const EndpointReport& from, mltcp_endpoint_report& out) {
   out.resets_sent = packets.resets_sent;
   out.resets_taken = packets.resets_taken;
   out.violations = packets.violations;
+  out.black_holes = packets.black_holes;
+  out.size_probes_sent = packets.size_probes_sent;
+  out.size_probes_lost = packets.size_probes_lost;
 }
 
 }  // namespace

@@ -97,6 +97,13 @@ std::optional<security::JobKey> read_key(ReadVariable read) {
   }
 }
 
+bool read_authenticate(ReadVariable read) {
+  const bool authenticate = flag_variable(read, "MLTCP_AUTHENTICATE");
+  if (authenticate && variable(read, "MLTCP_KEY_FILE").empty())
+    throw InputError("MLTCP_AUTHENTICATE is 1 and MLTCP_KEY_FILE is not set; set both, or neither");
+  return authenticate;
+}
+
 Environment read_environment(ReadVariable read) {
   Environment found;
   found.device = variable(read, "MLTCP_DEVICE");
@@ -114,6 +121,7 @@ Environment read_environment(ReadVariable read) {
   found.spin = Nanos(static_cast<std::int64_t>(number_variable(read, "MLTCP_SPIN_US", 0, 0, 1'000'000)) * 1'000);
   found.plan = read_plan(read);
   found.key = read_key(read);
+  found.authenticate = read_authenticate(read);
   return found;
 }
 

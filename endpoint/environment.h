@@ -49,6 +49,9 @@ PhasePlan on_clock_of(const Endpoint& endpoint, const SharedClockPlan& plan) noe
 /// The key in the file, or of the descriptor, that MLTCP_KEY_FILE names; none where it is not set. Throws InputError.
 /// Of a descriptor, which may be a pipe, what was read first is kept, as a process may open several endpoints.
 std::optional<security::JobKey> read_key(ReadVariable read);
+/// MLTCP_AUTHENTICATE: whether packets are only authenticated with the key that MLTCP_KEY_FILE names. Throws
+/// InputError, as where there is none: everything would go in the clear.
+bool read_authenticate(ReadVariable read);
 
 struct Environment {
   std::string device;                  ///< MLTCP_DEVICE, as docs/ports.md writes it; empty: not set
@@ -62,6 +65,7 @@ struct Environment {
   std::optional<SharedClockPlan> plan;
   /// MLTCP_KEY_FILE. Endpoints take it by themselves; here, what is wrong with it is told before one opens.
   std::optional<security::JobKey> key;
+  bool authenticate = false;  ///< MLTCP_AUTHENTICATE, likewise
 };
 
 /// Throws InputError that names the variable. Whether there is such a device, address or algorithm is not looked at.

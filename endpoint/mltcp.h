@@ -64,13 +64,13 @@ extern "C" {
 /* Of this interface. MAJOR is the library's soname and changes with what would break a program; MINOR grows with what
  * is added. */
 #define MLTCP_VERSION_MAJOR 1
-#define MLTCP_VERSION_MINOR 3
+#define MLTCP_VERSION_MINOR 4
 /* To be compared with mltcp_version(). */
 #define MLTCP_VERSION (MLTCP_VERSION_MAJOR << 16 | MLTCP_VERSION_MINOR)
 
 /* Of the library that runs: MAJOR << 16 | MINOR. */
 MLTCP_API uint32_t mltcp_version(void);
-/* "mltcp 0.1.0, interface 1.3". */
+/* "mltcp 0.1.0, interface 1.4". */
 MLTCP_API const char* mltcp_version_text(void);
 /* How the devices are written that this library can open: "udp:, udp:IFACE, udp:IP; ...". */
 MLTCP_API const char* mltcp_device_forms(void);
@@ -103,7 +103,8 @@ enum {
   MLTCP_FORKED = 20,      /* this process is a fork of the one that opened the endpoint */
   MLTCP_DESTROYED = 21,   /* the endpoint was closed, or the handle destroyed */
   MLTCP_FAILED = 22,      /* the system failed, or memory ran out */
-  MLTCP_NO_KEY = 23       /* since 1.3: the peer has no key in common with this endpoint: one has none, or another */
+  MLTCP_NO_KEY = 23       /* since 1.3: the peer has no key in common with this endpoint: one has none, or another,
+                             or only one encrypts */
 };
 
 /* "timed_out". Never NULL. */
@@ -217,6 +218,10 @@ typedef struct mltcp_endpoint_options {
    * and reaches only peers without a key. */
   const char* key;       /* the path of a key file that `mltcp key` made, or "fd:3", a descriptor */
   const void* key_bytes; /* MLTCP_KEY_BYTES random bytes that the program has got itself */
+  /* Since 1.4. */
+  uint32_t authenticate; /* 1: packets are authenticated with the key and not encrypted, which both ends have to want;
+                            0, the default: so it is only where MLTCP_KEY_FILE and MLTCP_AUTHENTICATE=1 say so */
+  uint32_t reserved;
 } mltcp_endpoint_options;
 
 /* Of mltcp_endpoint_options::key_bytes. */
@@ -493,6 +498,9 @@ typedef struct mltcp_connection_report {
   /* Since 1.1. */
   uint32_t has_ended; /* 1: it has, and this tells how */
   mltcp_code end_code;
+  /* Since 1.4: how long packets are, without the headers of IP and UDP. */
+  uint32_t packet_bytes;        /* a full one now */
+  uint32_t agreed_packet_bytes; /* what both ends accept; above packet_bytes where the path carries less */
 } mltcp_connection_report;
 
 /* Since the endpoint was opened. */
@@ -521,6 +529,10 @@ typedef struct mltcp_endpoint_report {
   uint64_t resets_sent;
   uint64_t resets_taken; /* connections that a restarted peer did not know any more */
   uint64_t violations;   /* peers that acknowledged what was never sent */
+  /* Since 1.4: how long packets may be on the way. */
+  uint64_t black_holes; /* paths that were found to drop long packets: their connections went on with shorter ones */
+  uint64_t size_probes_sent; /* packets that tried it */
+  uint64_t size_probes_lost;
 } mltcp_endpoint_report;
 
 static inline void mltcp_job_report_init(mltcp_job_report* report) {

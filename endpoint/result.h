@@ -32,7 +32,8 @@ enum class Code : std::uint8_t {
   forked = 20,       ///< this process is a fork of the one that opened the endpoint
   destroyed = 21,    ///< the endpoint was closed
   failed = 22,       ///< the system or the datapath failed; Endpoint::failure() says how
-  no_key = 23,       ///< the peer has no key in common with this endpoint: one has none, or another one
+  no_key =
+      23,  ///< the peer has no key in common with this endpoint: one has none, or another one, or only one encrypts
 };
 inline constexpr std::uint8_t kCodes = 24;
 

@@ -43,8 +43,8 @@ constexpr std::array<Words, kCodes> kWords{{
     {"destroyed", "the endpoint was closed; open another"},
     {"failed", "the system or the datapath failed; see failure()"},
     {"no_key",
-     "the peer and this end have no key in common, one has none or another one; give both the same key file, or "
-     "none"},
+     "the peer and this end have no key in common, one has none or another one, or only one encrypts; give both "
+     "the same key file, or none"},
 }};
 
 std::string_view text_of(Cause cause) {

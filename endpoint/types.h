@@ -174,6 +174,10 @@ struct EndpointConfig {
   /// else what MLTCP_KEY_FILE says, or none: then it accepts and reaches only peers without a key. The text is the
   /// caller's and is read while the endpoint opens.
   std::string_view key{};
+  /// With the key that `key` or MLTCP_KEY_FILE names, packets are authenticated and not encrypted: who sees them can
+  /// read them. At both ends, or else they have no key in common. False: so it is only where MLTCP_KEY_FILE names the
+  /// key and MLTCP_AUTHENTICATE is 1. A key of `connection.keys` says it itself (security::Protection).
+  bool authenticate = false;
 
   /// Of connection ids, for tests that are to be the same every time.
   std::optional<std::uint64_t> seed = std::nullopt;

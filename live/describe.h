@@ -20,6 +20,16 @@ void describe(const Stats& stats, ConnectionView& view) {
   view.retransmitted_packets = stats.retransmitted_packets;
   view.lost_packets = stats.lost_packets;
   view.marked_packets = stats.ce_packets;
+  view.packet_bytes = stats.packet_bytes;
+  view.agreed_packet_bytes = stats.agreed_packet_bytes;
+}
+
+/// `Stats` is the transport's ShardStats: what its connections have found out of paths, added.
+template <typename Stats>
+void add_paths(const Stats& stats, PortView& port) {
+  port.black_holes += stats.black_holes;
+  port.size_probes_sent += stats.size_probes_sent;
+  port.size_probes_lost += stats.size_probes_lost;
 }
 
 }  // namespace mltcp::live

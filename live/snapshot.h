@@ -43,7 +43,9 @@ struct ConnectionView {
   std::uint64_t received_packets = 0;
   std::uint64_t retransmitted_packets = 0;
   std::uint64_t lost_packets = 0;
-  std::uint64_t marked_packets = 0;  ///< sent ones that arrived with a CE mark
+  std::uint64_t marked_packets = 0;       ///< sent ones that arrived with a CE mark
+  std::uint32_t packet_bytes = 0;         ///< of a full packet now: of its UDP payload
+  std::uint32_t agreed_packet_bytes = 0;  ///< what both ends accept; above packet_bytes where the path carries less
 };
 
 struct PortView {
@@ -56,7 +58,10 @@ struct PortView {
   Bytes queue_bytes = 0;
   std::uint64_t dropped_packets = 0;  ///< the queue was full, or the device was
   std::uint64_t marked_packets = 0;
-  std::uint64_t bad_packets = 0;  ///< damaged, foreign, malformed, forged
+  std::uint64_t bad_packets = 0;       ///< damaged, foreign, malformed, forged
+  std::uint64_t black_holes = 0;       ///< paths that were found to drop long packets
+  std::uint64_t size_probes_sent = 0;  ///< packets that tried how long packets a path carries
+  std::uint64_t size_probes_lost = 0;
 };
 
 struct Snapshot {

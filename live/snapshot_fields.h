@@ -47,7 +47,9 @@ constexpr auto fields_of(const ConnectionView* /*type*/) {
       field("sent_bytes", &ConnectionView::sent_bytes), field("sent_packets", &ConnectionView::sent_packets),
       field("received_packets", &ConnectionView::received_packets),
       field("retransmitted_packets", &ConnectionView::retransmitted_packets),
-      field("lost_packets", &ConnectionView::lost_packets), field("marked_packets", &ConnectionView::marked_packets));
+      field("lost_packets", &ConnectionView::lost_packets), field("marked_packets", &ConnectionView::marked_packets),
+      field("packet_bytes", &ConnectionView::packet_bytes),
+      field("agreed_packet_bytes", &ConnectionView::agreed_packet_bytes));
 }
 
 constexpr auto fields_of(const PortView* /*type*/) {
@@ -68,9 +70,17 @@ constexpr auto fields_of(const PortView* /*type*/) {
             Metric{"dropped_packets_total", MetricType::counter, "Packets that found a full queue."}),
       field("marked_packets", &PortView::marked_packets,
             Metric{"marked_packets_total", MetricType::counter, "Packets that the port marked with CE; of switches."}),
-      field("bad_packets", &PortView::bad_packets,
-            Metric{"bad_packets_total", MetricType::counter,
-                   "Packets that were damaged, foreign, malformed or forged."}));
+      field(
+          "bad_packets", &PortView::bad_packets,
+          Metric{"bad_packets_total", MetricType::counter, "Packets that were damaged, foreign, malformed or forged."}),
+      field("black_holes", &PortView::black_holes,
+            Metric{"black_holes_total", MetricType::counter,
+                   "Paths that dropped long packets, whose connections went on with shorter ones."}),
+      field(
+          "size_probes_sent", &PortView::size_probes_sent,
+          Metric{"sent_size_probes_total", MetricType::counter, "Packets that tried how long packets a path carries."}),
+      field("size_probes_lost", &PortView::size_probes_lost,
+            Metric{"lost_size_probes_total", MetricType::counter, "Of those, the ones that were lost."}));
 }
 
 constexpr auto fields_of(const Snapshot* /*type*/) {

@@ -59,6 +59,7 @@ struct GenArguments {
   bool ranks = false;        ///< show each rank
   std::string wait = "60s";  ///< for hosts to join; on hosts, for the coordinator
   std::optional<std::string> key;
+  bool authenticate = false;
   std::string port;
   std::string ip;
   std::string gateway;
@@ -98,6 +99,7 @@ void add_host_options(Options& options, GenArguments& arguments) {
       "Its address and prefix length, as in 10.0.0.1/24 or fd00::1/64: with udp: and verbs: one that the kernel has, "
       "else one that it doesn't have");
   options.add("--gateway", arguments.gateway, "The way to addresses beyond the prefix");
+  add_authenticate_option(options, arguments.authenticate);
   options.add("--host", arguments.host, "Its number; default: the next one that is free").check(whole(0, 1'000'000));
   options
       .add("--udp-port", arguments.udp_port,
@@ -276,6 +278,7 @@ int join(const GenArguments& arguments, const experiment::StreamKey& key, const 
   experiment::HostOptions options;
   options.coordinator = address;
   options.key = key;
+  options.protection = protection_of(arguments.key, arguments.authenticate);
   options.connect_limit = wait_of(arguments);
   options.device = arguments.port;
   options.ip = arguments.ip;

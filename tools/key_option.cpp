@@ -24,4 +24,17 @@ std::optional<security::JobKey> key_of(const std::optional<std::string>& value) 
   }
 }
 
+void add_authenticate_option(Options& options, bool& given) {
+  options.flag("--authenticate", given,
+               "Authenticate packets with the key, and don't encrypt them: who sees them can read them; at both ends; "
+               "default: encrypt, but for MLTCP_KEY_FILE with MLTCP_AUTHENTICATE=1");
+}
+
+security::Protection protection_of(const std::optional<std::string>& key, bool authenticate) {
+  const bool by_environment = !key && endpoint::read_authenticate(&endpoint::process_variable);
+  if (authenticate && !key && endpoint::variable(&endpoint::process_variable, "MLTCP_KEY_FILE").empty())
+    throw InputError("--authenticate: there is no key; give one by --key, or leave it out");
+  return authenticate || by_environment ? security::Protection::authenticate : security::Protection::encrypt;
+}
+
 }  // namespace mltcp::tools

@@ -55,6 +55,7 @@ struct PerfArguments {
   std::optional<std::uint32_t> memory_mb;
   std::uint32_t mtu = 0;
   std::optional<std::string> key;
+  bool authenticate = false;
   std::vector<std::string> for_client;  ///< options that were given and are for one that measures
 };
 
@@ -77,6 +78,7 @@ void add_place(Options& options, PerfArguments& arguments) {
   options.add("--memory", arguments.memory_mb, "Memory of DPDK in MB; default: what is needed").check(whole(32, 65536));
   options.add("--mtu", arguments.mtu, "Longest IP packet; default: the interface's").check(whole(576, 65535));
   add_key_option(options, arguments.key, "Seal all, at both ends,");
+  add_authenticate_option(options, arguments.authenticate);
 }
 
 void add_options(Options& options, PerfArguments& arguments) {
@@ -145,6 +147,7 @@ experiment::PerfPlace place_of(const PerfArguments& arguments) {
   place.memory_mb = arguments.memory_mb;
   place.mtu = arguments.mtu;
   if (const auto key = key_of(arguments.key)) place.key = std::make_shared<const security::JobKey>(*key);
+  place.protection = protection_of(arguments.key, arguments.authenticate);
   return place;
 }
 

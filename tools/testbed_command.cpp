@@ -67,6 +67,7 @@ struct TestbedArguments {
   SeriesArguments series;
   std::optional<std::string> pcap;  ///< FILE and words, see capture_options.h
   std::optional<std::string> key;
+  bool authenticate = false;
 };
 
 void add_options(Options& options, TestbedArguments& arguments) {
@@ -92,6 +93,7 @@ void add_options(Options& options, TestbedArguments& arguments) {
               "Capture the packets of each host and switch, FILE-host-0 and so on: FILE[,snap=BYTES][,size=BYTES]"
               "[,files=N], as pcapng (docs/captures.md)");
   add_key_option(options, arguments.key, "Seal what coordinator and hosts say to each other, and all packets of jobs,");
+  add_authenticate_option(options, arguments.authenticate);
   options.add("--log-dir", arguments.log_dir, "Keep what each process says, in this folder");
   options.flag("--realtime", arguments.realtime,
                "Real-time priority (SCHED_RR) for the switch and, below it, the hosts: steadier results on "
@@ -134,6 +136,7 @@ struct Plan {
   std::vector<unsigned> host_cpus;    ///< by host in the layout; empty: there are not enough for one each
   std::uint64_t seed = 1;
   std::optional<security::JobKey> key;  ///< of coordinator and hosts
+  security::Protection protection = security::Protection::encrypt;
 };
 
 /// Switches come first, and each host has one of the other CPUs. Where there are too few, hosts run where the kernel
@@ -191,6 +194,7 @@ Plan plan_of_hosts(const TestbedArguments& arguments) {
   if (arguments.series.file)
     throw InputError("--series: without an experiment nobody has series; leave it out, or see mltcp switch --series");
   if (arguments.key) throw InputError("--key: without an experiment nothing is sealed; leave it out");
+  if (arguments.authenticate) throw InputError("--authenticate: without an experiment nothing is sealed; leave it out");
   if (!arguments.command && !arguments.shell && !arguments.keep)
     throw InputError("--hosts: give --command, --shell or --keep, too: what shall be done on the hosts");
   Plan plan;
@@ -225,9 +229,10 @@ Plan plan_of_experiment(const TestbedArguments& arguments) {
   // Of the rest, mltcp gen --serve warns, which this starts.
   if (arguments.dry_run) print_warnings(given.warnings);
   for (const std::string& word : arguments.gen)
-    for (const auto& [own, why] : {std::pair("--json", "mltcp testbed adds what its switches counted"),
-                                   std::pair("--series", "mltcp testbed adds what its switches counted"),
-                                   std::pair("--key", "hosts need it, too")})
+    for (const auto& [own, why] :
+         {std::pair("--json", "mltcp testbed adds what its switches counted"),
+          std::pair("--series", "mltcp testbed adds what its switches counted"),
+          std::pair("--key", "hosts need it, too"), std::pair("--authenticate", "it is theirs")})
       if (word == own || word.starts_with(std::string(own) + "="))
         throw InputError(fmt::format("{} behind \"--\": put it before that; {}", own, why));
   for (const std::string& policy : policies_of_gen(arguments)) given.policies.push_back(policy);
@@ -256,7 +261,10 @@ Plan make_plan(const TestbedArguments& arguments) {
                     "af_packet",
                     plan.mtu, longest_xdp_mtu, longest_xdp_mtu));
   assign_cpus(plan, arguments);
-  if (!arguments.hosts) plan.key = key_of(arguments.key);
+  if (!arguments.hosts) {
+    plan.key = key_of(arguments.key);
+    plan.protection = protection_of(arguments.key, arguments.authenticate);
+  }
   return plan;
 }
 
@@ -347,6 +355,7 @@ Words host_command(const Plan& plan, const TestbedArguments& arguments, std::siz
     words.push_back(std::to_string(plan.host_cpus[index]));
   }
   add_key(words, plan);
+  if (plan.protection == security::Protection::authenticate) words.emplace_back("--authenticate");
   add_capture(words, arguments, fmt::format("host-{}", host));
   // What the experiment has loaded, its hosts have to load.
   for (const cc::AlgorithmTable* algorithm : cc::algorithms()) {

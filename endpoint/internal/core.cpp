@@ -83,17 +83,29 @@ void take_key(EndpointConfig& config) {
   auto& keys = config.connection.keys;
   if (keys.size() > 1)
     throw InputError(fmt::format("connection.keys: {} keys; an endpoint has one at most", keys.size()));
+  const auto made = [](const security::JobKey& key, bool authenticate) {
+    return security::packet_key(key, authenticate ? security::Protection::authenticate : security::Protection::encrypt);
+  };
   if (!config.key.empty()) {
     if (!keys.empty()) throw InputError("key and connection.keys are both given; give one of them");
     try {
-      keys = {security::packet_key(security::JobKey::from_source(config.key))};
+      keys = {made(security::JobKey::from_source(config.key), config.authenticate)};
     } catch (const InputError& error) {
       throw InputError(fmt::format("key: {}", error.what()));
     }
-  } else if (keys.empty()) {
+  } else if (!keys.empty()) {
+    if (config.authenticate)
+      throw InputError(
+          "authenticate is of a key that is named, and connection.keys is given; make that key by "
+          "security::packet_key(key, security::Protection::authenticate)");
+  } else {
     // Not where the program has more rights than who sets its environment: it reads files.
-    if (const auto key = read_key([](const char* name) -> const char* { return secure_getenv(name); }))
-      keys = {security::packet_key(*key)};
+    const auto read = [](const char* name) -> const char* { return secure_getenv(name); };
+    const bool authenticate = read_authenticate(read) || config.authenticate;
+    if (const auto key = read_key(read))
+      keys = {made(*key, authenticate)};
+    else if (authenticate)
+      throw InputError("authenticate: there is no key; give one, or name its file in MLTCP_KEY_FILE");
   }
   config.key = {};  // a text of the caller's, who may free it now
 }
@@ -275,6 +287,7 @@ void Core::start_threads(const std::shared_ptr<Core>& self) {
   bool is_input = false;
   bool ready = false;
   running_ = 1;
+  threads_.reserve(1);  // no place for it would be no end of it
   threads_.push_back(
       begin_thread([self, &failure, &is_input, &ready] { self->main_thread(self, failure, is_input, ready); }));
   gate_.wait(Nanos::never(), [&] { return ready; });
@@ -290,6 +303,7 @@ void Core::main_thread(const std::shared_ptr<Core>& self, std::string& failure, 
   try {
     open_datapath();
     make_workers();
+    others.reserve(loops_);
     for (std::size_t loop = 1; loop < loops_; ++loop) {
       gate_.tell([&] { ++running_; });
       others.push_back(begin_thread([self, loop] {

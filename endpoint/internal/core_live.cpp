@@ -49,6 +49,7 @@ void Core::show_ports(live::Snapshot& shown) {
   port.bad_packets = report.losses.errors + report.losses.rejected + packets.truncated_packets +
                      packets.foreign_packets + packets.corrupted_packets + packets.malformed_packets +
                      packets.forged_packets + packets.forged_resets;
+  live::add_paths(packets, port);
 }
 
 void Core::show_jobs(live::Snapshot& shown) {

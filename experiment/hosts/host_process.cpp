@@ -66,9 +66,9 @@ auto of_option(std::string_view option, Parse parse) {
   }
 }
 
-std::vector<std::shared_ptr<const PacketKey>> keys_of(const StreamKey& key) {
-  if (key == nullptr) return {};
-  return {security::packet_key(*key)};
+std::vector<std::shared_ptr<const PacketKey>> keys_of(const HostOptions& options) {
+  if (options.key == nullptr) return {};
+  return {security::packet_key(*options.key, options.protection)};
 }
 
 Idle idle_of(const std::string& word) {
@@ -115,7 +115,7 @@ class Sampler final : public Pollable {
 
 class HostProcess {
  public:
-  explicit HostProcess(const HostOptions& options) : options_(options), keys_(keys_of(options.key)) {
+  explicit HostProcess(const HostOptions& options) : options_(options), keys_(keys_of(options)) {
     register_datapaths_once();
     const AddressPrefix own = of_option("--ip", [&] { return AddressPrefix::parse(options.ip); });
     place_.address = own.address;
@@ -565,6 +565,7 @@ class HostProcess {
     port.sent_packets += stats.packets_sent;
     port.bad_packets += stats.truncated_packets + stats.foreign_packets + stats.corrupted_packets +
                         stats.malformed_packets + stats.forged_packets + stats.forged_resets + stats.replayed_packets;
+    live::add_paths(stats, port);
   }
 
   /// Of the run: how the loop went, and what the port has lost since `before`.
@@ -579,6 +580,12 @@ class HostProcess {
     lost.handover_full_packets -= before.handover_full_packets;
     lost.rejected_packets -= before.rejected_packets;
     lost.unsent_packets -= before.unsent_packets;
+    for (const Rank& own : here_) {
+      const ShardStats& stats = own.driver->shard_stats();
+      lost.black_holes += stats.black_holes;
+      lost.size_probes_sent += stats.size_probes_sent;
+      lost.size_probes_lost += stats.size_probes_lost;
+    }
     protocol::send(*stream_, {{"type", "stopped"},
                               {"longest_gap", loop.longest_gap.count},
                               {"stalled", loop.stalled.count},

@@ -20,6 +20,7 @@
 #include "mltcp/experiment/files/experiment.h"
 #include "mltcp/experiment/hosts/message_stream.h"
 #include "mltcp/live/exchange.h"
+#include "mltcp/security/key_schedule.h"
 #include "mltcp/transport/udp_port.h"
 
 namespace mltcp::experiment {
@@ -74,6 +75,8 @@ std::unique_ptr<Coordinator> make_coordinator(const Experiment& experiment, cons
 struct HostOptions {
   std::string coordinator;  ///< its address
   StreamKey key{};          ///< the coordinator's, with which connections of jobs are sealed, too; null: it has none
+  /// Of connections of jobs, the same on all hosts.
+  security::Protection protection = security::Protection::encrypt;
   Nanos connect_limit{30'000'000'000};
   std::string device;                         ///< as its datapath reads it (host_datapaths.h): "af_packet:eth0"
   std::string ip;                             ///< "10.0.0.1/24", "fd00::1/64"

@@ -22,6 +22,7 @@
 
 #include "mltcp/base/units.h"
 #include "mltcp/security/job_key.h"
+#include "mltcp/security/key_schedule.h"
 #include "mltcp/transport/poll_loop.h"
 
 namespace mltcp::experiment {
@@ -40,6 +41,7 @@ struct PerfPlace {
   std::uint32_t mtu = 0;  ///< 0: the interface's
   /// Both processes have it, or neither: what they tell each other and what is measured is sealed with it.
   std::shared_ptr<const security::JobKey> key;
+  security::Protection protection = security::Protection::encrypt;  ///< of what is measured; the same at both
 };
 
 /// What is measured.
@@ -106,12 +108,19 @@ struct PerfResults {
   std::string client;  ///< its datapath, for people
   std::string server;
   std::string server_version;
-  bool sealed = false;  ///< with a key
+  bool sealed = false;     ///< with a key
+  bool encrypted = false;  ///< and not authenticated alone
   std::vector<PerfPoint> points;
   /// Lengths that were left out, since a message of theirs would have taken longer than the limit.
   std::vector<Bytes> left_out;
   std::uint64_t packets_sent = 0;           ///< on the client's connections
   std::uint64_t retransmitted_packets = 0;  ///< of them, with data that was sent before
+  std::uint32_t packet_bytes =
+      0;  ///< of a full packet in the end, on the connection with the shortest: of its UDP payload
+  std::uint32_t agreed_packet_bytes = 0;  ///< what both ends accept; above packet_bytes where the path carries less
+  std::uint64_t black_holes = 0;  ///< times that a connection was found to lose long packets, and took shorter ones
+  std::uint64_t size_probes_sent = 0;  ///< packets that tried how long packets the path carries
+  std::uint64_t size_probes_lost = 0;
 };
 
 struct PerfCallbacks {

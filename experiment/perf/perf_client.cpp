@@ -58,11 +58,14 @@ class Client {
     PerfResults results;
     results.settings = settings_;
     results.sealed = place.key != nullptr;
+    results.encrypted = results.sealed && place.protection == security::Protection::encrypt;
     perf::send(stream_, {{"opening", true}});
     // First the own endpoint: what is wrong with it is nothing of the server's.
     end_ = std::make_unique<perf::End>(place, perf::own_ip(stream_.file()), settings_.congestion_control);
     results.client = end_->description();
-    perf::send(stream_, {{"hello", perf::kProtocol}, {"version", version}, {"cc", settings_.congestion_control}});
+    Json hello{{"hello", perf::kProtocol}, {"version", version}, {"cc", settings_.congestion_control}};
+    if (results.sealed && !results.encrypted) hello["authenticate"] = true;
+    perf::send(stream_, hello);
     const Json answer = receive();
     results.server = perf::text_of(answer, "device");
     results.server_version = perf::text_of(answer, "version");
@@ -73,7 +76,9 @@ class Client {
       receive();
     }
     callbacks_.tell(fmt::format("here:  {}\nthere: {}{}", one_line(results.client), one_line(results.server),
-                                place.key == nullptr ? "" : fmt::format("\nsealed with key {:016x}", place.key->id())));
+                                place.key == nullptr ? ""
+                                                     : fmt::format("\nsealed with key {:016x}{}", place.key->id(),
+                                                                   results.encrypted ? "" : ", not encrypted")));
     for (const Bytes bytes : lengths_of(settings_)) {
       if (would_take(bytes) > settings_.limit / 2) {
         results.left_out.push_back(bytes);
@@ -88,7 +93,9 @@ class Client {
   }
 
  private:
-  Json receive() { return perf::receive(stream_, kAnswer + settings_.limit, callbacks_.interrupted); }
+  Json receive(const std::function<void()>& drive = {}) {
+    return perf::receive(stream_, kAnswer + settings_.limit, callbacks_.interrupted, drive);
+  }
 
   /// A batch of as few messages as there may be, as fast as the latest that was measured.
   [[nodiscard]] Nanos would_take(Bytes bytes) const {
@@ -104,7 +111,7 @@ class Client {
     perf::send(stream_, perf::to_json(batch));
     end_->make_room(bytes);
     end_->prepare(batch, true);
-    receive();  // it is ready, too
+    receive();  // it is ready, too. Not driven: what comes before run() would be counted in no time
     perf::Outcome outcome = end_->run(settings_.limit, settings_.every, [&] {
       if (const auto early = stream_.receive()) {
         const Json json = Json::parse(*early, nullptr, false);
@@ -113,7 +120,8 @@ class Client {
       }
       if (const std::string why = callbacks_.interrupted(); !why.empty()) throw RunError(why);
     });
-    if (early_.empty()) receive();  // what it has received it may take longer to have
+    // What it has received it may take longer to have, or to hear that this end has what it has sent.
+    if (early_.empty()) receive([&] { end_->drive(); });
     early_.clear();
     return outcome;
   }

@@ -55,8 +55,14 @@ std::string to_json_text(const PerfResults& results) {
                    {"server", {{"device", results.server}, {"version", results.server_version}}},
                    {"points", std::move(points)},
                    {"packets_sent", results.packets_sent},
-                   {"retransmitted_packets", results.retransmitted_packets}};
+                   {"retransmitted_packets", results.retransmitted_packets},
+                   {"packet_bytes", results.packet_bytes},
+                   {"agreed_packet_bytes", results.agreed_packet_bytes},
+                   {"black_holes", results.black_holes},
+                   {"size_probes_sent", results.size_probes_sent},
+                   {"size_probes_lost", results.size_probes_lost}};
   if (results.sealed) json["sealed"] = true;
+  if (results.sealed && !results.encrypted) json["encrypted"] = false;
   if (!results.left_out.empty()) json["left_out_bytes"] = results.left_out;
   return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace);
 }

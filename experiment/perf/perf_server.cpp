@@ -43,7 +43,11 @@ class Session {
   }
 
  private:
-  Json receive(Nanos limit) { return perf::receive(stream_, limit, callbacks_.interrupted); }
+  Json receive(Nanos limit) {
+    return perf::receive(stream_, limit, callbacks_.interrupted, [&] {
+      if (end_ != nullptr) end_->drive();
+    });
+  }
 
   void greet() {
     Json hello = receive(kHelloPatience);
@@ -56,6 +60,13 @@ class Session {
     if (cc::names_a_library(algorithm))
       throw Refused(
           fmt::format("congestion control {}: only those of the build, by their names", in_quotes(algorithm)));
+    const auto mine = [](bool authenticates) {
+      return authenticates ? "authenticates only (--authenticate)" : "encrypts";
+    };
+    const bool theirs = hello.contains("authenticate") && hello["authenticate"] == true;
+    const bool ours = place_.protection == security::Protection::authenticate;
+    if (place_.key != nullptr && theirs != ours)
+      throw Refused(fmt::format("the client {}, and the server {}; have both do the same", mine(theirs), mine(ours)));
     end_ = std::make_unique<perf::End>(place_, perf::own_ip(stream_.file()), algorithm);
     perf::send(
         stream_,

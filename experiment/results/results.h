@@ -169,6 +169,10 @@ struct HostLosses {
   std::uint64_t handover_full_packets = 0;  ///< dropped between ranks that share the port
   std::uint64_t rejected_packets = 0;       ///< not addressed to its ranks, or damaged
   std::uint64_t unsent_packets = 0;         ///< no route, or an unresolved neighbour
+  // No losses of the host's; not written if there were none.
+  std::uint64_t black_holes = 0;  ///< paths found to drop long packets, whose connections went on with shorter ones
+  std::uint64_t size_probes_sent = 0;  ///< packets that tried how long packets a path carries
+  std::uint64_t size_probes_lost = 0;
 
   [[nodiscard]] std::uint64_t all() const {
     return missed_packets + port_errors + handover_full_packets + rejected_packets + unsent_packets;

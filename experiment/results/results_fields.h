@@ -94,9 +94,11 @@ constexpr auto fields_of(const Stalls* /*type*/) {
 
 constexpr auto fields_of(const HostLosses* /*type*/) {
   using T = HostLosses;
-  return list_of<T>(field("host", &T::host), field("missed_packets", &T::missed_packets),
-                    field("port_errors", &T::port_errors), field("handover_full_packets", &T::handover_full_packets),
-                    field("rejected_packets", &T::rejected_packets), field("unsent_packets", &T::unsent_packets));
+  return list_of<T>(
+      field("host", &T::host), field("missed_packets", &T::missed_packets), field("port_errors", &T::port_errors),
+      field("handover_full_packets", &T::handover_full_packets), field("rejected_packets", &T::rejected_packets),
+      field("unsent_packets", &T::unsent_packets), field("black_holes", &T::black_holes, kIfSet),
+      field("size_probes_sent", &T::size_probes_sent, kIfSet), field("size_probes_lost", &T::size_probes_lost, kIfSet));
 }
 
 constexpr auto fields_of(const LinkOutage* /*type*/) {

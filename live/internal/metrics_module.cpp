@@ -84,6 +84,7 @@ struct Sums {
   double retransmitted_packets = 0;
   double lost_packets = 0;
   double marked_packets = 0;
+  double shortened = 0;
 };
 
 void add_connections(Families& families, const Snapshot& snapshot) {
@@ -101,6 +102,7 @@ void add_connections(Families& families, const Snapshot& snapshot) {
     sums.retransmitted_packets += static_cast<double>(connection.retransmitted_packets);
     sums.lost_packets += static_cast<double>(connection.lost_packets);
     sums.marked_packets += static_cast<double>(connection.marked_packets);
+    if (connection.packet_bytes < connection.agreed_packet_bytes) ++sums.shortened;
   }
   for (const auto& [job, sums] : all) {
     const auto add = [&, name = job](const char* metric, MetricType type, const char* help, double value) {
@@ -120,6 +122,8 @@ void add_connections(Families& families, const Snapshot& snapshot) {
         sums.retransmitted_packets);
     add("lost_packets_total", MetricType::counter, "Packets that were found lost.", sums.lost_packets);
     add("marked_packets_total", MetricType::counter, "Packets that arrived with a CE mark.", sums.marked_packets);
+    add("shortened", MetricType::gauge, "Connections whose path carries shorter packets only than their ends do.",
+        sums.shortened);
   }
 }
 

@@ -3,6 +3,15 @@
 #include <string_view>
 
 namespace mltcp::nccl {
+namespace {
+
+/// Also where it is wrong.
+bool is_on(endpoint::ReadVariable read, const char* name) noexcept {
+  const std::string_view value = endpoint::variable(read, name);
+  return !value.empty() && value != "0";
+}
+
+}  // namespace
 
 Settings read_environment(endpoint::ReadVariable read) {
   Settings settings;
@@ -14,8 +23,7 @@ Settings read_environment(endpoint::ReadVariable read) {
 }
 
 bool is_required(endpoint::ReadVariable read) noexcept {
-  const std::string_view value = endpoint::variable(read, "MLTCP_REQUIRED");
-  return (!value.empty() && value != "0") || has_key(read);
+  return is_on(read, "MLTCP_REQUIRED") || is_on(read, "MLTCP_AUTHENTICATE") || has_key(read);
 }
 
 bool has_key(endpoint::ReadVariable read) noexcept { return !endpoint::variable(read, "MLTCP_KEY_FILE").empty(); }

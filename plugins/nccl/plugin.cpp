@@ -13,7 +13,12 @@
 namespace mltcp::nccl {
 namespace {
 
-const char* why_required() { return has_key(&endpoint::process_variable) ? "MLTCP_KEY_FILE" : "MLTCP_REQUIRED"; }
+const char* why_required() {
+  const auto read = &endpoint::process_variable;
+  if (has_key(read)) return "MLTCP_KEY_FILE";
+  const std::string_view authenticate = endpoint::variable(read, "MLTCP_AUTHENTICATE");
+  return authenticate.empty() || authenticate == "0" ? "MLTCP_REQUIRED" : "MLTCP_AUTHENTICATE";
+}
 
 }  // namespace
 

@@ -12,6 +12,7 @@
 #include <c10/util/Registry.h>
 #include <gloo/transport/device.h>
 #include <torch/csrc/api/include/torch/version.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -38,18 +39,19 @@ struct Devices {
   struct One {
     std::uint64_t number;
     std::weak_ptr<Device> device;
+    pid_t process = getpid();
   };
   std::mutex mutex;
   std::vector<One> all;
   std::uint64_t made = 0;
 
-  /// Those of `numbers`; without any, all.
+  /// Those of `numbers`; without any, all. After fork(2), none of the parent's.
   std::vector<std::shared_ptr<Device>> alive(std::span<const std::uint64_t> numbers = {}) {
     const std::lock_guard lock(mutex);
     std::vector<std::shared_ptr<Device>> found;
     for (const One& one : all)
       if (auto device = one.device.lock();
-          device != nullptr &&
+          device != nullptr && one.process == getpid() &&
           (numbers.empty() || std::find(numbers.begin(), numbers.end(), one.number) != numbers.end()))
         found.push_back(std::move(device));
     return found;
@@ -132,7 +134,7 @@ MLTCP_TORCH_API PyObject* mltcp_torch_make_device(const char* interface, const c
   }
   return nullptr;
 }
-/// Devices that are there.
+/// Devices that are there, of this process.
 MLTCP_TORCH_API std::uint32_t mltcp_torch_devices() { return static_cast<std::uint32_t>(devices().alive().size()); }
 /// The number of a ProcessGroupGloo.Device, from 1, to a caller that holds Python's lock; 0: it is not one of these.
 MLTCP_TORCH_API std::uint64_t mltcp_torch_number_of(PyObject* object) {

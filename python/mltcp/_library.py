@@ -51,6 +51,7 @@ class EndpointOptions(ctypes.Structure):
         ("max_receives", c_uint32), ("max_rate_bps", c_uint64), ("ecn", c_uint32), ("full_integrity", c_uint32),
         ("priority", c_uint32), ("memory_mb", c_uint32), ("event_callback", c_void_p), ("event_context", c_void_p),
         ("parameters", c_char_p), ("key", c_char_p), ("key_bytes", c_char_p),
+        ("authenticate", c_uint32), ("reserved", c_uint32),
     ]
 
 
@@ -95,6 +96,7 @@ class ConnectionReport(_Sized):
         ("congestion_events", c_uint64), ("marked_packets", c_uint64), ("in_flight_bytes", c_uint64),
         ("cwnd_bytes", c_double), ("pacing_rate_bps", c_uint64), ("delivery_rate_bps", c_uint64),
         ("smoothed_rtt_ns", c_int64), ("min_rtt_ns", c_int64), ("has_ended", c_uint32), ("end_code", c_int32),
+        ("packet_bytes", c_uint32), ("agreed_packet_bytes", c_uint32),
     ]
 
 
@@ -106,7 +108,8 @@ class EndpointReport(_Sized):
         ("unknown_connection", c_uint64), ("beyond_credit", c_uint64), ("refused_connects", c_uint64),
         ("missed_packets", c_uint64), ("unsent_packets", c_uint64), ("forged_packets", c_uint64),
         ("beyond_holes", c_uint64), ("retries_sent", c_uint64), ("unproven_ended", c_uint64),
-        ("resets_sent", c_uint64), ("resets_taken", c_uint64), ("violations", c_uint64),
+        ("resets_sent", c_uint64), ("resets_taken", c_uint64), ("violations", c_uint64), ("black_holes", c_uint64),
+        ("size_probes_sent", c_uint64), ("size_probes_lost", c_uint64),
     ]
 
 
@@ -256,7 +259,7 @@ def library_path() -> str:
 
 
 def library_version() -> str:
-    """As in "mltcp 0.1.0, interface 1.3"."""
+    """As in "mltcp 0.1.0, interface 1.4"."""
     return load().version_text()
 
 

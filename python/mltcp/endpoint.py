@@ -149,7 +149,8 @@ class Endpoint:
     eager_limit=8192, ...
 
     `key` is the job's, without which nobody takes part: the path of a key file (`mltcp key FILE` makes one), "fd:3" for a
-    descriptor, or 32 random bytes that the program has got itself. Without one, MLTCP_KEY_FILE may name it.
+    descriptor, or 32 random bytes that the program has got itself. Without one, MLTCP_KEY_FILE may name it. With
+    authenticate=1, at both ends, packets are authenticated with it and not encrypted.
 
     Any thread may call everything. A context manager closes it.
     """
@@ -170,7 +171,7 @@ class Endpoint:
             given.key_bytes = bytes(key)
         elif key is not None:
             given.key = os.fsencode(key)
-        theirs = {"struct_size", "driving", "event_callback", "event_context", "peer_timeout_ns", "key_bytes"}
+        theirs = {"struct_size", "driving", "event_callback", "event_context", "peer_timeout_ns", "key_bytes", "reserved"}
         known = {name: kind for name, kind in lib.EndpointOptions._fields_ if name not in theirs}
         for name, value in options.items():
             if name not in known:

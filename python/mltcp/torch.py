@@ -11,10 +11,12 @@ The rest is for programs that know where their iterations begin, or want to see 
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import multiprocessing.util
 import os
 import threading
+import time
 import weakref
 from contextlib import contextmanager
 from datetime import timedelta
@@ -106,8 +108,13 @@ if not hasattr(dist.Backend, BACKEND.upper()):
 
 
 def _leave() -> None:
-    if multiprocessing.parent_process() is not None and dist.is_initialized():
+    """Has process groups end before the interpreter does. A thread of a group that is the last to hold a tensor takes Python's
+    lock to drop it: one that waits for that lock as the interpreter begins to end is ended by Python, and with it the process,
+    by "terminate called without an active exception", over any transport. A group that ends lets its threads have the lock,
+    and waits for them."""
+    if dist.is_initialized() and _library.mltcp_torch_devices():  # a fork has its parent's groups, and none of their threads
         dist.destroy_process_group()
+        time.sleep(0.001)  # without the lock, for threads of groups that the program still holds
 
 
 def _leave_in_order(_: Any = None) -> None:
@@ -118,6 +125,7 @@ def _leave_in_order(_: Any = None) -> None:
 
 multiprocessing.util.register_after_fork(_leave_in_order, _leave_in_order)  # a fork begins without those of its parent
 _leave_in_order()
+atexit.register(_leave)  # after what the program registers itself
 
 
 def _check(failed: int) -> None:

@@ -28,9 +28,9 @@ using testing::StartsWith;
 // ---- What works -----------------------------------------------------------------------------------------------------
 
 TEST(CVersion, tells__the_interface_and_the_project) {
-  EXPECT_EQ(mltcp_version(), (1U << 16) + 3);
+  EXPECT_EQ(mltcp_version(), (1U << 16) + 4);
   EXPECT_EQ(mltcp_version(), static_cast<std::uint32_t>(MLTCP_VERSION));
-  EXPECT_THAT(mltcp_version_text(), HasSubstr("interface 1.3"));
+  EXPECT_THAT(mltcp_version_text(), HasSubstr("interface 1.4"));
   EXPECT_THAT(mltcp_device_forms(), HasSubstr("udp:"));
 }
 
@@ -425,12 +425,15 @@ TEST_F(CInterface, reports__count) {
   EXPECT_EQ(connection.kind, MLTCP_ORDERED);
   EXPECT_EQ(connection.open, 1U);
   EXPECT_GT(connection.packets_sent, 0U);
+  EXPECT_GE(connection.packet_bytes, 472U);
+  EXPECT_EQ(connection.agreed_packet_bytes, connection.packet_bytes);
   mltcp_endpoint_report endpoint;
   mltcp_endpoint_report_init(&endpoint);
   ASSERT_EQ(mltcp_report_endpoint(left, &endpoint), MLTCP_OK);
   EXPECT_EQ(endpoint.connections, 1U);
   EXPECT_GT(endpoint.packets_received, 0U);
   EXPECT_EQ(endpoint.forged_packets + endpoint.resets_sent + endpoint.violations, 0U);
+  EXPECT_EQ(endpoint.black_holes + endpoint.size_probes_sent + endpoint.size_probes_lost, 0U);
   EXPECT_EQ(mltcp_report_connection(left, there ^ 0xFFFF, &connection), MLTCP_UNKNOWN);
   Blob peer;
   ASSERT_EQ(mltcp_peer(left, here, peer.bytes, &peer.size), MLTCP_OK);
@@ -599,6 +602,37 @@ TEST_F(CKeys, same__connects_and_another_or_none_is_told_in_time) {
     EXPECT_THAT(text_of(end), HasSubstr("give both the same key file"));
     EXPECT_EQ(mltcp_endpoint_destroy(stranger), MLTCP_OK);
   }
+}
+
+TEST_F(CKeys, authenticate__is_for_both_or_for_none) {
+  const security::JobKey key = security::JobKey::generate();
+  const std::string file = folder / "job.key";
+  key.write_file(file);
+  mltcp_endpoint_options options = keyed(file);
+  options.authenticate = 1;
+  right = c_test::open(options);
+  options = keyed(key);
+  options.authenticate = 1;
+  left = c_test::open(options);
+  connect(MLTCP_ORDERED);
+  mltcp_endpoint* const stranger = c_test::open(keyed(key));
+  const Blob blob = blob_of(right);
+  mltcp_connection connection = 0;
+  mltcp_operation operation = 0;
+  ASSERT_EQ(mltcp_connect(stranger, blob.bytes, blob.size, MLTCP_ORDERED, nullptr, &connection, &operation), MLTCP_OK);
+  const mltcp_completion end = end_of(stranger, operation);
+  EXPECT_EQ(end.code, MLTCP_NO_KEY) << text_of(end);
+  EXPECT_EQ(mltcp_endpoint_destroy(stranger), MLTCP_OK);
+  options.authenticate = 2;
+  EXPECT_THAT(refusal(options), HasSubstr("authenticate is 2; it has to be from 0 to 1"));
+  options = options_of();
+  options.authenticate = 1;
+  EXPECT_THAT(refusal(options), HasSubstr("authenticate: there is no key"));
+  // A program of version 1.3 has no such member.
+  options.struct_size = offsetof(mltcp_endpoint_options, authenticate);
+  mltcp_endpoint* endpoint = nullptr;
+  EXPECT_EQ(mltcp_endpoint_open(&options, &endpoint), MLTCP_OK) << mltcp_last_error();
+  EXPECT_EQ(mltcp_endpoint_destroy(endpoint), MLTCP_OK);
 }
 
 TEST_F(CKeys, what_is_none__is_refused_by_name) {

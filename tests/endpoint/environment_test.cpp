@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "../message_of.h"
+#include "../temporary_folder.h"
 #include "endpoint_pair.h"
 #include "mltcp/base/error.h"
 #include "mltcp/endpoint/host_addresses.h"
+#include "mltcp/security/job_key.h"
 
 namespace mltcp::endpoint::environment_test {
 namespace {
@@ -48,6 +50,19 @@ TEST(EnvironmentTest, empty__leaves_what_is_usual) {
   EXPECT_DOUBLE_EQ(found.augmentation.gain_at(1), 2.0);  // F1
   EXPECT_FALSE(found.plan.has_value());
   EXPECT_FALSE(found.key.has_value());
+  EXPECT_FALSE(found.authenticate);
+  EXPECT_FALSE(environment_of({{"MLTCP_AUTHENTICATE", "0"}}).authenticate);
+}
+
+TEST(EnvironmentTest, authenticate__is_of_a_key) {
+  EXPECT_EQ(refusal([] {
+              environment_of({{"MLTCP_AUTHENTICATE", "1"}});
+            }),
+            "MLTCP_AUTHENTICATE is 1 and MLTCP_KEY_FILE is not set; set both, or neither");
+  const TemporaryFolder folder;
+  security::JobKey::generate().write_file(folder / "job.key");
+  EXPECT_TRUE(
+      environment_of({{"MLTCP_AUTHENTICATE", "1"}, {"MLTCP_KEY_FILE", (folder / "job.key").string()}}).authenticate);
 }
 
 TEST(EnvironmentTest, all_of_it__is_read) {
@@ -87,7 +102,8 @@ TEST(EnvironmentTest, wrong_values__are_refused_by_name_and_value) {
                                                                {"MLTCP_JOB_FUNCTION", "polynomial 1 2"},
                                                                {"MLTCP_CLOCK_BOUND_NS", "soon"},
                                                                {"MLTCP_KEY_FILE", "/nowhere/job.key"},
-                                                               {"MLTCP_KEY_FILE", "fd:three"}};
+                                                               {"MLTCP_KEY_FILE", "fd:three"},
+                                                               {"MLTCP_AUTHENTICATE", "yes"}};
   for (const auto& one : wrong)
     EXPECT_THAT(refusal([&] { environment_of({one}); }), AllOf(HasSubstr(one.first), HasSubstr(one.second)));
 }

@@ -193,10 +193,42 @@ TEST_F(KeyTest, what_is_no_key_for_an_endpoint__is_refused_by_name) {
   EXPECT_THAT(refusal(two), HasSubstr("connection.keys: 2 keys; an endpoint has one at most"));
 }
 
+TEST_F(KeyTest, key_that_authenticates_only__lets_messages_be_read) {
+  const std::string marker = "what all may know";
+  const std::string key = write_key("job.key");
+  EndpointConfig a = keyed(1, key);
+  EndpointConfig b = keyed(2, key);
+  a.authenticate = b.authenticate = true;
+  const std::string capture = folder_ / "read.pcapng";
+  a.capture = capture;
+  open(a, b);
+  exchange(marker);
+  // Who encrypts has no key in common with them.
+  third = std::make_unique<Endpoint>(keyed(3, key));
+  OperationHandle operation = 0;
+  ASSERT_EQ(third->connect(right->address().bytes(), {}, here, &operation), Code::ok);
+  const Completion end = end_of(*third, operation);
+  EXPECT_EQ(end.code, Code::no_key);
+  EXPECT_THAT(to_text(end), HasSubstr("or only one encrypts"));
+  left.reset();
+  EXPECT_NE(text_of(capture).find(marker), std::string::npos);
+}
+
+TEST_F(KeyTest, authenticate__is_refused_where_no_key_is_named) {
+  EndpointConfig none = config(1);
+  none.authenticate = true;
+  EXPECT_EQ(refusal(none), "authenticate: there is no key; give one, or name its file in MLTCP_KEY_FILE");
+  none.connection.keys = {security::packet_key(JobKey::generate())};
+  EXPECT_THAT(refusal(none), HasSubstr("authenticate is of a key that is named, and connection.keys is given"));
+}
+
 /// As plug-ins and programs that know nothing of keys open them.
 class KeyOfEnvironment : public KeyTest {
  protected:
-  ~KeyOfEnvironment() override { ::unsetenv("MLTCP_KEY_FILE"); }
+  ~KeyOfEnvironment() override {
+    ::unsetenv("MLTCP_KEY_FILE");
+    ::unsetenv("MLTCP_AUTHENTICATE");
+  }
   static void set(const std::string& value) { ::setenv("MLTCP_KEY_FILE", value.c_str(), 1); }
 };
 
@@ -215,6 +247,24 @@ TEST_F(KeyOfEnvironment, endpoint_that_names_no_key__takes_that) {
   EXPECT_EQ(end_of(*third, operation).code, Code::no_key);
   set(folder_ / "none");
   EXPECT_THAT(refusal(config(4)), AllOf(testing::StartsWith("MLTCP_KEY_FILE: "), HasSubstr("cannot be opened")));
+}
+
+TEST_F(KeyOfEnvironment, authenticate__is_what_all_of_them_do_with_it) {
+  const std::string key = write_key("job.key");
+  set(key);
+  ::setenv("MLTCP_AUTHENTICATE", "1", 1);
+  left = std::make_unique<Endpoint>(config(1));
+  // Its own key encrypts unless it says otherwise itself.
+  third = std::make_unique<Endpoint>(keyed(3, key));
+  EndpointConfig own = keyed(2, key);
+  own.authenticate = true;
+  right = std::make_unique<Endpoint>(own);
+  exchange("text");
+  OperationHandle operation = 0;
+  ASSERT_EQ(third->connect(right->address().bytes(), {}, here, &operation), Code::ok);
+  EXPECT_EQ(end_of(*third, operation).code, Code::no_key);
+  ::unsetenv("MLTCP_KEY_FILE");
+  EXPECT_EQ(refusal(config(4)), "MLTCP_AUTHENTICATE is 1 and MLTCP_KEY_FILE is not set; set both, or neither");
 }
 
 TEST_F(KeyOfEnvironment, pipe__is_read_once_for_all_endpoints) {

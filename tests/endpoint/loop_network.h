@@ -55,6 +55,8 @@ class Network {
   std::map<std::pair<std::array<std::uint8_t, 16>, std::uint16_t>, LoopIo*> hosts;
   /// Whether a packet is lost. Under the mutex.
   std::function<bool(const Address& from, const Address& to, std::span<const std::byte> header)> loses;
+  /// Longer packets are lost. Under the mutex.
+  std::size_t longest = SIZE_MAX;
   std::uint64_t packets = 0;
 
  private:
@@ -149,6 +151,7 @@ class LoopIo final : public PacketIo {
     for (const TxPacket& packet : packets) {
       ++activity_;
       ++network_.packets;
+      if (packet.header.size() + packet.payload.size() > network_.longest) continue;
       if (network_.loses && network_.loses(address_, *packet.destination, packet.header)) continue;
       const auto found = network_.hosts.find({packet.destination->ip, packet.destination->port});
       if (found != network_.hosts.end()) found->second->take(address_, packet);

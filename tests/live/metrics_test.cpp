@@ -88,17 +88,27 @@ TEST(Metrics, request__every_metric_with_help_and_type) {
   const MetricsServer server("--metrics", MetricsAddress::parse("", std::to_string(port)),
                              [] { return std::optional(test::some_snapshot()); });
   const std::string text = get(port, "/metrics");
-  for (const char* const line :
-       {"mltcp_answers 1", "mltcp_process_info{kind=\"gen\",name=\"host 1 at 10.0.0.2/24\",policy=\"mltcp\"} 1",
-        "mltcp_process_up_seconds 12.5", "mltcp_job_iterations_total{job=\"vgg19-a\",rank=\"3\"} 17",
-        "mltcp_job_last_iteration_seconds{job=\"vgg19-a\",rank=\"3\"} 0.25",
-        "mltcp_job_gain{job=\"vgg19-a\",rank=\"3\"} 1.125", "mltcp_job_bytes_ratio{job=\"vgg19-a\",rank=\"3\"} 0.5",
-        "mltcp_job_sent_bytes_total{job=\"vgg19-a\",rank=\"3\"} 1000000", "mltcp_connections_open{job=\"vgg19-a\"} 2",
-        "mltcp_connections_congestion_window_bytes{job=\"vgg19-a\"} 80000",
-        "mltcp_connections_retransmitted_packets_total{job=\"vgg19-a\"} 4",
-        "mltcp_connections_delivery_bytes_per_second{job=\"vgg19-a\"} 2000000", "mltcp_port_up{port=\"udp:eth0\"} 0",
-        "mltcp_port_dropped_packets_total{port=\"udp:eth0\"} 7", "# TYPE mltcp_job_gain gauge",
-        "# TYPE mltcp_job_iterations_total counter", "# HELP mltcp_port_queue_bytes "})
+  for (const char* const line : {"mltcp_answers 1",
+                                 "mltcp_process_info{kind=\"gen\",name=\"host 1 at 10.0.0.2/24\",policy=\"mltcp\"} 1",
+                                 "mltcp_process_up_seconds 12.5",
+                                 "mltcp_job_iterations_total{job=\"vgg19-a\",rank=\"3\"} 17",
+                                 "mltcp_job_last_iteration_seconds{job=\"vgg19-a\",rank=\"3\"} 0.25",
+                                 "mltcp_job_gain{job=\"vgg19-a\",rank=\"3\"} 1.125",
+                                 "mltcp_job_bytes_ratio{job=\"vgg19-a\",rank=\"3\"} 0.5",
+                                 "mltcp_job_sent_bytes_total{job=\"vgg19-a\",rank=\"3\"} 1000000",
+                                 "mltcp_connections_open{job=\"vgg19-a\"} 2",
+                                 "mltcp_connections_congestion_window_bytes{job=\"vgg19-a\"} 80000",
+                                 "mltcp_connections_retransmitted_packets_total{job=\"vgg19-a\"} 4",
+                                 "mltcp_connections_delivery_bytes_per_second{job=\"vgg19-a\"} 2000000",
+                                 "mltcp_port_up{port=\"udp:eth0\"} 0",
+                                 "mltcp_connections_shortened{job=\"vgg19-a\"} 1",
+                                 "mltcp_port_black_holes_total{port=\"udp:eth0\"} 1",
+                                 "mltcp_port_sent_size_probes_total{port=\"udp:eth0\"} 9",
+                                 "mltcp_port_lost_size_probes_total{port=\"udp:eth0\"} 6",
+                                 "mltcp_port_dropped_packets_total{port=\"udp:eth0\"} 7",
+                                 "# TYPE mltcp_job_gain gauge",
+                                 "# TYPE mltcp_job_iterations_total counter",
+                                 "# HELP mltcp_port_queue_bytes "})
     EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
 }
 

@@ -39,6 +39,8 @@ inline Snapshot some_snapshot() {
     connection.retransmitted_packets = 2;
     connection.lost_packets = 1;
     connection.marked_packets = 3;
+    connection.packet_bytes = i == 0 ? 1472 : 1200;
+    connection.agreed_packet_bytes = 1472;
   }
   PortView& port = shown.ports.emplace_back();
   port.name = "udp:eth0";
@@ -47,6 +49,9 @@ inline Snapshot some_snapshot() {
   port.sent_packets = 200;
   port.queue_bytes = 1500;
   port.dropped_packets = 7;
+  port.black_holes = 1;
+  port.size_probes_sent = 9;
+  port.size_probes_lost = 6;
   return shown;
 }
 

@@ -312,6 +312,22 @@ class Keys(unittest.TestCase):
                 stranger.connect(right.address, timeout=PATIENCE)
             self.assertEqual(caught.exception.code, mltcp.Code.NO_KEY)
 
+    def test_a_key_that_authenticates_only_is_for_both_ends(self):
+        key = os.urandom(32)
+        right = self.open(key=key, authenticate=1)
+        left = self.open(key=key, authenticate=1)
+        here = left.connect(right.address, timeout=PATIENCE)
+        there = right.accept(PATIENCE)
+        here.begin_send(b"to be read", tag=1)
+        self.assertEqual(there.receive(20, tag=1, timeout=PATIENCE), b"to be read")
+        report = here.report()
+        self.assertEqual(report["packet_bytes"], report["agreed_packet_bytes"])
+        self.assertEqual(left.report()["black_holes"], 0)
+        with self.assertRaisesRegex(mltcp.ConnectionEndedError, "only one encrypts"):
+            self.open(key=key).connect(right.address, timeout=PATIENCE)
+        with self.assertRaisesRegex(mltcp.InvalidError, "authenticate: there is no key"):
+            self.open(authenticate=1)
+
     def test_bytes_that_are_no_key_are_refused(self):
         with self.assertRaisesRegex(ValueError, "the key has 31 bytes; give 32"):
             self.open(key=bytes(31))

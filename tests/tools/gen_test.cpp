@@ -289,7 +289,7 @@ TEST(GenOfAnyUser, hosts_without_a_port__use_kernel_sockets) {
     std::ofstream(file(name)) << "mltcp-key-1 " << std::string(63, '0') << name[0] % 10 << "\n";
     fs::permissions(file(name), fs::perms::owner_read | fs::perms::owner_write);
   }
-  const std::string key = " --key " + file("key");
+  const std::string key = " --authenticate --key " + file("key");
   Process early(host("127.0.0.1", ("--host 0" + key).c_str()), file("host0"));
   ASSERT_TRUE(early.says("waiting for a coordinator at unix:" + file("s") + ", for 60 s at most")) << early.said();
   Process sealed(fmt::format("{} gen {} --serve unix:{} --key fd:5 --policy fair 5<{}", MLTCP_PROGRAM, file("x.toml"),
@@ -824,6 +824,9 @@ TEST_F(Gen, command_line__is_checked) {
   std::ofstream(file("open.key")) << "mltcp-key-1 " << std::string(64, '1') << "\n";
   fs::permissions(file("open.key"), fs::perms::owner_read | fs::perms::others_read);
   says("--join " + address() + " --ip 10.0.0.1/24 --key " + file("open.key").string(), "open.key");
+  says("--join " + address() + " --ip 10.0.0.1/24 --authenticate",
+       "--authenticate: there is no key; give one by --key");
+  says(toml + " --serve " + address() + " --authenticate", "--authenticate: for hosts");
 }
 
 }  // namespace

@@ -43,6 +43,9 @@ TEST_F(PerfTest, a_sweep__has_a_row_for_each_length) {
   ASSERT_EQ(json["points"].size(), 5U);
   EXPECT_FALSE(json.contains("left_out_bytes"));
   EXPECT_EQ(json["provenance"]["command"][1], "perf");
+  EXPECT_GE(json["packet_bytes"], 472);
+  EXPECT_LE(json["packet_bytes"], json["agreed_packet_bytes"]);
+  EXPECT_TRUE(json["black_holes"].is_number_unsigned());
   for (const auto& point : json["points"]) {
     const auto& latency = point["latency"];
     EXPECT_GT(latency["min_ns"], 0);
@@ -79,6 +82,24 @@ TEST_F(PerfTest, sealed__runs_with_the_key_at_both_ends_and_tells_who_lacks_it) 
   EXPECT_THAT(refused("--key job.key", ""), HasSubstr("the server at unix:s"));
   EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("the client has a key, and this end has none"));
   EXPECT_THAT(refused("--key other.key", "--key job.key"), HasSubstr("another key"));
+}
+
+TEST_F(PerfTest, authenticated__is_sealed_and_not_encrypted_at_both_ends_or_told) {
+  ASSERT_EQ(run("key job.key").status, 0);
+  const std::string quick = " --tests out --least 1kB --most 1kB --for 10ms --key job.key ";
+  const Outcome read = pair("--authenticate --json -" + quick, "--once --key job.key --authenticate");
+  ASSERT_EQ(read.status, 0) << read.err << content(folder_ / "server.log");
+  const auto json = nlohmann::json::parse(read.out);
+  EXPECT_EQ(json["sealed"], true);
+  EXPECT_EQ(json["encrypted"], false);
+  EXPECT_THAT(read.err, HasSubstr(", not encrypted"));
+  const Outcome encrypted = pair("--json -" + quick, "--once --key job.key");
+  ASSERT_EQ(encrypted.status, 0) << encrypted.err;
+  EXPECT_FALSE(nlohmann::json::parse(encrypted.out).contains("encrypted"));
+  const Outcome mixed = pair(quick, "--once --key job.key --authenticate");
+  EXPECT_EQ(mixed.status, 1);
+  EXPECT_THAT(mixed.err, HasSubstr("the client encrypts, and the server authenticates only (--authenticate)"));
+  EXPECT_THAT(refusal("perf host --authenticate"), HasSubstr("--authenticate: there is no key; give one by --key"));
 }
 
 TEST_F(PerfTest, latency__is_of_questions_and_answers_that_carry_acknowledgements) {

@@ -222,6 +222,10 @@ TEST_F(TestbedCommand, bad_input__is_refused_in_one_line) {
   EXPECT_THAT(refusal({"e.toml", "--", "--json", "x"}), HasSubstr("put it before that"));
   EXPECT_THAT(refusal({"e.toml", "--", "--key", "x"}), HasSubstr("put it before that; hosts need it, too"));
   EXPECT_THAT(refusal({"e.toml", "--device", "af_packet", "--key", "no.key"}), HasSubstr("no.key"));
+  EXPECT_THAT(refusal({"e.toml", "--device", "af_packet", "--authenticate"}), HasSubstr("there is no key"));
+  EXPECT_THAT(refusal({"e.toml", "--", "--authenticate"}), HasSubstr("put it before that"));
+  EXPECT_THAT(refusal({"--hosts", "2", "--keep", "--authenticate"}),
+              HasSubstr("without an experiment nothing is sealed"));
   EXPECT_THAT(refusal({"--hosts", "2", "--keep", "--key", "x"}), HasSubstr("without an experiment nothing is sealed"));
   EXPECT_THAT(refusal({"e.toml", "--json", "/nosuch/folder/x.json", "--device", "af_packet"}),
               HasSubstr("/nosuch/folder"));
@@ -426,6 +430,18 @@ TEST_F(TestbedCommand, experiment__runs_over_af_xdp) {
 TEST_F(TestbedCommand, experiment__runs_over_the_hosts_kernel_sockets) {
   if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
   run_experiment(folder_, start({"e.toml", "--device", "udp", "--json", "r.json"}), "udp");
+}
+
+TEST_F(TestbedCommand, experiment_with_a_key_that_authenticates__is_sealed_and_can_be_read) {
+  if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
+  std::ofstream(folder_ / "job.key") << "mltcp-key-1 " << std::string(64, '7') << "\n";
+  fs::permissions(folder_ / "job.key", fs::perms::owner_read | fs::perms::owner_write);
+  run_experiment(folder_,
+                 start({"e.toml", "--device", "udp", "--json", "r.json", "--key", "job.key", "--authenticate"}), "udp");
+  // As the hosts are told.
+  Started told = start({"e.toml", "--device", "udp", "--key", "job.key", "--authenticate", "--dry-run"});
+  EXPECT_EQ(told.finish(), 0) << told.err();
+  EXPECT_THAT(told.out(), HasSubstr("--key fd:3 --authenticate"));
 }
 
 const Words as_nobody{"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"};

@@ -59,7 +59,7 @@ endpoint::EndpointConfig config_of(const PerfPlace& place, const std::string& fa
   config.connection.max_sends = config.connection.max_receives = 2048;
   config.connection.congestion_control = congestion_control;
   config.connection.ecn = cc::find_algorithm(congestion_control).capabilities.needs_ecn;
-  if (place.key != nullptr) config.connection.keys = {security::packet_key(*place.key)};
+  if (place.key != nullptr) config.connection.keys = {security::packet_key(*place.key, place.protection)};
   return config;
 }
 
@@ -223,7 +223,15 @@ void End::add_counters(PerfResults& results) {
     if (endpoint_.report(flow.connection, report) != Code::ok) continue;
     results.packets_sent += report.transport.packets_sent;
     results.retransmitted_packets += report.transport.retransmitted_packets;
+    if (results.packet_bytes != 0 && results.packet_bytes <= report.transport.packet_bytes) continue;
+    results.packet_bytes = report.transport.packet_bytes;
+    results.agreed_packet_bytes = report.transport.agreed_packet_bytes;
   }
+  endpoint::EndpointReport report;
+  if (endpoint_.report(report) != Code::ok) return;
+  results.black_holes = report.packets.black_holes;
+  results.size_probes_sent = report.packets.size_probes_sent;
+  results.size_probes_lost = report.packets.size_probes_lost;
 }
 
 void End::post_send(Flow& flow) {

@@ -50,6 +50,8 @@ class End {
   /// Sends and receives what is left. `look` is called every tenth of a second: what it throws ends the batch. Throws
   /// RunError for what fails.
   Outcome run(Nanos limit, Nanos every, const std::function<void()>& look);
+  /// Between batches, while something else is waited for: the other end may not have heard yet that all has come.
+  void drive() { endpoint_.progress(); }
   /// Packets sent, and sent again.
   void add_counters(PerfResults& results);
 

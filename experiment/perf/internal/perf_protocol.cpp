@@ -38,9 +38,13 @@ std::string why_gone(MessageStream& stream, const StreamError& error) {
   return why == gone ? why + "; see what it says" : why;
 }
 
-Json receive(MessageStream& stream, Nanos limit, const std::function<std::string()>& interrupted) {
+Json receive(MessageStream& stream, Nanos limit, const std::function<std::string()>& interrupted,
+             const std::function<void()>& drive) {
+  constexpr Nanos look{100'000'000};
+  constexpr Nanos turn{1'000'000};
   const Nanos end = monotonic_now() + limit;
   for (;;) {
+    if (drive) drive();
     if (const auto text = stream.receive()) {
       Json json = Json::parse(*text, nullptr, false);
       if (!json.is_object()) throw Refused("the other side speaks something else; see which program listens there");
@@ -50,7 +54,7 @@ Json receive(MessageStream& stream, Nanos limit, const std::function<std::string
     if (const std::string why = interrupted ? interrupted() : std::string(); !why.empty()) throw RunError(why);
     const Nanos left = end - monotonic_now();
     if (left <= Nanos()) throw RunError("the other side says nothing; see what it does");
-    stream.wait(std::min(left, Nanos(100'000'000)));
+    stream.wait(std::min(left, drive ? turn : look));
   }
 }
 

@@ -3,7 +3,8 @@
 //
 //   client                                               server
 //   {"opening": true}                                    waits for longer: opening a NIC may take tens of seconds
-//   {"hello": "mltcp.perf/1", "version", "cc"}        -> {"address": hex, "device", "version"}  or {"error": text}
+//   {"hello": "mltcp.perf/1", "version", "cc"}, with "authenticate": true where the key is used for that alone
+//                                                     -> {"address": hex, "device", "version"}  or {"error": text}
 //   connects its endpoint                             -> {"connected": number}
 //   {"batch": {"test", "bytes", "messages", "depth"}} -> {"ready": true}
 //   ... the batch ...                                 -> {"done": nanoseconds}
@@ -45,8 +46,10 @@ struct Refused : std::runtime_error {
 std::string why_gone(MessageStream& stream, const StreamError& error);
 
 /// The next message. Throws StreamError, RunError if nothing comes within `limit` or the user interrupts, Refused for
-/// what is no such message or is {"error"}.
-Json receive(MessageStream& stream, Nanos limit, const std::function<std::string()>& interrupted);
+/// what is no such message or is {"error"}. Meanwhile `drive` is called, at first and then once a millisecond or so: an
+/// endpoint that this thread drives has a peer who may want to hear of it again, as where an acknowledgement was lost.
+Json receive(MessageStream& stream, Nanos limit, const std::function<std::string()>& interrupted,
+             const std::function<void()>& drive = {});
 void send(MessageStream& stream, const Json& message);
 
 Json to_json(const Batch& batch);

@@ -87,7 +87,7 @@ Results full_results() {
   run.bottleneck.usage.bin = Nanos(1'000'000);
   run.bottleneck.usage.jobs = {{"vgg19-a", {1, 2, 3}}, {"ü</b>", {}}};
   run.stalls = Stalls{Nanos(1), Nanos(2)};
-  run.hosts = {{3, 1, 2, 3, 4, 5}, {4, 0, 0, 0, 0, 0}};
+  run.hosts = {{3, 1, 2, 3, 4, 5, 6, 7, 8}, {4, 0, 0, 0, 0, 0, 0, 0, 0}};
   run.link_outages = {{3, "af_xdp:eth0", Nanos(5), Nanos(6)}, {4, "3b:00.0", Nanos(), Nanos(7)}};
   run.clock = TimeSpan{Nanos(1'000'000), Nanos(9'000'000)};
   run.schedule = ScheduleSummary{
@@ -463,7 +463,8 @@ TEST(Json, fields__keep_their_order_and_are_left_out_where_they_say_nothing) {
             "pauses schedule links score upper_bound optimal stretch replanned repaired unplanned_jobs slots job "
             "period_ns offset_ns time_shift_ns stretch without_slots reasons cut_off stalls longest_ns total_ns "
             "clock_uncertainty_ns hosts host missed_packets port_errors handover_full_packets rejected_packets "
-            "unsent_packets link_outages host port start_ns duration_ns begun_ns ended_ns unfinished_policies "
+            "unsent_packets black_holes size_probes_sent size_probes_lost link_outages host port start_ns duration_ns "
+            "begun_ns ended_ns unfinished_policies "
             "provenance version date command files machine cpus ");
   results = {};
   results.runs.emplace_back().jobs.emplace_back();

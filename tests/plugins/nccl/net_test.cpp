@@ -29,8 +29,9 @@ using Values = std::map<std::string, std::string>;
 class Environment {
  public:
   explicit Environment(const Values& values) {
-    for (const char* const name : {"MLTCP_DEVICE", "MLTCP_ADDRESS", "MLTCP_CC", "MLTCP_JOB", "MLTCP_JOB_FUNCTION",
-                                   "MLTCP_PEER_TIMEOUT_MS", "MLTCP_REQUIRED", "MLTCP_DEBUG", "MLTCP_KEY_FILE"})
+    for (const char* const name :
+         {"MLTCP_DEVICE", "MLTCP_ADDRESS", "MLTCP_CC", "MLTCP_JOB", "MLTCP_JOB_FUNCTION", "MLTCP_PEER_TIMEOUT_MS",
+          "MLTCP_REQUIRED", "MLTCP_DEBUG", "MLTCP_KEY_FILE", "MLTCP_AUTHENTICATE"})
       unsetenv(name);
     for (const auto& [name, value] : values) setenv(name.c_str(), value.c_str(), 1);
     take_lines();

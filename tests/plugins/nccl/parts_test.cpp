@@ -64,6 +64,9 @@ TEST(Environment, required__is_known_where_the_rest_is_wrong) {
   variables = {{"MLTCP_KEY_FILE", "/nowhere/job.key"}, {"MLTCP_REQUIRED", "0"}};
   EXPECT_TRUE(is_required(&get));
   EXPECT_THAT(refusal([] { read_environment(&get); }), HasSubstr("MLTCP_KEY_FILE: /nowhere/job.key"));
+  variables = {{"MLTCP_AUTHENTICATE", "1"}};
+  EXPECT_TRUE(is_required(&get));
+  EXPECT_THAT(refusal([] { read_environment(&get); }), HasSubstr("MLTCP_KEY_FILE is not set"));
 }
 
 // ---- Devices

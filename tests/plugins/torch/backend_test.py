@@ -204,6 +204,14 @@ class BackendTest(unittest.TestCase):
             self.assertEqual(one["intra_op"], [2, 2])
             self.assertLessEqual(one["added"], tcp[0]["added"] + 2)
 
+    def test_a_thread_that_drops_the_last_of_a_tensor_does_not_end_the_process_with_the_interpreter(self):
+        self.told("last_hold", 2, fresh=True)
+        self.told("last_hold", 2, fresh=True, WORKER_HOLDS="1")
+
+    def test_children_of_multiprocessing_that_have_their_parents_groups_end(self):
+        for one in self.told("fork", 2, fresh=True):
+            self.assertEqual(one["exitcode"], 0)
+
     def test_children_of_multiprocessing_leave_their_groups(self):
         for method in ("fork", "spawn", "forkserver"):
             with self.subTest(method=method), tempfile.TemporaryDirectory() as folder:

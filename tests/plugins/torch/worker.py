@@ -2,8 +2,10 @@
 TCP, where the environment has WORKER_BACKEND=gloo."""
 import hashlib
 import json
+import multiprocessing
 import os
 import sys
+import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -200,4 +202,40 @@ def footprint():
     dist.barrier()
 
 
-{"collectives": collectives, "groups": groups, "train": train, "reduce_for_ever": reduce_for_ever, "footprint": footprint}[scenario]()
+def last_hold():
+    """Rank 0 comes to its end as a thread of its process group waits for Python's lock, to drop the last of a tensor. With
+    WORKER_HOLDS the program holds the group, too."""
+    use_mltcp()
+    start()
+    begun = Path(f"{store}.begun")
+    if rank == 0:
+        if "WORKER_HOLDS" in os.environ:
+            sys.held = dist.distributed_c10d._get_default_group()
+        sys.setswitchinterval(1000)  # the lock is kept until something here waits
+        dist.all_reduce(torch.ones(1000), async_op=True)
+        begun.touch()
+        end = time.monotonic() + 1
+        while time.monotonic() < end:
+            pass
+    else:
+        while not begun.exists():
+            time.sleep(0.01)
+        dist.all_reduce(torch.ones(1000))
+
+
+def fork():
+    """A child of multiprocessing that has its parent's groups, and does nothing, ends."""
+    use_mltcp()
+    start()
+    dist.all_reduce(torch.ones(1000))
+    child = multiprocessing.get_context("fork").Process(target=int)
+    child.start()
+    child.join(20)
+    say(exitcode=child.exitcode)
+    if child.exitcode is None:
+        child.kill()
+    dist.barrier()
+
+
+{"collectives": collectives, "groups": groups, "train": train, "reduce_for_ever": reduce_for_ever, "footprint": footprint,
+ "last_hold": last_hold, "fork": fork}[scenario]()

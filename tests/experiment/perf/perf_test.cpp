@@ -1,0 +1,137 @@
+// Both ends of `mltcp perf` in one process, over a network that loses what the test wants lost.
+#include "mltcp/experiment/perf/perf.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <thread>
+
+#include "../../endpoint/loop_network.h"
+#include "../../temporary_folder.h"
+#include "mltcp/experiment/backends/host_datapaths.h"
+#include "mltcp/transport/wire.h"
+
+namespace mltcp::experiment {
+namespace {
+
+/// Of the packet's ACK: messages that have come whole; 0 if there is none.
+std::uint32_t whole_in(std::span<const std::byte> header) {
+  wire::Reader reader;
+  wire::Header parsed;
+  wire::Frame frame;
+  std::uint32_t whole = 0;
+  if (reader.begin(header, 0, parsed) != wire::ParseError::none) return 0;
+  while (reader.next(frame))
+    if (frame.type == wire::FrameType::ack && frame.ack.has_whole) whole = std::max(whole, frame.ack.whole);
+  return whole;
+}
+
+class PerfLossTest : public ::testing::TestWithParam<PerfTest> {
+ protected:
+  PerfLossTest() {
+    register_datapaths_once();
+    loop_network::register_datapath();
+    network = loop_network::Network::make("perf", false);
+    server.device = client.device = "loop:perf";
+    server.ip = "10.0.0.1/24";
+    client.ip = "10.0.0.2/24";
+  }
+
+  /// A measurement with a server of its own.
+  PerfResults measure(const PerfSettings& settings) const {
+    std::atomic<bool> ends{false};
+    const PerfCallbacks callbacks{[](const std::string&) {}, [](const PerfPoint&) {},
+                                  [&]() -> std::string { return ends ? "the test ends" : ""; }};
+    const std::string address = "unix:" + (folder.path() / "s").string();
+    std::thread serving([&] {
+      try {
+        serve_perf(address, server, true, callbacks, "1");
+      } catch (const std::exception&) {  // the client has said why
+      }
+    });
+    const auto join = [&] {
+      ends = true;
+      serving.join();
+    };
+    try {
+      PerfResults results = run_perf(address, Nanos::from_seconds(10), client, settings, callbacks, "1");
+      join();
+      return results;
+    } catch (...) {
+      join();
+      throw;
+    }
+  }
+
+  TemporaryFolder folder;
+  std::shared_ptr<loop_network::Network> network;
+  PerfPlace server;
+  PerfPlace client;
+};
+
+// Who has received all of a batch has done, and waits for what the other says next; who sent it has not heard of that.
+TEST_P(PerfLossTest, the_last_acknowledgement_of_a_batch__comes_again_when_it_is_asked_for) {
+  PerfSettings settings;
+  settings.tests = {GetParam()};
+  settings.least = settings.most = 1000;
+  settings.depth = 8;
+  settings.time = Nanos(10'000'000);
+  const Address receiver = AddressPrefix::parse(GetParam() == PerfTest::out ? server.ip : client.ip).address;
+  // The first batch, and what ends say to each other as they meet.
+  constexpr std::uint32_t messages = 64 + 1;
+  bool is_lost = false;
+  bool is_asked = false;
+  network->loses = [&](const Address& from, const Address&, std::span<const std::byte> header) {
+    if (from.ip != receiver.ip) {
+      is_asked = is_asked || is_lost;
+      return false;
+    }
+    const bool lost = !is_asked && whole_in(header) >= messages;
+    is_lost = is_lost || lost;
+    return lost;
+  };
+  PerfResults results;
+  EXPECT_NO_THROW(results = measure(settings));
+  EXPECT_TRUE(is_lost);
+  EXPECT_TRUE(is_asked);
+  EXPECT_EQ(results.points.size(), 1U);
+}
+
+using PerfPathTest = PerfLossTest;
+
+TEST_P(PerfPathTest, what_a_path_that_loses_long_packets_costs__is_in_the_results) {
+  PerfSettings settings;
+  settings.tests = {GetParam()};
+  settings.least = settings.most = 10'000;
+  settings.depth = 8;
+  settings.time = Nanos(10'000'000);
+  network->longest = 1000;
+  PerfResults results;
+  ASSERT_NO_THROW(results = measure(settings));
+  EXPECT_EQ(results.black_holes, 1U);
+  EXPECT_GE(results.size_probes_lost, 3U);
+  EXPECT_GT(results.size_probes_sent, results.size_probes_lost);
+  EXPECT_LE(results.packet_bytes, network->longest);
+  EXPECT_GT(results.agreed_packet_bytes, network->longest);
+  const auto json = nlohmann::json::parse(to_json_text(results));
+  EXPECT_EQ(json["packet_bytes"], results.packet_bytes);
+  EXPECT_EQ(json["agreed_packet_bytes"], results.agreed_packet_bytes);
+  EXPECT_EQ(json["black_holes"], 1);
+  EXPECT_EQ(json["size_probes_sent"], results.size_probes_sent);
+  EXPECT_EQ(json["size_probes_lost"], results.size_probes_lost);
+}
+
+INSTANTIATE_TEST_SUITE_P(Client, PerfPathTest, ::testing::Values(PerfTest::out),
+                         [](const auto& test) { return to_text(test.param); });
+INSTANTIATE_TEST_SUITE_P(BothEnds, PerfLossTest, ::testing::Values(PerfTest::out, PerfTest::in),
+                         [](const auto& test) { return to_text(test.param); });
+
+}  // namespace
+}  // namespace mltcp::experiment
