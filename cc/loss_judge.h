@@ -12,9 +12,9 @@
 //
 // The trust comes back when the path tells. But a window that answers every loss may never fill a queue that could
 // tell. So it comes back, too, when such losses go on where far fewer packets are sent in a round trip than when it
-// ended, less than a quarter: what drops them then is not this sender's queue. It may be that of others who took its
-// place, so whoever fails within so many round trips that its window could have grown back to where it failed before
-// has to show twice as many of these losses next time.
+// ended, less than a quarter: what drops them then is hardly this sender's queue. (Windows that do not fall so far have
+// to wait until the path tells.) It may be the queue of others who took its place, so this is on trial: who fails
+// before it has sent about as much as when it failed, for many round trips, has to show twice as many losses next time.
 //
 // Why that is safe: random loss takes the same share of the packets at any rate, but a full queue drops all that is too
 // much, so a window that grows on over light losses makes them heavy ones; one that the sender's own rate bounds fills
@@ -40,7 +40,7 @@ class LossJudge {
   static constexpr std::uint32_t fewer = 4;           ///< packets in a round trip, times, than when the trust ended
   static constexpr std::uint32_t probation = 16;      ///< round trips of so few with a loss bring the trust back
   static constexpr std::uint32_t most_doublings = 8;  ///< of it
-  static constexpr std::uint32_t soon = 4;            ///< round trips for each packet of one
+  static constexpr std::uint32_t trial = 4;           ///< round trips for each packet of one
 
   /// Call with each sample of acknowledgements: how many packets, whether they tell of a queue, the count of round
   /// trips, and how long these take. `full`: as in is_congestion().
@@ -55,16 +55,23 @@ class LossJudge {
     acked_ = static_cast<std::uint16_t>(std::min(acked_ + packets, most));
     told_ = told_ || told;
     const std::uint32_t all = std::uint32_t{acked_} + lost_;
-    const auto rounds = static_cast<std::uint8_t>(round - round_);  // one packet each at least, or lost
-    if (rounds == 0 || all < least_packets) return;
+    const auto rounds = static_cast<std::uint8_t>(round - round_);  // never as many as would wrap
+    if (rounds == 0) return;
+    const std::uint32_t window = std::clamp<std::uint32_t>(all / rounds, 1, most);
+    if (window_ == 0) window_ = static_cast<std::uint16_t>(window);  // the very first
+    if (all < least_packets) return;
     average_ += weight * (static_cast<float>(lost_) / static_cast<float>(all) - average_);
-    if (tells_)
-      rounds_ = static_cast<std::uint16_t>(std::min<std::uint32_t>(rounds_ + rounds, most));
-    else if (lost_ > 0 && !full && fewer * all < std::uint32_t{rounds} * window_ && --rounds_ == 0)
+    if (tells_) {
+      // Less than where it failed proves nothing.
+      if (window * 8 >= std::uint32_t{window_} * 7)
+        rounds_ = static_cast<std::uint16_t>(std::min<std::uint32_t>(rounds_ + rounds, most));
+      if (!is_on_trial() || window > window_) window_ = static_cast<std::uint16_t>(window);
+    } else if (lost_ > 0 && !full && fewer * window < window_ && --rounds_ == 0) {
       tells_ = true;
+      average_ = 0;  // of the time before
+    }
     round_ = static_cast<std::uint8_t>(round);
     packets_before_ = static_cast<std::uint16_t>(std::min(all, most));
-    if (tells_) window_ = static_cast<std::uint16_t>(std::min(all / rounds, most));
     acked_ = lost_ = 0;
     told_before_ = told_;
     told_ = false;
@@ -92,16 +99,16 @@ class LossJudge {
  private:
   static constexpr std::uint32_t most = 65'535;
 
+  /// As long as the trust that came back has not been tried where it ended.
+  [[nodiscard]] bool is_on_trial() const { return rounds_ < std::min(trial * window_, most); }
   void distrust() {
-    if (tells_) {
-      // In the first round trip all that is known is how many it had so far.
-      if (window_ == 0) window_ = static_cast<std::uint16_t>(std::min<std::uint32_t>(acked_ + lost_, most));
-      if (rounds_ >= std::min(soon * window_, most))
-        doublings_ = 0;
-      else if (doublings_ < most_doublings)
-        ++doublings_;
-      tells_ = false;
-    }
+    if (tells_ && !is_on_trial())
+      doublings_ = 0;
+    else if (tells_ && doublings_ < most_doublings)
+      ++doublings_;
+    // In the very first round trip all that is known is how many it had so far.
+    if (window_ == 0) window_ = static_cast<std::uint16_t>(std::min<std::uint32_t>(acked_ + lost_, most));
+    tells_ = false;
     rounds_ = static_cast<std::uint16_t>(probation << doublings_);
   }
 
@@ -110,11 +117,11 @@ class LossJudge {
   std::uint16_t acked_ = 0;     ///< in this round trip
   std::uint16_t lost_ = 0;
   std::uint16_t packets_before_ = 0;  ///< in the one before, lost ones included
-  std::uint16_t window_ = 0;          ///< packets in a round trip, as long as there was trust
-  std::uint16_t rounds_ = most;     ///< since the trust came back; without it, those with a loss to come until it does
-  std::uint8_t round_ = 0;          ///< the last digits
-  std::uint8_t doublings_ : 4 = 0;  ///< of the probation
-  bool told_ : 1 = false;           ///< in this round trip
+  std::uint16_t window_ = 0;          ///< packets in a round trip; where the trust ended, until that is over
+  std::uint16_t rounds_ = most;       ///< of the trial; without trust, those with a loss until it comes back
+  std::uint8_t round_ = 0;            ///< the last digits
+  std::uint8_t doublings_ : 4 = 0;    ///< of the probation
+  bool told_ : 1 = false;             ///< in this round trip
   bool told_before_ : 1 = false;
   bool tells_ : 1 = true;
 };

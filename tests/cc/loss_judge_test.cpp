@@ -126,7 +126,7 @@ TEST(LossJudge, losses_of_a_far_smaller_window__bring_the_trust_back) {
   EXPECT_EQ(few.probation(60, 22), 10'000) << "round trips are taken together, but not for one with more packets";
 }
 
-TEST(LossJudge, who_fails_soon_after__has_twice_the_probation) {
+TEST(LossJudge, who_fails_on_trial__has_twice_the_probation) {
   Path path;
   int expected = 16;
   for (int i = 0; i < 11; ++i) {
@@ -140,6 +140,54 @@ TEST(LossJudge, who_fails_soon_after__has_twice_the_probation) {
   EXPECT_EQ(path.probation(200, 40), 32);
   path.round(200, 0, true);
   EXPECT_EQ(path.probation(200, 40), 16) << "it has told";
+
+  Path smaller;
+  smaller.probation(160, 38);
+  smaller.events(700, 160, 0);
+  EXPECT_EQ(smaller.probation(160, 38), 16) << "four round trips for each packet";
+}
+
+TEST(LossJudge, trial__is_where_the_trust_ended) {
+  Path slow;
+  slow.probation(200, 40);
+  slow.events(5000, 150, 0);
+  EXPECT_EQ(slow.probation(200, 40), 32) << "however slowly the window grows";
+
+  Path unlucky;
+  unlucky.probation(200, 40);
+  ASSERT_TRUE(unlucky.round(40, 20)) << "by chance, just after the trust came back";
+  int signs = 0;
+  while (unlucky.round(40, 1) && signs < 100) ++signs;
+  EXPECT_EQ(signs, 32) << "40 are still few";
+
+  Path narrower;
+  narrower.probation(200, 40);
+  narrower.events(900, 200, 0);
+  narrower.events(10, 60, 0);
+  ASSERT_TRUE(narrower.round(60, 30));
+  EXPECT_EQ(narrower.events(1000, 40, 1), 1000) << "the trial over, it is the window that counts";
+
+  Path wider;
+  wider.probation(200, 40);
+  wider.events(10, 400, 0);
+  ASSERT_TRUE(wider.round(400, 200));
+  EXPECT_EQ(wider.events(32, 80, 1), 32);
+  EXPECT_EQ(wider.events(100, 80, 1), 0) << "few beside 400";
+}
+
+TEST(LossJudge, what_was_lost_before__is_not_held_against_the_trust_that_came_back) {
+  Path path;
+  path.round(200, 0);
+  ASSERT_TRUE(path.round(200, 100));
+  while (path.round(40, 2)) ASSERT_LT(path.rounds, 1000U);
+  EXPECT_EQ(path.events(4, 20, 2), 0) << "a tenth of four round trips";
+}
+
+TEST(LossJudge, first_round_trips__are_taken_one_by_one) {
+  Path path;
+  path.events(10, 2, 0);
+  ASSERT_TRUE(path.judge.is_congestion(20, false, false));
+  EXPECT_EQ(path.events(1000, 6, 1), 1000) << "more than the two that it had then";
 }
 
 TEST(LossJudge, short_rounds__are_taken_together) {

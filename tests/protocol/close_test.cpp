@@ -261,6 +261,21 @@ TEST(Abort, twice_while_the_datapath_is_full__tells_the_peer) {
   EXPECT_EQ(pair.c().stats().connections, 0u) << "it has left, and so a further one frees the place";
 }
 
+TEST(Abort, of_what_the_peer_has_closed_while_the_datapath_is_full__still_answers_it) {
+  Pair pair({}, {}, 50_us, {}, {.resets_per_second = 0});
+  const auto [c, s] = pair.connect();
+  pair.run_for(1_ms);
+  pair.server().room = 0;
+  EXPECT_TRUE(pair.c().close(c));
+  pair.run_for(100_us);
+  expect_closed(pair.server(), s, Status::ok);
+  pair.s().abort(s, pair.now());
+  pair.run_for(1_us);
+  pair.server().room = ~std::size_t{0};
+  pair.run_for(1_s);
+  expect_closed(pair.client(), c, Status::ok);
+}
+
 TEST(Close, of_what_has_ended__is_of_something_unknown) {
   Pair pair;
   const auto [c, s] = pair.connect();

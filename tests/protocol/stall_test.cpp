@@ -410,6 +410,48 @@ TEST(Stall, flood_of_packets__keeps_a_dead_connection_for_one_more_limit_at_most
   EXPECT_LE(pair.now() - begin, 2100_ms);
 }
 
+TEST(Stall, proof_behind_more_than_a_poll_takes__is_heard_before_its_place_is_given_back) {
+  Pair pair({}, {}, 50_us, {}, {.resets_per_second = 0});
+  const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
+  ASSERT_TRUE(pair.run([&] { return pair.client().count(Completion::Kind::connected) == 1; }, pair.now() + 1_s));
+  pair.poll(pair.client());
+  ASSERT_EQ(pair.s().stats().half_open, 1u);
+  flood(pair, 2000);
+  pair.stand_still(5_s);
+  pair.run_for(1_ms);
+  EXPECT_EQ(pair.s().stats().unproven_ended, 0u);
+  EXPECT_EQ(pair.s().stats().half_open, 0u);
+  EXPECT_TRUE(pair.c().exists(c));
+}
+
+TEST(Stall, packet_behind_more_than_a_poll_takes__is_heard_however_often_that_was_so_before) {
+  Pair pair({}, config_with([](ConnectionConfig& config) {
+              config.idle_limit = 1_s;
+              config.keep_alive = 10_ms;
+            }),
+            50_us, {}, {.resets_per_second = 0});
+  const auto [c, s] = pair.connect();
+  std::byte byte{};
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(pair.s().receive(s, {&byte, 1}, 0), PostResult::ok);
+    pair.run_for(900_ms);
+    ASSERT_TRUE(pair.s().exists(s));
+    ASSERT_EQ(pair.c().send(c, {&byte, 1}, 1), PostResult::ok);
+    pair.poll(pair.client());
+    flood(pair, 8000);
+    pair.stand_still(1200_ms);
+    for (int poll = 0; poll < 20; ++poll) {
+      pair.stand_still(30_ms);
+      pair.poll(pair.server());
+    }
+    ASSERT_EQ(pair.server().count(Completion::Kind::received), static_cast<std::size_t>(i))
+        << "or the test shows nothing";
+    pair.run_for(1_ms);
+    ASSERT_TRUE(pair.s().exists(s)) << i;
+    EXPECT_EQ(pair.server().count(Completion::Kind::received), static_cast<std::size_t>(i) + 1);
+  }
+}
+
 TEST(Stall, abort_whose_first_packets_are_lost__still_ends_an_idle_receiver) {
   Pair pair;
   const auto [c, s] = pair.connect();

@@ -167,7 +167,7 @@ void Connection::fail(Status status) {
 }
 
 void Connection::end(Status status, wire::CloseReason reason, Nanos now) {
-  if (state_ == State::draining && aborted_ && (!end_told_ || links_->tx->has_destination(&remote_)))
+  if (state_ == State::draining && ((aborted_ && !end_told_) || links_->tx->has_destination(&remote_)))
     return;  // the peer is still to be told
   if (state_ == State::connecting || state_ == State::draining) {
     fail(status);
@@ -330,7 +330,7 @@ void Connection::on_watch(Nanos now) {
     fail(sealing_->refused_as);  // nobody with the key has said otherwise meanwhile
     return;
   }
-  if (!is_proven_ && now >= ends_at_) {
+  if (!is_proven_ && now >= ends_at_ && !puts_off(half_open_time(), ends_at_, now)) {
     ++links_->stats->unproven_ended;
     fail(Status::unreachable);
     return;
@@ -428,6 +428,15 @@ void Connection::look_into_reset(Nanos now) {
   sealing_->ask_at = std::min(now + between, sealing_->reset_believed_at);
 }
 
+// What the peer has sent may be among the packets that wait. A flood of others does not keep it for longer than
+// `limit`.
+bool Connection::puts_off(Nanos limit, Nanos& end, Nanos now) {
+  if (!links_->packets_wait || looks_put_off_ == most_looks_put_off) return false;
+  ++looks_put_off_;
+  end = now + std::max(limit / most_looks_put_off, Nanos(1));
+  return true;
+}
+
 void Connection::look_for_peer(Nanos now) {
   const Nanos keep_alive = config_->keep_alive;
   const Nanos limit = config_->idle_limit;
@@ -437,9 +446,8 @@ void Connection::look_for_peer(Nanos now) {
     heard_ = now;
   } else if (look_at_ > now) {
     looks_put_off_ = 0;
-  } else if (links_->packets_wait && looks_put_off_ < most_looks_put_off) {
-    ++looks_put_off_;
-    look_at_ = now + std::max(limit / most_looks_put_off, Nanos(1));
+  } else if (puts_off(limit, look_at_, now)) {
+    return;  // before it is time for the next PING, perhaps: that would use the looks up
   } else {
     end(Status::unreachable, wire::CloseReason::idle, now);
     return;

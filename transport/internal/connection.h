@@ -211,6 +211,8 @@ class alignas(64) Connection {
   /// round trips of nearly any path; longer where initial_rtt says that the path is.
   static constexpr Nanos half_open_limit{3'000'000'000};
   [[nodiscard]] Nanos half_open_time() const;
+  /// Whether the peer is looked for once more before the connection ends, then `end`, at most `limit` later in all.
+  bool puts_off(Nanos limit, Nanos& end, Nanos now);
   static constexpr std::uint32_t bytes_per_unproven_byte = 3;  ///< RFC 9000 section 8.1
   static constexpr std::uint8_t most_retries = 4;              ///< of one connection: each is answered at once
   [[gnu::cold]] void drain(Nanos now, std::int64_t timeouts);
@@ -414,7 +416,7 @@ class alignas(64) Connection {
   wire::CloseReason abort_reason_ = wire::CloseReason::aborted;
   std::uint8_t abort_copies_left_ = 0;
   std::uint8_t retries_left_ = most_retries;
-  std::uint8_t looks_put_off_ = 0;  ///< in a row, see look_for_peer()
+  std::uint8_t looks_put_off_ = 0;  ///< in a row, see puts_off()
   std::uint32_t allowance_ = 0;     ///< not proven: so many bytes may be sent
   std::uint64_t hole_bytes_ = 0;    ///< of the shard's budget (HoleLedger)
   std::uint64_t cookie_ = 0;        ///< of the latest RETRY, if has_cookie_
