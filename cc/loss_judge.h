@@ -56,10 +56,12 @@ class LossJudge {
     told_ = told_ || told;
     const std::uint32_t all = std::uint32_t{acked_} + lost_;
     const auto rounds = static_cast<std::uint8_t>(round - round_);  // never as many as would wrap
-    if (rounds == 0) return;
+    if (rounds == 0 || (all < least_packets && window_ > 0)) return;
     const std::uint32_t window = std::clamp<std::uint32_t>(all / rounds, 1, most);
-    if (window_ == 0) window_ = static_cast<std::uint16_t>(window);  // the very first
-    if (all < least_packets) return;
+    if (all < least_packets) {  // the very first
+      window_ = static_cast<std::uint16_t>(window);
+      return;
+    }
     average_ += weight * (static_cast<float>(lost_) / static_cast<float>(all) - average_);
     if (tells_) {
       // Less than where it failed proves nothing.

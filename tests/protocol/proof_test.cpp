@@ -305,6 +305,21 @@ TEST(Proof, restart_under_a_known_id__with_a_cookie_replaces_the_old_connection)
   EXPECT_TRUE(works(pair, c, s));
 }
 
+TEST(Proof, restart_under_a_known_id__has_closed_what_was_being_closed) {
+  Pair pair;
+  const auto [old_c, old_s] = pair.connect();
+  pair.run_for(1_ms);
+  pair.fate = [](const Parsed& packet, Fate& fate) { fate.drop = packet.has(FrameType::reset); };
+  pair.client().shard = std::make_unique<Shard>(pair.client(), ShardConfig{.seed = 1});
+  ASSERT_TRUE(pair.s().close(old_s));
+  pair.run_for(1_ms);
+  ASSERT_EQ(pair.server().count(Kind::closed), 0u) << "or the test shows nothing";
+  const auto [c, s] = pair.connect();
+  ASSERT_EQ(c, old_c) << "or the test shows nothing";
+  ASSERT_EQ(pair.server().count(Kind::closed), 1u);
+  EXPECT_EQ(pair.server().of(Kind::closed)[0].status, Status::ok);
+}
+
 TEST(Proof, stranger__may_say_connect_and_nothing_else) {
   const auto connect = [](wire::Writer& w) {
     w.connect({.max_packet = 1472, .source_connection = 5, .credit = 1, .tag = 6});

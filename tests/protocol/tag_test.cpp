@@ -153,6 +153,23 @@ TEST(Reset, peer_restarted_twice_before_anybody_noticed__is_noticed_in_a_round_t
   EXPECT_EQ(pair.c().stats().forged_resets, 0u);
 }
 
+// Whoever closes has had everything acknowledged, and so lacks nothing.
+TEST(Reset, peer_that_begins_anew_under_its_id__has_closed_what_was_being_closed) {
+  Pair pair;
+  const auto [first, first_s] = pair.connect();
+  pair.run_for(1_ms);
+  pair.fate = [](const Parsed& packet, Fate& fate) { fate.drop = packet.has(FrameType::reset); };
+  pair.server().shard = std::make_unique<Shard>(pair.server(), ShardConfig{.seed = 1});
+  pair.s().listen({});
+  ASSERT_TRUE(pair.c().close(first));
+  pair.run_for(1_ms);
+  ASSERT_EQ(pair.client().count(Kind::closed), 0u) << "or the test shows nothing";
+  const auto [second, second_s] = pair.connect();
+  ASSERT_EQ(second_s, first_s) << "or the test shows nothing";
+  ASSERT_EQ(pair.client().count(Kind::closed), 1u);
+  EXPECT_EQ(pair.client().of(Kind::closed)[0].status, Status::ok);
+}
+
 TEST(Reset, restarted_client__is_noticed_by_the_server_s_ping) {
   const ConnectionConfig watchful = config_with([](ConnectionConfig& config) { config.keep_alive = 1_s; });
   Pair pair({}, watchful);

@@ -93,6 +93,8 @@ class alignas(64) Connection {
   void close();
   /// Ends the connection at once: all outstanding operations complete with `status`. The peer is not told.
   void fail(Status status);
+  /// The peer does not know the connection any more, and so this end does not: all that is outstanding completes.
+  void on_forgotten();
   /// Like fail(Status::aborted), and tells the peer.
   void abort(Nanos now) { end(Status::aborted, wire::CloseReason::aborted, now); }
   /// Somebody says that the peer has no such connection (any more): its tag has shown that it is the peer, or, if the
@@ -225,7 +227,6 @@ class alignas(64) Connection {
   void need_deadlines();
   [[gnu::cold]] void expire_operations(Nanos now);
   [[gnu::cold]] void look_for_peer(Nanos now);
-  void on_forgotten();
   /// After RESET of a sealed connection: asks the peer itself, or does so no more.
   void look_into_reset(Nanos now);
   void refute_reset();

@@ -635,7 +635,7 @@ void ShardCore::enter_peer(Connection& connection) {
   if (is_new || known->second == index) return;
   Connection& old = *slots_[known->second].connection;
   if (!may_replace(old, connection.is_sealed() ? std::optional(connection.key_id()) : std::nullopt)) return;
-  old.fail(Status::unreachable);
+  old.on_forgotten();
   activate(old);
   known->second = index;
 }
@@ -841,7 +841,7 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
   if (key_used != nullptr) seal = engine(*key_used).accept(*key_used, greeting.key.random, draw_random());
   if (known != by_peer_.end()) {
     Connection& old = *slots_[known->second].connection;
-    old.fail(Status::unreachable);
+    old.on_forgotten();
     activate(old);
     by_peer_.erase(known);
   }
