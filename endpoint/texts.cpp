@@ -44,7 +44,7 @@ constexpr std::array<Words, kCodes> kWords{{
     {"failed", "the system or the datapath failed; see failure()"},
     {"no_key",
      "the peer and this end have no key in common, one has none or another one, or only one encrypts; give both "
-     "the same key file, or none"},
+     "the same key file and the same MLTCP_AUTHENTICATE, or no key"},
 }};
 
 std::string_view text_of(Cause cause) {

@@ -38,7 +38,7 @@ struct TopArguments {
 };
 
 void add_options(Options& options, TopArguments& arguments) {
-  options.add("--every", arguments.every, "How often it looks, 100ms to 1h; default 1s");
+  options.add("--every", arguments.every, "How often it looks, 100ms to 60min; default 1s");
   options.add("--sort", arguments.sort, "Order of rows: rate, retransmits or name; default rate")
       .check(one_of({"rate", "retransmits", "name"}));
   options.flag("--once", arguments.once, "Look twice, --every apart, print what there is, and end: for scripts");
@@ -164,7 +164,7 @@ class Screen {
 Nanos every_of(const TopArguments& arguments) {
   const Nanos every = duration_of("--every", arguments.every);
   if (every < Nanos(100'000'000) || every > Nanos(3'600'000'000'000))
-    throw InputError(fmt::format("--every {}: give 100ms to 1h", arguments.every));
+    throw InputError(fmt::format("--every {}: give 100ms to 60min", arguments.every));
   return every;
 }
 

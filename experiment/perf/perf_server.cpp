@@ -61,7 +61,7 @@ class Session {
       throw Refused(
           fmt::format("congestion control {}: only those of the build, by their names", in_quotes(algorithm)));
     const auto mine = [](bool authenticates) {
-      return authenticates ? "authenticates only (--authenticate)" : "encrypts";
+      return authenticates ? "authenticates only (--authenticate, MLTCP_AUTHENTICATE)" : "encrypts";
     };
     const bool theirs = hello.contains("authenticate") && hello["authenticate"] == true;
     const bool ours = place_.protection == security::Protection::authenticate;

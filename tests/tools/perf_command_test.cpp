@@ -98,7 +98,7 @@ TEST_F(PerfTest, authenticated__is_sealed_and_not_encrypted_at_both_ends_or_told
   EXPECT_FALSE(nlohmann::json::parse(encrypted.out).contains("encrypted"));
   const Outcome mixed = pair(quick, "--once --key job.key --authenticate");
   EXPECT_EQ(mixed.status, 1);
-  EXPECT_THAT(mixed.err, HasSubstr("the client encrypts, and the server authenticates only (--authenticate)"));
+  EXPECT_THAT(mixed.err, HasSubstr("the client encrypts, and the server authenticates only (--authenticate, MLTCP_AUTHENTICATE)"));
   EXPECT_THAT(refusal("perf host --authenticate"), HasSubstr("--authenticate: there is no key; give one by --key"));
 }
 
