@@ -52,7 +52,7 @@ std::vector<Interface> list_interfaces() {
     interface.loopback = (one->ifa_flags & IFF_LOOPBACK) != 0;
     found.push_back(interface);
   }
-  std::ranges::stable_partition(found, [](const Interface& one) { return one.address.is_v4(); });
+  std::stable_partition(found.begin(), found.end(), [](const Interface& one) { return one.address.is_v4(); });
   return found;
 }
 
