@@ -115,8 +115,8 @@ struct PerfResults {
   std::vector<Bytes> left_out;
   std::uint64_t packets_sent = 0;           ///< on the client's connections
   std::uint64_t retransmitted_packets = 0;  ///< of them, with data that was sent before
-  std::uint32_t packet_bytes =
-      0;  ///< of a full packet in the end, on the connection with the shortest: of its UDP payload
+  /// Of a full packet's UDP payload in the end, on the connection with the shortest.
+  std::uint32_t packet_bytes = 0;
   std::uint32_t agreed_packet_bytes = 0;  ///< what both ends accept; above packet_bytes where the path carries less
   std::uint64_t black_holes = 0;  ///< times that a connection was found to lose long packets, and took shorter ones
   std::uint64_t size_probes_sent = 0;  ///< packets that tried how long packets the path carries

@@ -3,15 +3,11 @@
 #include <string_view>
 
 namespace mltcp::nccl {
-namespace {
 
-/// Also where it is wrong.
 bool is_on(endpoint::ReadVariable read, const char* name) noexcept {
   const std::string_view value = endpoint::variable(read, name);
   return !value.empty() && value != "0";
 }
-
-}  // namespace
 
 Settings read_environment(endpoint::ReadVariable read) {
   Settings settings;

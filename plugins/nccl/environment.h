@@ -18,6 +18,8 @@ Settings read_environment(endpoint::ReadVariable read);
 
 /// Settings::required alone, where the others can't be read; never throws.
 bool is_required(endpoint::ReadVariable read) noexcept;
+/// Whether a variable that is 0 or 1 is given and not 0; also where it is wrong.
+bool is_on(endpoint::ReadVariable read, const char* name) noexcept;
 /// Whether MLTCP_KEY_FILE is set.
 bool has_key(endpoint::ReadVariable read) noexcept;
 

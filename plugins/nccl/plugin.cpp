@@ -16,8 +16,7 @@ namespace {
 const char* why_required() {
   const auto read = &endpoint::process_variable;
   if (has_key(read)) return "MLTCP_KEY_FILE";
-  const std::string_view authenticate = endpoint::variable(read, "MLTCP_AUTHENTICATE");
-  return authenticate.empty() || authenticate == "0" ? "MLTCP_REQUIRED" : "MLTCP_AUTHENTICATE";
+  return is_on(read, "MLTCP_AUTHENTICATE") ? "MLTCP_AUTHENTICATE" : "MLTCP_REQUIRED";
 }
 
 }  // namespace

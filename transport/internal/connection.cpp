@@ -19,8 +19,7 @@ constexpr std::uint8_t abort_copies_unproven = 1;
 constexpr std::int64_t questions_after_reset = 3;
 constexpr Nanos least_between_questions{100'000'000};
 
-// The peer's packet may be among those that wait: so often a look at who is idle comes again. Within one more
-// idle_limit they have been taken, or so many come that those who send them would keep dead connections for ever.
+// So often a connection that would end, as nothing was heard, is looked at again while packets wait.
 constexpr std::uint8_t most_looks_put_off = 8;
 
 // The limits of the two ends must match.
