@@ -12,6 +12,7 @@
 #include "command_line.h"
 #include "commands.h"
 #include "end_on_signal.h"
+#include "mltcp/base/error.h"
 #include "mltcp/experiment/results/internal/provenance_json.h"
 #include "mltcp/experiment/soak/soak.h"
 #include "output_file.h"
@@ -25,20 +26,31 @@ using experiment::SoakResults;
 using experiment::SoakSettings;
 
 struct SoakArguments {
-  std::string datapath = "sim";
-  std::string duration = "20s";
+  std::optional<std::string> datapath;
+  std::vector<std::string> ports;
+  std::vector<std::string> ips;
+  std::optional<std::string> duration;
   std::uint32_t seed = 1;
   std::optional<std::uint32_t> round;
-  std::string cores;
+  std::optional<std::string> cores;
   std::optional<std::string> json;
 };
 
 void add_options(Options& options, SoakArguments& arguments) {
   options
       .add("--datapath", arguments.datapath,
-           "sim (virtual time), ring (DPDK's rings) or udp (the kernel's sockets on the loopback); default sim")
+           "sim (virtual time), ring (DPDK's rings), udp (the kernel's sockets on the loopback) or ports, those of "
+           "--port; "
+           "default: sim, or ports with --port")
       .check(one_of(experiment::soak_datapaths()));
-  options.add("--duration", arguments.duration, "How long, by the clock on the wall; default 20s");
+  options.add_each(
+      "--port", arguments.ports,
+      "A host on this port, once for each, two or more that reach each other: af_packet:IFACE, verbs:DEVICE, "
+      "a PCI address, ... (docs/ports.md)");
+  options.add_each("--ip", arguments.ips, "Its address and prefix length, in the order of --port");
+  options.add("--duration", arguments.duration,
+              "How long, by the clock on the wall; the round under way then ends in order, in real time in up to half "
+              "a minute; default 20s");
   options.add("--seed", arguments.seed, "Other traffic; default 1").check(whole(0, 4294967295));
   options.add("--round", arguments.round, "This round alone, to see again what it came to").check(whole(1, 4294967295));
   options.add("--cores", arguments.cores, "Of ring: the CPU that hosts and switch are on, or two; default: any")
@@ -49,12 +61,18 @@ void add_options(Options& options, SoakArguments& arguments) {
 std::string size_text(Bytes bytes) { return fmt::format("{:.1f} MB", static_cast<double>(bytes) * 1e-6); }
 std::string time_text(Nanos time) { return fmt::format("{:.1f} s", time.seconds()); }
 
-void show(const SoakResults& results, std::FILE* out) {
+std::string times(std::size_t count) {
+  return count == 0 ? "not at all" : count == 1 ? "once" : fmt::format("{} times", count);
+}
+
+void show(const SoakSettings& settings, const SoakResults& results, std::FILE* out) {
   const experiment::TrafficCounts& counts = results.counts;
   const experiment::FaultCounts& faults = counts.faults;
   const auto line = [&](std::string_view what, const std::string& value) {
     fmt::print(out, "{:<14}{}\n", what, value);
   };
+  line("datapath", fmt::format("{}, seed {}", settings.datapath, settings.seed));
+  for (const experiment::SoakPort& port : settings.ports) line("port", fmt::format("{}, {}", port.device, port.ip));
   line("rounds", fmt::format("{} in {}, of {} for their hosts", results.rounds, time_text(results.time),
                              time_text(results.traffic_time)));
   line("connections", fmt::format("{}, and {} that did not get in", counts.connections, counts.refused));
@@ -71,12 +89,31 @@ void show(const SoakResults& results, std::FILE* out) {
     fmt::print(out, "\nround {}: {}\nagain: {}\n{}", failure.round, failure.what, failure.replay, failure.state);
 }
 
+std::vector<experiment::SoakPort> ports_of(const SoakArguments& arguments, const std::string& datapath) {
+  const std::size_t count = arguments.ports.size();
+  if (arguments.ips.size() != count)
+    throw InputError(fmt::format("--port {} and --ip {}: each port has an address; give one --ip for each --port",
+                                 times(count), times(arguments.ips.size())));
+  if (count > 0 && datapath != "ports")
+    throw InputError(
+        fmt::format("--port with --datapath {}: ports are a datapath of their own; leave out --datapath", datapath));
+  std::vector<experiment::SoakPort> ports;
+  for (std::size_t i = 0; i < count; ++i) ports.push_back({arguments.ports[i], arguments.ips[i]});
+  return ports;
+}
+
 int soak(const SoakArguments& arguments) {
   SoakSettings settings;
-  settings.datapath = arguments.datapath;
-  settings.duration = duration_of("--duration", arguments.duration);
+  settings.datapath = arguments.datapath.value_or(arguments.ports.empty() ? "sim" : "ports");
+  settings.ports = ports_of(arguments, settings.datapath);
+  if (arguments.duration && arguments.round)
+    throw InputError("--duration: a round alone takes as long as it takes; leave out --duration, or --round");
+  if (arguments.cores && settings.datapath != "ring")
+    throw InputError(
+        fmt::format("--cores is of ring; with {} leave it out, and choose by taskset(1)", settings.datapath));
+  settings.duration = duration_of("--duration", arguments.duration.value_or("20s"));
   settings.seed = arguments.seed;
-  settings.cores = arguments.cores;
+  settings.cores = arguments.cores.value_or("");
   if (arguments.round) {
     settings.first_round = *arguments.round;
     settings.rounds = 1;
@@ -99,7 +136,7 @@ int soak(const SoakArguments& arguments) {
   };
   const SoakResults results = run_soak(settings, callbacks);
   if (!results.ended_by.empty()) fmt::print(out, "{}\n", results.ended_by);
-  show(results, out);
+  show(settings, results, out);
   if (arguments.json) {
     auto json = nlohmann::ordered_json::parse(to_json_text(settings, results));
     json["provenance"] = experiment::to_json(provenance);

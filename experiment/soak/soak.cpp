@@ -73,6 +73,7 @@ std::unique_ptr<SoakNetworks> make_networks(const SoakSettings& settings) {
   if (settings.datapath == "sim") return make_sim_networks();
   if (settings.datapath == "ring") return make_ring_networks(settings.cores);
   if (settings.datapath == "udp") return make_udp_networks();
+  if (settings.datapath == "ports") return make_port_networks(settings.ports);
   throw InputError(fmt::format("\"{}\" is no datapath of soak tests; there are {}", settings.datapath,
                                fmt::join(soak_datapaths(), ", ")));
 }
@@ -84,12 +85,14 @@ Nanos since(Clock::time_point begun) {
 }  // namespace
 
 const std::vector<std::string>& soak_datapaths() {
-  static const std::vector<std::string> names{"sim", "ring", "udp"};
+  static const std::vector<std::string> names{"sim", "ring", "udp", "ports"};
   return names;
 }
 
 std::string replay_command(const SoakSettings& settings, std::uint64_t round) {
-  return fmt::format("mltcp soak --datapath {} --seed {} --round {}", settings.datapath, settings.seed, round);
+  std::string where;
+  for (const SoakPort& port : settings.ports) where += fmt::format(" --port {} --ip {}", port.device, port.ip);
+  return fmt::format("mltcp soak --datapath {}{} --seed {} --round {}", settings.datapath, where, settings.seed, round);
 }
 
 SoakResults run_soak(const SoakSettings& settings, const SoakCallbacks& callbacks) {

@@ -17,10 +17,17 @@
 
 namespace mltcp::experiment {
 
+/// A host on a port of this machine (transport/host_datapath.h), which reaches the other hosts from there.
+struct SoakPort {
+  std::string device;  ///< as in "af_packet:v0" or "verbs:rx0"
+  std::string ip;      ///< its address and prefix length, as in "10.0.0.1/24"
+};
+
 struct SoakSettings {
-  /// "sim" (virtual time, packets over links and a switch), "ring" (DPDK's rings and the software switch) or "udp" (the
-  /// kernel's sockets, over the loopback).
+  /// "sim" (virtual time, packets over links and a switch), "ring" (DPDK's rings and the software switch), "udp" (the
+  /// kernel's sockets, over the loopback) or "ports".
   std::string datapath = "sim";
+  std::vector<SoakPort> ports{};  ///< for "ports": two or more
   std::uint64_t seed = 1;
   std::uint64_t first_round = 1;
   std::optional<std::uint64_t> rounds{};  ///< none: as many as the time allows

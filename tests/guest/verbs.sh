@@ -31,6 +31,12 @@ mltcp perf 127.0.0.1:6000 --port verbs:rx0 --ip 10.0.0.1 --tests latency,out --l
 wait $!
 echo 'ok: perf'
 
+# Rounds of random traffic that checks itself, with faults, restarts and new keys.
+mltcp soak --port verbs:rx0 --ip 10.0.0.1/24 --port verbs:rx1 --ip 10.0.0.2/24 --duration "$SOAK" >/tmp/soak ||
+  { cat /tmp/soak; exit 1; }
+cat /tmp/soak
+echo 'ok: soak'
+
 # A pair of hosts.
 cat >/tmp/pair.toml <<'END'
 iterations = 3

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ports on verbs over the kernel's own RDMA devices, in a guest: verbs_test.py MLTCP RDMA_GUEST_TEST [--gloo RANK]
+"""Ports on verbs over the kernel's own RDMA devices, in a guest: verbs_test.py MLTCP RDMA_GUEST_TEST [--gloo RANK] [--soak SECONDS]
 
 What happens there is in verbs.sh. The guest runs in virtual time, so that it needs no quiet machine; with --real-time on two
 processors, which take turns as they like."""
@@ -19,6 +19,7 @@ def main():
     parser.add_argument("mltcp")
     parser.add_argument("tests")
     parser.add_argument("--gloo", metavar="RANK", help="the program guest_gloo_rank")
+    parser.add_argument("--soak", metavar="SECONDS", type=int, default=4, help="how long mltcp soak runs (default: 4)")
     parser.add_argument("--real-time", action="store_true")
     arguments = parser.parse_args()
     here = os.path.dirname(os.path.abspath(__file__))
@@ -32,12 +33,12 @@ def main():
         guest.add_files(f"{here}/verbs_network.sh=/root/verbs_network.sh")
         guest.add_verbs()
         with open(f"{here}/verbs.sh", encoding="utf-8") as stream:
-            commands = stream.read()
+            commands = f"SOAK={arguments.soak}s\n{stream.read()}"
 
         def show(part):
             sys.stdout.buffer.write(part)
             sys.stdout.buffer.flush()
-        result = guest.run(commands, SECONDS, show)
+        result = guest.run(commands, SECONDS + 60 * arguments.soak, show)
     except guest_lab.Lacking as lack:
         print(f"skipped: {lack}")
         return 77

@@ -553,11 +553,42 @@ TEST_F(Command, soak__runs_a_round_and_says_what_it_came_to) {
   EXPECT_EQ(outcome.status, 0) << outcome.err << outcome.out;
   EXPECT_THAT(outcome.out,
               AllOf(HasSubstr("\nfailures      0, nor a stall\n"), HasSubstr("each compared with what was sent")));
+  EXPECT_THAT(outcome.out, StartsWith("datapath      sim, seed 22\n"));
   EXPECT_THAT(content(folder_ / "soak.json"), HasSubstr("\"failures\": []"));
 }
 
+TEST_F(Command, soak__runs_over_ports_that_are_named) {
+  const Outcome outcome =
+      run("soak --port udp:lo --ip 127.0.0.1/8 --port udp:lo --ip 127.0.0.1/8 --seed 5 --round 2 --json soak.json");
+  EXPECT_EQ(outcome.status, 0) << outcome.err << outcome.out;
+  EXPECT_THAT(outcome.out, AllOf(StartsWith("datapath      ports, seed 5\nport          udp:lo, 127.0.0.1/8\n"),
+                                 HasSubstr("\nfailures      0, nor a stall\n")));
+  EXPECT_THAT(content(folder_ / "soak.json"),
+              AllOf(HasSubstr("\"datapath\": \"ports\""), HasSubstr("\"device\": \"udp:lo\"")));
+}
+
+#if MLTCP_HAS_DPDK
+TEST_F(Command, soak__runs_over_ports_of_dpdk) {
+  if (run("--version > /dev/null; unshare -rn sh -c 'ip link add v0 type veth peer name v1'").status != 0)
+    GTEST_SKIP() << "no network namespaces with veth here: unshare -rn ip link add fails";
+  put("pair.sh",
+      "set -e\nip link add v0 type veth peer name v1\nip link set v0 up\nip link set v1 up\n" MLTCP_PROGRAM
+      " soak --port af_packet:v0 --ip 10.0.0.1/24 --port af_packet:v1 --ip 10.0.0.2/24 --seed 5 --round 2\n");
+  const Outcome outcome = run("--version > /dev/null; unshare -rn sh pair.sh");
+  EXPECT_EQ(outcome.status, 0) << outcome.err << outcome.out;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("\nport          af_packet:v1, 10.0.0.2/24\n"),
+                                 HasSubstr("\nfailures      0, nor a stall\n")));
+}
+#endif
+
 TEST_F(Command, soak__refuses_with_the_cause) {
-  EXPECT_THAT(refusal("soak --datapath flow"), HasSubstr("sim, ring, udp"));
+  EXPECT_THAT(refusal("soak --datapath flow"), HasSubstr("sim, ring, udp, ports"));
+  EXPECT_THAT(refusal("soak --datapath ports"), HasSubstr("give --port and --ip twice or more"));
+  EXPECT_THAT(refusal("soak --port udp:lo"), HasSubstr("--port once and --ip not at all"));
+  EXPECT_THAT(refusal("soak --datapath sim --port udp:lo --ip 127.0.0.1/8"), HasSubstr("--port with --datapath sim"));
+  EXPECT_THAT(refusal("soak --port udp:lo --ip 127.0.0.1 --port udp:lo --ip 127.0.0.1"), HasSubstr("no prefix length"));
+  EXPECT_THAT(refusal("soak --cores 0"), HasSubstr("--cores is of ring"));
+  EXPECT_THAT(refusal("soak --round 3 --duration 5s"), HasSubstr("leave out --duration, or --round"));
   EXPECT_THAT(refusal("soak --duration 0s"), HasSubstr("a duration of nothing; give more, such as 20s"));
   EXPECT_THAT(refusal("soak --duration 5"), HasSubstr("--duration"));
   EXPECT_THAT(refusal("soak --round 0"), HasSubstr("--round"));

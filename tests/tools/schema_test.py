@@ -305,6 +305,7 @@ def make_files():
                "--limit 60ms --every 1ms --key perf.key --authenticate --json perf.json".split())
         server.wait(PATIENCE)
     mltcp(*"soak --duration 10ms --json soak.json".split())
+    mltcp(*"soak --port udp:lo --ip 127.0.0.1/8 --port udp:lo --ip 127.0.0.1/8 --round 2 --seed 5 --json soak-ports.json".split())
     files = {}
     for file in sorted(FOLDER.rglob("*.json")):
         files[file.relative_to(FOLDER).as_posix()] = json.loads(file.read_text())

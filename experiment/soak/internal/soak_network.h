@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "mltcp/base/random.h"
+#include "mltcp/experiment/soak/soak.h"
 #include "mltcp/experiment/traffic/traffic.h"
 
 namespace mltcp::experiment {
@@ -32,9 +33,10 @@ class SoakNetworks {
   [[nodiscard]] virtual bool two_sides() const { return false; }
 };
 
-// Throw RunError if this build, or the machine, has no such datapath.
+// Throw InputError for what can't be, RunError if this build, or the machine, has no such datapath.
 std::unique_ptr<SoakNetworks> make_sim_networks();
 std::unique_ptr<SoakNetworks> make_ring_networks(const std::string& cores);
 std::unique_ptr<SoakNetworks> make_udp_networks();
+std::unique_ptr<SoakNetworks> make_port_networks(const std::vector<SoakPort>& ports);
 
 }  // namespace mltcp::experiment
