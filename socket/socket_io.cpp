@@ -262,12 +262,16 @@ bool SocketIo::believe_path(bool believed) const {
 
 void SocketIo::note_narrow(const TxPacket& packet) {
   narrow_bytes_ = bytes_of(packet);
+  shorter_passed_ = 0;
   narrow_path_ = *packet.destination;
 }
 
-/// A packet that is as long as the one that did not fit shows that the path is wide enough again.
+/// A packet that is as long as the one that did not fit shows that the path is wide enough again. `packets` are those
+/// of a message, all for one destination.
 void SocketIo::note_passed(std::span<const TxPacket> packets) {
-  if (bytes_of(packets.front()) >= narrow_bytes_ && *packets.front().destination == narrow_path_) narrow_bytes_ = 0;
+  if (*packets.front().destination != narrow_path_) return;
+  shorter_passed_ += static_cast<std::uint32_t>(packets.size());
+  if (bytes_of(packets.front()) >= narrow_bytes_ || shorter_passed_ >= shorter_packets_to_forget) narrow_bytes_ = 0;
 }
 
 /// Sends what write_messages() has made of `packets`, whose first `done` are dealt with by now.
@@ -279,7 +283,7 @@ SocketIo::Fate SocketIo::send_messages(std::span<const TxPacket> packets, std::s
       counters_.sent_messages += end - first;
       for (; first < end; ++first) {
         if (narrow_bytes_ != 0 && doubts_left_ == 0) [[unlikely]]
-          note_passed(packets.subspan(done));
+          note_passed(packets.subspan(done, tx_packets_[first]));
         counters_.sent_packets += tx_packets_[first];
         done += tx_packets_[first];
       }

@@ -67,6 +67,8 @@ class SocketIo final : public PacketIo {
   /// What the kernel believes of a path it has from ICMP, which anybody can send: when it refuses a packet that the
   /// interface carries, so many calls of send() go by the interface alone.
   static constexpr std::uint32_t doubting_calls = 1024;
+  /// To forget what was refused on a path, unless one as long passes before.
+  static constexpr std::uint32_t shorter_packets_to_forget = 1024;
 
   /// Opens and binds the socket. Throws InputError if its address or port can't be had, RunError for the rest.
   explicit SocketIo(const SocketIoConfig& config);
@@ -89,7 +91,8 @@ class SocketIo final : public PacketIo {
   /// Bytes that the kernel keeps at most; it counts what a packet takes, about twice its length.
   [[nodiscard]] std::uint32_t receive_buffer() const { return receive_buffer_; }
   /// Where the latest packet went that was too long for what the kernel believes of its path, until it lets one of that
-  /// length pass again; null: all is well. Such packets are sent all the same.
+  /// length pass again, or so many shorter ones that their sender has found what passes (path MTU discovery); null: all
+  /// is well. Such packets are sent all the same.
   [[nodiscard]] const Address* narrow_path() const { return narrow_bytes_ != 0 ? &narrow_path_ : nullptr; }
 
  private:
@@ -159,7 +162,8 @@ class SocketIo final : public PacketIo {
   SocketIoCounters counters_;
   std::uint32_t overflow_ = 0;  ///< the kernel's count, as it was last told; wraps around
   std::size_t narrow_bytes_ = 0;
-  std::uint32_t doubts_left_ = 0;  ///< calls of send(); 0: the kernel goes by what it believes of paths
+  std::uint32_t shorter_passed_ = 0;  ///< since the latest refusal
+  std::uint32_t doubts_left_ = 0;     ///< calls of send(); 0: the kernel goes by what it believes of paths
   Address narrow_path_;
 
   // Sending: what sendmmsg() is given.

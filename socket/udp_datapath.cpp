@@ -205,13 +205,16 @@ class UdpDatapath final : public HostDatapath {
   [[nodiscard]] TimeSource& time() override { return time_; }
 
   [[nodiscard]] std::string why_link_is_down() const override {
+    return interface_ == nullptr ? "" : interface_->why_down();
+  }
+  [[nodiscard]] std::string why_silent() const override {
     for (const auto& io : ios_)
       if (const Address* const to = io->narrow_path())
         return fmt::format(
             "packets of {} bytes are too long for the path to {}; give all hosts a lower MTU (--mtu), or "
             "raise that of the interfaces between",
             site_.mtu, ip_text(*to));
-    return interface_ == nullptr ? "" : interface_->why_down();
+    return why_link_is_down();
   }
 
   void take_place(const HostPlace& place) override {

@@ -109,7 +109,8 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Also while the datapath, whose clock it is, goes.
   [[nodiscard]] Nanos now() noexcept;
   [[nodiscard]] std::string failure() const;
-  [[nodiscard]] std::string why_link_is_down() noexcept;
+  /// What the datapath says; nothing while there is none.
+  [[nodiscard]] std::string ask(std::string (HostDatapath::*what)() const) noexcept;
   void set_failure(const std::string& why) noexcept;
   [[nodiscard]] CompletionRing& events() noexcept { return *events_; }
 

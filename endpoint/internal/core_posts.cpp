@@ -407,12 +407,12 @@ Code Core::peer(ConnectionHandle connection, EndpointAddress& out) noexcept {
   return Code::ok;
 }
 
-std::string Core::why_link_is_down() noexcept {
+std::string Core::ask(std::string (HostDatapath::*what)() const) noexcept {
   std::string why;
   if (usable() != Code::ok) return why;
   Worker& first = *workers_.front();
   on_worker(first, [&]() noexcept {
-    if (first.has_shard() && datapath_ != nullptr) why = datapath_->why_link_is_down();
+    if (first.has_shard() && datapath_ != nullptr) why = (*datapath_.*what)();
   });
   return why;
 }

@@ -359,6 +359,26 @@ TEST_P(SocketIoTest, send__drops_and_counts_what_is_longer_than_the_path_carries
   EXPECT_EQ(one.narrow_path(), nullptr);
 }
 
+TEST_P(SocketIoTest, narrow_path__is_forgotten_once_shorter_packets_have_passed) {
+  SocketIo one(config(0));
+  SocketIo two(config(1));
+  refusal = [](const Sent& call) { return call.bytes > 1200 ? EMSGSIZE : 0; };
+  const auto made = run_of(config(1).address, {one.limits().max_packet_bytes, 1000});
+  EXPECT_EQ(send(one, {made[0]}), 1u);
+  for (std::uint32_t i = 1; i < SocketIo::doubting_calls; ++i) EXPECT_EQ(send(one, {made[1]}), 1u);
+  for (std::uint32_t i = 1; i < SocketIo::shorter_packets_to_forget; ++i) {
+    EXPECT_EQ(send(one, {made[1]}), 1u);
+    ASSERT_NE(one.narrow_path(), nullptr) << i;
+  }
+  // Where no size is found, the long ones are refused again.
+  EXPECT_EQ(send(one, {made[0]}), 1u);
+  for (std::uint32_t i = 2; i < SocketIo::shorter_packets_to_forget + SocketIo::doubting_calls; ++i)
+    EXPECT_EQ(send(one, {made[1]}), 1u);
+  EXPECT_NE(one.narrow_path(), nullptr);
+  EXPECT_EQ(send(one, {made[1]}), 1u);
+  EXPECT_EQ(one.narrow_path(), nullptr);
+}
+
 TEST_P(SocketIoTest, send__does_without_segments_where_they_are_refused_and_packets_pass) {
   for (const int error : {EINVAL, EIO}) {
     SocketIo one(config(0));

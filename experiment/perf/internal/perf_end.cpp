@@ -293,7 +293,7 @@ std::string End::why(const Completion& end) const {
 }
 
 std::string End::silent(const std::string& what, const std::string& cure) const {
-  const std::string down = endpoint_.why_link_is_down();
+  const std::string down = endpoint_.why_silent();
   return down.empty() ? fmt::format("{}; {}", what, cure) : fmt::format("{}: {}", what, down);
 }
 
