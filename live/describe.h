@@ -24,9 +24,16 @@ void describe(const Stats& stats, ConnectionView& view) {
   view.agreed_packet_bytes = stats.agreed_packet_bytes;
 }
 
-/// `Stats` is the transport's ShardStats: what its connections have found out of paths, added.
+/// `Stats` is the transport's ShardStats: its packets, what it has refused, and what its connections have found out of
+/// paths, added.
 template <typename Stats>
-void add_paths(const Stats& stats, PortView& port) {
+void add_packets(const Stats& stats, PortView& port) {
+  port.received_packets += stats.packets_received;
+  port.sent_packets += stats.packets_sent;
+  port.bad_packets += stats.truncated_packets + stats.foreign_packets + stats.corrupted_packets +
+                      stats.malformed_packets + stats.forged_packets + stats.forged_resets + stats.replayed_packets;
+  port.refused_connects += stats.refused_connects;
+  port.violations += stats.violations;
   port.black_holes += stats.black_holes;
   port.size_probes_sent += stats.size_probes_sent;
   port.size_probes_lost += stats.size_probes_lost;

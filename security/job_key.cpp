@@ -193,6 +193,10 @@ JobKey JobKey::from_text(std::string_view text, std::string_view name) {
     if (!found)
       throw InputError(fmt::format("{}, line {}: no key: expected \"{} \" and {} hexadecimal digits; {}", name, number,
                                    kLabel, 2 * size, kMake));
+    const auto bytes = found->bytes();
+    if (std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{}; }))
+      throw InputError(
+          fmt::format("{}, line {}: the key is all zeros, which anybody guesses; {}", name, number, kMake));
   }
   if (!found) throw InputError(fmt::format("{}: there is no key in it; {}", name, kMake));
   return JobKey(*found);

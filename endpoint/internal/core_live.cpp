@@ -43,13 +43,9 @@ void Core::show_ports(live::Snapshot& shown) {
   live::PortView& port = shown.ports.emplace_back();
   port.name = config_.datapath.device + " " + to_text(config_.address);
   port.is_up = ask(&HostDatapath::why_link_is_down).empty();
-  port.received_packets = packets.packets_received;
-  port.sent_packets = packets.packets_sent;
   port.dropped_packets = report.losses.missed + report.losses.handover_full + report.losses.unsent;
-  port.bad_packets = report.losses.errors + report.losses.rejected + packets.truncated_packets +
-                     packets.foreign_packets + packets.corrupted_packets + packets.malformed_packets +
-                     packets.forged_packets + packets.forged_resets;
-  live::add_paths(packets, port);
+  port.bad_packets = report.losses.errors + report.losses.rejected;
+  live::add_packets(packets, port);
 }
 
 void Core::show_jobs(live::Snapshot& shown) {

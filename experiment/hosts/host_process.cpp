@@ -396,7 +396,7 @@ class HostProcess {
     std::uint64_t strangers = 0;
     for (const Rank& own : here_) {
       strangers += own.driver->strangers();
-      add_packets(own, ended_);
+      live::add_packets(own.driver->shard_stats(), ended_);
     }
     if (strangers > 0) tell(fmt::format("dropped {} of strangers", plural(strangers, "connection")));
     if (setup_.series) tell_series();
@@ -518,7 +518,7 @@ class HostProcess {
     live::PortView port = ended_;
     for (const Rank& own : here_) {
       add_job(own, shown);
-      add_packets(own, port);
+      live::add_packets(own.driver->shard_stats(), port);
     }
     const DatapathLosses lost = datapath_->losses();
     port.name = one_line(options_.device);
@@ -557,15 +557,6 @@ class HostProcess {
       job.gain = augmentation->gain();
     }
     if (live::has_room(shown.jobs, shown)) shown.jobs.push_back(std::move(job));
-  }
-
-  static void add_packets(const Rank& own, live::PortView& port) {
-    const ShardStats& stats = own.driver->shard_stats();
-    port.received_packets += stats.packets_received;
-    port.sent_packets += stats.packets_sent;
-    port.bad_packets += stats.truncated_packets + stats.foreign_packets + stats.corrupted_packets +
-                        stats.malformed_packets + stats.forged_packets + stats.forged_resets + stats.replayed_packets;
-    live::add_paths(stats, port);
   }
 
   /// Of the run: how the loop went, and what the port has lost since `before`.

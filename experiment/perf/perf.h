@@ -108,8 +108,9 @@ struct PerfResults {
   std::string client;  ///< its datapath, for people
   std::string server;
   std::string server_version;
-  bool sealed = false;     ///< with a key
-  bool encrypted = false;  ///< and not authenticated alone
+  bool sealed = false;       ///< with a key
+  std::uint64_t key_id = 0;  ///< its id, if so
+  bool encrypted = false;    ///< and not authenticated alone
   std::vector<PerfPoint> points;
   /// Lengths that were left out, since a message of theirs would have taken longer than the limit.
   std::vector<Bytes> left_out;

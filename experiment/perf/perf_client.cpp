@@ -58,6 +58,7 @@ class Client {
     PerfResults results;
     results.settings = settings_;
     results.sealed = place.key != nullptr;
+    if (results.sealed) results.key_id = place.key->id();
     results.encrypted = results.sealed && place.protection == security::Protection::encrypt;
     perf::send(stream_, {{"opening", true}});
     // First the own endpoint: what is wrong with it is nothing of the server's.

@@ -1,4 +1,6 @@
 // The results of mltcp perf as JSON: docs/schema/perf-1.schema.json.
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "mltcp/experiment/perf/perf.h"
@@ -61,7 +63,10 @@ std::string to_json_text(const PerfResults& results) {
                    {"black_holes", results.black_holes},
                    {"size_probes_sent", results.size_probes_sent},
                    {"size_probes_lost", results.size_probes_lost}};
-  if (results.sealed) json["sealed"] = true;
+  if (results.sealed) {
+    json["sealed"] = true;
+    json["key"] = fmt::format("{:016x}", results.key_id);
+  }
   if (results.sealed && !results.encrypted) json["encrypted"] = false;
   if (!results.left_out.empty()) json["left_out_bytes"] = results.left_out;
   return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace);

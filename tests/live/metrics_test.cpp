@@ -102,6 +102,8 @@ TEST(Metrics, request__every_metric_with_help_and_type) {
                                  "mltcp_connections_delivery_bytes_per_second{job=\"vgg19-a\"} 2000000",
                                  "mltcp_port_up{port=\"udp:eth0\"} 0",
                                  "mltcp_connections_shortened{job=\"vgg19-a\"} 1",
+                                 "mltcp_port_refused_connects_total{port=\"udp:eth0\"} 3",
+                                 "mltcp_port_violations_total{port=\"udp:eth0\"} 2",
                                  "mltcp_port_black_holes_total{port=\"udp:eth0\"} 1",
                                  "mltcp_port_sent_size_probes_total{port=\"udp:eth0\"} 9",
                                  "mltcp_port_lost_size_probes_total{port=\"udp:eth0\"} 6",

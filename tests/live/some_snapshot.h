@@ -49,6 +49,8 @@ inline Snapshot some_snapshot() {
   port.sent_packets = 200;
   port.queue_bytes = 1500;
   port.dropped_packets = 7;
+  port.refused_connects = 3;
+  port.violations = 2;
   port.black_holes = 1;
   port.size_probes_sent = 9;
   port.size_probes_lost = 6;

@@ -71,6 +71,8 @@ TEST_F(PerfTest, sealed__runs_with_the_key_at_both_ends_and_tells_who_lacks_it) 
   const Outcome sealed = pair("--key job.key --json -" + quick, "--once --key fd:3 3< job.key");
   ASSERT_EQ(sealed.status, 0) << sealed.err << content(folder_ / "server.log");
   EXPECT_EQ(nlohmann::json::parse(sealed.out)["sealed"], true);
+  EXPECT_THAT(content(folder_ / "server.log"),
+              HasSubstr("key " + nlohmann::json::parse(sealed.out)["key"].get<std::string>()));
   const auto refused = [&](const std::string& client, const std::string& server) {
     const Outcome outcome = pair(quick + client, "--once " + server);
     EXPECT_EQ(outcome.status, 1) << client << " and " << server;
@@ -98,7 +100,8 @@ TEST_F(PerfTest, authenticated__is_sealed_and_not_encrypted_at_both_ends_or_told
   EXPECT_FALSE(nlohmann::json::parse(encrypted.out).contains("encrypted"));
   const Outcome mixed = pair(quick, "--once --key job.key --authenticate");
   EXPECT_EQ(mixed.status, 1);
-  EXPECT_THAT(mixed.err, HasSubstr("the client encrypts, and the server authenticates only (--authenticate, MLTCP_AUTHENTICATE)"));
+  EXPECT_THAT(mixed.err,
+              HasSubstr("the client encrypts, and the server authenticates only (--authenticate, MLTCP_AUTHENTICATE)"));
   EXPECT_THAT(refusal("perf host --authenticate"), HasSubstr("--authenticate: there is no key; give one by --key"));
 }
 
