@@ -52,6 +52,12 @@ class Tokens(unittest.TestCase):
             for part in kept:
                 self.assertIn(part, after, operator)
 
+    def test_exceptions_of_this_project_fit_its_sources(self):
+        tools = SCRIPT.parent
+        exceptions = mutate.read_exceptions(tools / "mutate.exceptions")
+        self.assertGreater(len(exceptions), 0)
+        self.assertEqual(mutate.stale(tools.parent, exceptions), [])
+
     def test_digit_separators_and_exponents_are_one_number(self):
         self.assertEqual([t.text for t in mutate.tokens_of("x = 1'000'000 + 1e-9 + .5f + 0xFF'FFU;") if t.kind == "number"],
                          ["1'000'000", "1e-9", ".5f", "0xFF'FFU"])
