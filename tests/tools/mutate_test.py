@@ -133,6 +133,9 @@ TOY = {
 cmake_minimum_required(VERSION 3.25)
 project(toy LANGUAGES CXX)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+if(NOT EXISTS ${CMAKE_SOURCE_DIR}/include/cc/toy.cpp)
+  message(FATAL_ERROR "the copy lacks a link to a folder")
+endif()
 function(mltcp_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINKS")
   add_library(toy_${name} STATIC ${arg_SOURCES})
@@ -192,6 +195,8 @@ class Toy(unittest.TestCase):
             path = cls.root / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
+        (cls.root / "include").mkdir()
+        (cls.root / "include" / "cc").symlink_to("../cc")
 
     @classmethod
     def tearDownClass(cls):
