@@ -90,7 +90,7 @@ class LoneConnection {
       : jobs_(1),
         holds_(16),
         acks_{std::vector<AckBatch>(1), 0, {}},
-        links_{&queue, &tx, &holds_, &acks_, jobs_, &shard, {.virtual_payload = true}},
+        links_{&queue, &tx, &holds_, &acks_, jobs_, &shard, &frame_, {.virtual_payload = true}},
         buffer_(packet),
         connection(7, Address::v4(0x0A000002, 4793), std::make_shared<const ConnectionConfig>(options.config),
                    table(options.window), links_, now) {
@@ -240,6 +240,7 @@ class LoneConnection {
   std::vector<JobState> jobs_;
   PayloadHolds holds_;
   AckBatches acks_;
+  wire::Frame frame_;
   ShardLinks links_;
   ByteVector buffer_;
 

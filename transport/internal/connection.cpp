@@ -58,7 +58,7 @@ bool Connection::is_answer_of_restarted(const PacketSeal::Tag& tag) const {
 void Connection::start_connect(std::uint64_t tag) {
   tag_ = tag;
   state_ = State::connecting;
-  connect_due_ = true;
+  due_.connect = true;
 }
 
 Nanos Connection::half_open_time() const {
@@ -75,7 +75,7 @@ void Connection::start_accept(const wire::ConnectFrame& peer, std::uint64_t tag,
   sends_.begin_credit(peer.credit);
   agree_on_max_packet(peer.max_packet);
   state_ = State::open;
-  accept_due_ = true;
+  due_.accept = true;
 }
 
 cc::PathInfo Connection::path() const {
@@ -281,7 +281,7 @@ void Connection::on_timer(Nanos now) {
   }
   if (now >= credit_probe_ && sent_.in_flight_packets() == 0) {
     // The peer has not granted credit for so long that it may be gone: send a PING.
-    ping_due_ = true;
+    due_.ping = true;
     credit_probe_ = now + SentPackets::max_probe_interval;
   }
   if (needs_timer_ && now >= controller_.output().timer) {
@@ -296,7 +296,7 @@ void Connection::on_probe_timeout(Nanos now) {
     return;
   }
   if (state_ == State::connecting) {
-    connect_due_ = true;
+    due_.connect = true;
     return;
   }
   if (suspects_size(now)) return;
@@ -307,7 +307,7 @@ void Connection::on_probe_timeout(Nanos now) {
   if (has_data() && sent_.any_acked() && sent_.probe_timeouts() < probes_in_vain) return;
   // Otherwise probe with the contents of the oldest packet in flight.
   sent_.for_oldest_in_flight([this](const Chunk& chunk) { requeue(chunk); });
-  ping_due_ = true;
+  due_.ping = true;
 }
 
 void Connection::need_deadlines() {
@@ -422,7 +422,7 @@ void Connection::look_into_reset(Nanos now) {
     return;
   }
   // Whatever is in flight may be waiting for a late probe timeout.
-  ping_due_ = true;
+  due_.ping = true;
   const Nanos between = std::max(sent_.probe_timeout(*config_), least_between_questions);
   sealing_->ask_at = std::min(now + between, sealing_->reset_believed_at);
 }
@@ -455,7 +455,7 @@ void Connection::look_for_peer(Nanos now) {
   Nanos ask_at = heard + keep_alive;
   if (ask_at <= now) {
     // Packets in flight serve the same purpose as a PING.
-    ping_due_ = ping_due_ || (state_ != State::connecting && sent_.in_flight_packets() == 0);
+    due_.ping = due_.ping || (state_ != State::connecting && sent_.in_flight_packets() == 0);
     ask_at = now + keep_alive;
   }
   look_at_ = std::min(look_at_, ask_at);

@@ -4,6 +4,7 @@
 // congestion controller and pacer. Internal to the transport; programs use shard.h.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -248,7 +249,7 @@ class alignas(64) Connection {
   /// Goes on with packets of PathMtu::size(). Whether they are shorter, and the losses found with that are dealt with.
   [[gnu::cold]] bool change_size(const SentPackets::Losses& losses);
   [[nodiscard]] bool may_probe_size() const {
-    return may_send_messages() && is_proven_ && !connect_due_ && !accept_due_;
+    return may_send_messages() && is_proven_ && !due_.connect && !due_.accept;
   }
   /// False if none is needed any more.
   [[gnu::cold]] bool build_size_probe(Nanos now, std::span<std::byte> buffer, BuiltPacket& packet);
@@ -273,10 +274,18 @@ class alignas(64) Connection {
   }
   [[nodiscard]] bool may_send_messages() const { return state_ == State::open || state_ == State::flushing; }
   [[nodiscard]] bool acks_carry_credit() const { return config_->credit_in_acks && state_ == State::open; }
-  [[nodiscard]] bool credit_urgent() const;
+  [[nodiscard]] bool credit_urgent() const {
+    if (state_ == State::open) [[likely]]
+      return receives_.credit_urgent();
+    return state_ == State::flushing && (needs_final_credit() || receives_.credit_urgent());
+  }
+  /// The final credit lets the peer end messages for which no buffer will come.
+  [[nodiscard]] bool needs_final_credit() const { return !receives_.final_told() && sends_.waits_for_credit(); }
   /// Whether the next packet has CONNECT or ACCEPT in it.
-  [[nodiscard]] bool greets_next() const { return connect_due_ || (accept_due_ && state_ != State::draining); }
-  [[nodiscard]] bool control_due() const;
+  [[nodiscard]] bool greets_next() const { return due_.connect || (due_.accept && state_ != State::draining); }
+  [[nodiscard]] bool control_due() const {
+    return (due_.any() && (greets_next() || due_.close || due_.ping)) || credit_urgent();
+  }
   /// Checks whether gate and window allow data to be sent, and sets the time for the next check.
   Blocked data_blocked(Nanos now);
   Blocked gate_blocked(Nanos now);
@@ -284,12 +293,25 @@ class alignas(64) Connection {
   /// Whether the window has room for a packet, but not for as many as make a batch worth sending.
   bool gathers(Bytes room);
   /// The header of the next packet, but for what depends on its contents.
-  [[nodiscard]] wire::Header next_header() const;
+  [[nodiscard]] wire::Header next_header() const {
+    wire::Header header;
+    if (config_->full_integrity && !is_sealed_) header.flags |= wire::full_integrity;
+    header.connection = peer_connection_;
+    header.tag = peer_tag_;
+    header.packet_number = sent_.next_number();
+    return header;
+  }
   /// Writes the header, and seals the packet. `greets`: it has CONNECT or ACCEPT in it.
-  void finish(Draft& draft, wire::Header& header, std::span<std::byte> buffer, BuiltPacket& packet, bool greets);
+  void finish(Draft& draft, wire::Header& header, std::span<std::byte> buffer, BuiltPacket& packet, bool greets) {
+    if (!is_sealed_) [[likely]]
+      packet.header = draft.writer.finish(header, packet.payload);
+    else
+      seal(draft, header, buffer, packet, greets);
+  }
   void seal(Draft& draft, wire::Header& header, std::span<std::byte> buffer, BuiltPacket& packet, bool greets);
   /// Bytes of the next packet at most; 0: none may be sent, as the peer's address is not proven.
-  [[nodiscard]] std::size_t room() const;
+  [[nodiscard]] std::size_t room() const { return is_proven_ ? max_packet_ : room_unproven(); }
+  [[gnu::cold]] [[nodiscard]] std::size_t room_unproven() const;
   void carry(Draft& draft, const Chunk& chunk) {
     sent_.add_chunk(chunk);
     ++draft.chunks;
@@ -311,7 +333,7 @@ class alignas(64) Connection {
   void maybe_close() {
     if (state_ != State::flushing || !sends_.empty()) return;
     state_ = State::closing;
-    close_due_ = true;
+    due_.close = true;
   }
   [[gnu::cold]] void complete_all(Status status);
   void push(const Completion& completion) {
@@ -367,10 +389,15 @@ class alignas(64) Connection {
   Nanos credit_probe_ = Nanos::never();
   std::uint64_t peer_tag_ = 0;        ///< to be put into packets
   std::uint32_t paced_overhead_ = 0;  ///< bytes of lower-layer headers per packet that the pacer counts
-  bool connect_due_ = false;
-  bool accept_due_ = false;
-  bool close_due_ = false;
-  bool ping_due_ = false;
+  /// Frames that go with the next packet. Of most packets, and most looks for one, none: they are looked at together.
+  struct Due {
+    bool connect = false;
+    bool accept = false;
+    bool close = false;
+    bool ping = false;
+    [[nodiscard]] bool any() const { return std::bit_cast<std::uint32_t>(*this) != 0; }
+  };
+  Due due_;
   bool needs_timer_;                  ///< the congestion controller needs on_timer()
   std::uint8_t ack_ratio_flags_ = 0;  ///< header flags of packets with data, see ack_ratio.h
   bool app_limited_ : 1 = false;      ///< as of the delivery_rate_ sample

@@ -103,7 +103,7 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
 }
 
 bool Connection::take_frames(wire::Reader& reader, const wire::Header& header, Arrival& arrival, Nanos now) {
-  wire::Frame frame;
+  wire::Frame& frame = *links_->frame;
   while (!arrival.refused && state_ != State::dead && reader.next(frame)) {
     // Before ACCEPT has given the peer's connection id nothing can be acknowledged, so packets are ignored and the peer
     // retransmits them. Only a refusal (CLOSE) is processed at once.
@@ -227,7 +227,7 @@ void Connection::on_retry(std::uint64_t cookie, Nanos now) {
   // first few, the latest one goes with the CONNECT that the probe timeout repeats.
   if (retries_left_ == 0) return;
   --retries_left_;
-  connect_due_ = true;
+  due_.connect = true;
   sent_.give_up(*config_, now);
 }
 
@@ -256,7 +256,7 @@ bool Connection::on_control(const wire::Frame& frame, const wire::Header& header
       }
       if (frame.type == wire::FrameType::token) break;
       raise_credit(frame.connect.credit);
-      accept_due_ = true;  // the peer has not received ACCEPT, whatever was acknowledged
+      due_.accept = true;  // the peer has not received ACCEPT, whatever was acknowledged
       break;
     case wire::FrameType::accept:
       on_accepted(frame.connect);
@@ -280,14 +280,14 @@ void Connection::on_accepted(const wire::ConnectFrame& peer) {
   if (state_ == State::connecting) {
     state_ = State::open;
     ends_at_ = Nanos::never();
-    connect_due_ = false;
+    due_.connect = false;
     peer_connection_ = peer.source_connection;
     peer_tag_ = peer.tag;
     agree_on_max_packet(peer.max_packet);
     push({.kind = Completion::Kind::connected, .connection = id_});
     // The server may send next to nothing before it has heard that its ACCEPT came, so that is said until it is
     // acknowledged, also by a client that has nothing else to say.
-    ping_due_ = true;
+    due_.ping = true;
   }
   raise_credit(peer.credit);
 }
@@ -446,7 +446,7 @@ void Connection::complete_whole() {
 void Connection::doubt_front(Nanos now) {
   switch (sends_.doubt_front(sent_.next_number(), sent_.largest_acked())) {
     case MessageSender::Doubt::ask:
-      ping_due_ = true;
+      due_.ping = true;
       break;
     case MessageSender::Doubt::wait:
       break;
@@ -558,16 +558,16 @@ void Connection::requeue(const Chunk& chunk) {
       sends_.on_lost(chunk);
       break;
     case ChunkKind::connect:
-      connect_due_ = state_ == State::connecting;
+      due_.connect = state_ == State::connecting;
       break;
     case ChunkKind::accept:
-      accept_due_ = state_ != State::draining;
+      due_.accept = state_ != State::draining;
       break;
     case ChunkKind::credit:
       receives_.on_credit_lost();
       break;
     case ChunkKind::close:
-      close_due_ = state_ == State::closing;
+      due_.close = state_ == State::closing;
       break;
     case ChunkKind::ping:
     case ChunkKind::size_probe:
@@ -601,7 +601,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   if (aborted_) [[unlikely]]
     repeat_close(now);
   if (!with_data && !ack_due && !control_due()) return blocked == Blocked::no ? Blocked::nothing : blocked;
-  if (state_ == State::connecting && !connect_due_) return Blocked::nothing;
+  if (state_ == State::connecting && !due_.connect) return Blocked::nothing;
   if (sent_.full(*config_)) [[unlikely]] {
     sent_.make_room([&](const Chunk& chunk) { on_lost_chunk(chunk, now); });
     greets = is_sealed_ && greets_next();  // what was given up may have been ACCEPT
@@ -618,7 +618,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   wire::Header header = next_header();
   // ACCEPT comes first, since a client ignores everything before it. CLOSE tells with each copy what has come until
   // then, and comes behind that: nothing that comes later is taken.
-  const bool closes = close_due_;
+  const bool closes = due_.close;
   write_control(draft, with_data);
   if ((received_.owes_ack() || (closes && !aborted_)) && state_ != State::connecting)
     write_ack(draft.writer, closes ? wire::close_frame_bytes : 0, now);
@@ -650,23 +650,6 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   return Blocked::no;
 }
 
-wire::Header Connection::next_header() const {
-  wire::Header header;
-  if (config_->full_integrity && !is_sealed_) header.flags |= wire::full_integrity;
-  header.connection = peer_connection_;
-  header.tag = peer_tag_;
-  header.packet_number = sent_.next_number();
-  return header;
-}
-
-void Connection::finish(Draft& draft, wire::Header& header, std::span<std::byte> buffer, BuiltPacket& packet,
-                        bool greets) {
-  if (!is_sealed_) [[likely]]
-    packet.header = draft.writer.finish(header, packet.payload);
-  else
-    seal(draft, header, buffer, packet, greets);
-}
-
 void Connection::seal(Draft& draft, wire::Header& header, std::span<std::byte> buffer, BuiltPacket& packet,
                       bool greets) {
   PacketSeal& seal = *sealing_->seal;
@@ -677,7 +660,7 @@ void Connection::seal(Draft& draft, wire::Header& header, std::span<std::byte> b
     epoch = seal.next_epoch(header.packet_number, sent_.any_acked() ? sent_.largest_acked() : ~std::uint64_t{0});
   // An end that only acknowledges is never acknowledged, unless it asks.
   if (epoch.overdue && sent_.in_flight_packets() == 0 && may_send_messages()) [[unlikely]]
-    ping_due_ = true;
+    due_.ping = true;
   header.flags |= static_cast<std::uint8_t>(wire::sealed | (clear ? wire::clear : 0) | (epoch.bit ? wire::epoch : 0));
   const std::span<std::byte> bytes = draft.writer.finish_unsealed(header);
   const std::span<std::byte> frames = bytes.subspan(wire::header_bytes);
@@ -695,14 +678,12 @@ void Connection::seal(Draft& draft, wire::Header& header, std::span<std::byte> b
   packet.payload = {};
 }
 
-std::size_t Connection::room() const {
-  if (is_proven_) [[likely]]
-    return max_packet_;
+std::size_t Connection::room_unproven() const {
   // Control frames are written without a look at the room that there is; ACK and DATA see to it themselves.
   constexpr std::size_t control =
       wire::header_bytes + wire::credit_frame_bytes + wire::ping_frame_bytes + wire::close_frame_bytes;
   const std::size_t accept = wire::accept_frame_bytes + (!is_sealed_ ? 0 : wire::key_frame_bytes);
-  const std::size_t least = accept_due_ ? control + accept : control;
+  const std::size_t least = due_.accept ? control + accept : control;
   return allowance_ < least ? 0 : std::min<std::size_t>(max_packet_, allowance_);
 }
 
@@ -768,17 +749,9 @@ bool Connection::gathers(Bytes room) {
 
 void Connection::repeat_close(Nanos now) {
   if (now < abort_copy_at_) return;
-  close_due_ = true;
+  due_.close = true;
   abort_copy_at_ = --abort_copies_left_ > 0 ? now + sent_.probe_timeout(*config_) : Nanos::never();
 }
-
-bool Connection::credit_urgent() const {
-  // The final credit lets the peer end messages for which no buffer will come.
-  if (state_ == State::flushing && !receives_.final_told() && sends_.waits_for_credit()) return true;
-  return may_send_messages() && receives_.credit_urgent();
-}
-
-bool Connection::control_due() const { return greets_next() || close_due_ || ping_due_ || credit_urgent(); }
 
 void Connection::write_ack(wire::Writer& writer, std::size_t room_behind, Nanos now) {
   // Before the peer's address is proven, a packet may be short.
@@ -815,19 +788,19 @@ void Connection::write_control(Draft& draft, bool with_data) {
                               .credit = static_cast<std::uint32_t>(receives_.posted()),
                               .tag = tag_};
   };
-  if (connect_due_) {
+  if (due_.connect) {
     draft.writer.connect(greeting());
     if (is_sealed_) draft.writer.key({sealing_->seal->key_id(), sealing_->seal->own()});
     if (has_cookie_) draft.writer.token(cookie_);
     carry(draft, {.kind = ChunkKind::connect});
-    connect_due_ = false;
+    due_.connect = false;
     receives_.on_told_in_greeting();
   }
-  if (accept_due_ && state_ != State::draining) {
+  if (due_.accept && state_ != State::draining) {
     draft.writer.accept(greeting());
     if (is_sealed_) draft.writer.key({sealing_->seal->key_id(), sealing_->seal->own()});
     carry(draft, {.kind = ChunkKind::accept});
-    accept_due_ = false;
+    due_.accept = false;
     receives_.on_told_in_greeting();
   }
   // Credit that is not urgent waits for a packet with data, as it would need an acknowledgement of its own. An ACK
@@ -839,17 +812,17 @@ void Connection::write_control(Draft& draft, bool with_data) {
     carry(draft, {.kind = ChunkKind::credit});
     receives_.on_told_in_credit(final);
   }
-  if (ping_due_) {
+  if (due_.ping) {
     draft.writer.ping();
     carry(draft, {.kind = ChunkKind::ping});
-    ping_due_ = false;
+    due_.ping = false;
   }
 }
 
 void Connection::write_close(Draft& draft) {
   draft.writer.close(aborted_ ? abort_reason_ : wire::CloseReason::done);
   carry(draft, {.kind = ChunkKind::close});
-  close_due_ = false;
+  due_.close = false;
   end_told_ = aborted_;
 }
 

@@ -123,6 +123,7 @@ ShardCore::ShardCore(PacketIo& io, const ShardConfig& config)
             .acks = &acks_,
             .jobs = jobs_,
             .stats = &stats_,
+            .frame = &frame_,
             .limits = limits_,
             .late = {},
             .packets_wait = false,

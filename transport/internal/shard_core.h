@@ -201,6 +201,7 @@ class ShardCore {
   TxQueue tx_;
   AckBatches acks_;
   ShardStats stats_;
+  wire::Frame frame_;
   ShardLinks links_;
   Nanos due_ = Nanos::never();  ///< return value of the last poll()
 };

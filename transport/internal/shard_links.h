@@ -18,6 +18,7 @@
 #include "mltcp/transport/packet_io.h"
 #include "mltcp/transport/phase_gate.h"
 #include "mltcp/transport/types.h"
+#include "mltcp/transport/wire.h"
 
 namespace mltcp {
 
@@ -87,6 +88,7 @@ struct ShardLinks {
   AckBatches* acks = nullptr;
   std::span<JobState> jobs;
   ShardStats* stats = nullptr;
+  wire::Frame* frame = nullptr;  ///< of the packet that is being read; the reader sets what its type has
   PacketIo::Limits limits;
   /// How late this poll() came, relative to the time that the shard had asked for: 0 in virtual time, unless hosts'
   /// delays are modelled there.
