@@ -149,7 +149,11 @@ struct EndpointConfig {
   Nanos peer_timeout{10'000'000'000};
 
   // Bounds, each shard's.
-  std::uint32_t max_connections = 256;    ///< 1 to 65536, of both kinds
+  std::uint32_t max_connections = 256;  ///< 1 to 65536, of both kinds
+  /// Of those that others open, so many from one address, an IPv6 network of 64 bits counting as one: one host that may
+  /// connect can't keep out all others. A connection by tag or from a group counts as any. 1 or more; without a value:
+  /// any number.
+  std::optional<std::uint32_t> max_accepted_per_address{};
   std::uint32_t max_operations = 4096;    ///< posted and not ended (or not waited for), 1 to 2^20
   std::uint32_t max_jobs = 64;            ///< 0 to 1024
   std::uint32_t max_memory_regions = 64;  ///< of the endpoint, 0 to 64

@@ -186,6 +186,8 @@ std::shared_ptr<Core> Core::set_up(const EndpointConfig& config) {
 void Core::check() const {
   check_range("shards", config_.shards, 1, 256);
   check_range("max_connections", config_.max_connections, 1, 65'536);
+  if (config_.max_accepted_per_address)
+    check_range("max_accepted_per_address", *config_.max_accepted_per_address, 1, 1U << 20);
   check_range("max_operations", config_.max_operations, 1, 1U << 20);
   check_range("max_jobs", config_.max_jobs, 0, 1024);
   check_range("max_memory_regions", config_.max_memory_regions, 0, RegisteredMemory::most);

@@ -104,6 +104,7 @@ Traffic::Traffic(const TrafficSettings& settings, const std::vector<Place>& plac
     ShardConfig& shard = host.shard_config;
     shard.max_connections = static_cast<std::uint32_t>(most_links_ + 2 + below(16));
     if (below(2) == 0) shard.max_half_open = static_cast<std::uint32_t>(below(4));
+    if (below(4) == 0) shard.max_accepted_per_address = static_cast<std::uint32_t>(1 + below(most_links_ + 1));
     shard.reassembly_bytes = below(2) == 0 ? Bytes{1} << (8 + below(8)) : Bytes{4} << 20;
     shard.max_jobs = 2;
     shard.max_completions = static_cast<std::uint32_t>(64 << below(5));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "../transport/test_network.h"
+#include "mltcp/transport/internal/address_counts.h"
 
 namespace mltcp::proof_test {
 namespace {
@@ -418,6 +419,54 @@ TEST(Proof, server_that_asks_for_cookies_without_end__is_given_up) {
   pair.run_for(5_s);
   ASSERT_EQ(pair.client().count(Kind::closed), 1u);
   EXPECT_EQ(pair.client().of(Kind::closed)[0].status, Status::unreachable);
+}
+
+TEST(Proof, address_that_has_its_share__is_asked_for_proof_and_refused) {
+  Pair pair({}, {}, 50_us, {}, {.max_connections = 64, .max_accepted_per_address = 2, .seed = 1});
+  const auto [c, s] = pair.connect();
+  std::vector<ConnectionId> further;
+  for (int i = 0; i < 3; ++i) further.push_back(pair.c().connect(pair.server().address, {}, pair.now()));
+  pair.run_for(1_s);
+  // All three waited for proof at once: the ones beyond the second end when they have proven where they are.
+  EXPECT_EQ(pair.s().stats().connections, 2u);
+  EXPECT_EQ(pair.client().count(Kind::closed), 2u);
+  const ConnectionId late = pair.c().connect(pair.server().address, {}, pair.now());
+  pair.run_for(1_s);
+  ASSERT_EQ(pair.client().count(Kind::closed), 3u);
+  EXPECT_EQ(pair.client().of(Kind::closed)[2].connection, late);
+  EXPECT_EQ(pair.client().of(Kind::closed)[2].status, Status::full);
+  EXPECT_EQ(pair.s().stats().retries_sent, 1u);
+  EXPECT_EQ(pair.s().stats().refused_connects, 1u);
+  EXPECT_TRUE(works(pair, c, s));
+  // In another's name nobody uses up its share.
+  for (std::uint32_t i = 0; i < 10; ++i) pair.inject(pair.server(), nobody(1), connect_as(1 + i, i));
+  pair.run_for(1_ms);
+  EXPECT_EQ(pair.s().stats().half_open, 10u);
+  EXPECT_EQ(pair.s().stats().refused_connects, 1u);
+  // A place that is given back is the address's again.
+  pair.c().close(c);
+  pair.s().close(s);
+  pair.run_for(10_s);
+  pair.c().connect(pair.server().address, {}, pair.now());
+  pair.run_for(1_s);
+  EXPECT_EQ(pair.s().stats().refused_connects, 1u);
+  EXPECT_EQ(pair.s().stats().connections, 2u);
+}
+
+TEST(AddressCounts, network_of_64_bits__counts_as_one) {
+  AddressCounts counts(SipKey{1, 2});
+  const auto v6 = [](std::string_view text) { return Address::parse(text, 9); };
+  counts.add(v6("2001:db8::1"));
+  counts.add(v6("2001:db8::2:0:0:1"));
+  EXPECT_EQ(counts.of(v6("2001:db8::7")), 2u);
+  EXPECT_EQ(counts.of(v6("2001:db8:0:1::1")), 0u);
+  counts.add(Address::v4(0x0A000001, 1));
+  EXPECT_EQ(counts.of(Address::v4(0x0A000001, 2)), 1u) << "whatever its port";
+  EXPECT_EQ(counts.of(Address::v4(0x0A000002, 1)), 0u);
+  counts.remove(v6("2001:db8::9"));
+  EXPECT_EQ(counts.of(v6("2001:db8::1")), 1u);
+  counts.remove(v6("2001:db8::9"));
+  EXPECT_EQ(counts.of(v6("2001:db8::1")), 0u);
 }
 
 }  // namespace

@@ -93,6 +93,8 @@ ShardCore::ShardCore(PacketIo& io, const ShardConfig& config)
   check("max_connections", config.max_connections, 1, most_connections);
   check("kept_for_connect", config.kept_for_connect, 0, config.max_connections);
   if (config.max_half_open) check("max_half_open", *config.max_half_open, 0, config.max_connections);
+  if (config.max_accepted_per_address)
+    check("max_accepted_per_address", *config.max_accepted_per_address, 1, most_connections);
   check("max_jobs", config.max_jobs, 0, 1U << 16);
   check("max_completions", config.max_completions, 1, 1U << 24);
   check("max_zero_copy_sends", config.max_zero_copy_sends, 0, most_zero_copy_sends);
@@ -108,6 +110,7 @@ ShardCore::ShardCore(PacketIo& io, const ShardConfig& config)
   for (std::uint32_t i = config.max_connections; i-- > 0;)
     slots_[i].id = random_.seeded() != nullptr ? seeded_id(*random_.seeded(), i) : draw_id(i, 0);
   by_peer_ = decltype(by_peer_)(0, PeerKeyHash{random_.key()});
+  if (config.max_accepted_per_address) accepted_from_ = AddressCounts(random_.key());
   free_slots_.reserve(config.max_connections);
   for (std::uint32_t i = 0; i < config.max_connections; ++i) free_slots_.push(i);
   jobs_.resize(config.max_jobs);
@@ -196,7 +199,10 @@ void ShardCore::free_connection(std::uint32_t index) {
   if (known != by_peer_.end() && known->second == index) by_peer_.erase(known);
   deadlines_.set(index, Nanos::never());
   deadlines_.set(watch_deadline(index), Nanos::never());
-  if (!connection.is_proven()) --stats_.half_open;
+  if (!connection.is_proven())
+    --stats_.half_open;
+  else if (connection.was_accepted() && config_.max_accepted_per_address)
+    accepted_from_.remove(connection.remote());
   slot.id = draw_id(index, slot.id);
   slot.connection.reset();
   free_slots_.push(index);
@@ -618,9 +624,18 @@ const PacketKey* ShardCore::key_of(const RxPacket& packet, const wire::Header& h
 void ShardCore::deliver(Connection& connection, const RxPacket& packet, const wire::Header& header,
                         wire::Reader& reader, Nanos now) {
   const std::uint32_t index = index_of(connection.id());
-  const bool is_settled = connection.state() != Connection::State::connecting && connection.is_proven();
+  const bool was_proven = connection.is_proven();
+  const bool is_settled = connection.state() != Connection::State::connecting && was_proven;
   connection.on_packet(header, reader, packet, now);
   if (!is_settled) [[unlikely]] {
+    if (!was_proven && connection.is_proven() && config_.max_accepted_per_address) {
+      // Several may have waited for proof.
+      if (accepted_from_.of(connection.remote()) >= *config_.max_accepted_per_address) {
+        connection.abort(now);
+        activate(connection);
+      }
+      accepted_from_.add(connection.remote());
+    }
     if (connection.peer_connection() != 0) enter_peer(connection);
     watch(connection);  // no longer for proof of the address, perhaps
   }
@@ -820,10 +835,18 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
   const bool is_proven = greeting.has_cookie && cookies_.holds(greeting.cookie, key, peer.tag, random_, now);
   // Where many that are not sealed as they say have come, nothing is tried with a key before the address is proven.
   const bool is_costly = greeting.has_key && greetings_paid_until_ > now + failed_greetings_saved_up;
-  if (!is_proven && (known != by_peer_.end() || stats_.half_open >= max_half_open_ || is_costly)) {
+  const bool is_crowd = config_.max_accepted_per_address && known == by_peer_.end() &&
+                        accepted_from_.of(packet.source) >= *config_.max_accepted_per_address;
+  if (!is_proven && (known != by_peer_.end() || stats_.half_open >= max_half_open_ || is_costly || is_crowd)) {
     ++stats_.retries_sent;
     const std::uint64_t cookie = cookies_.make(key, peer.tag, random_, now);
     answer(packet.source, peer.source_connection, peer.tag, [&](wire::Writer& writer) { writer.retry(cookie); });
+    return;
+  }
+  if (is_crowd) {
+    ++stats_.refused_connects;
+    answer(packet.source, peer.source_connection, peer.tag,
+           [](wire::Writer& writer) { writer.close(wire::CloseReason::full); });
     return;
   }
   const PacketKey* const key_used = key_of(packet, header, greeting, now);
@@ -850,10 +873,12 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
   Connection* connection = make_connection(slot, packet.source, listen_config_, now);
   if (seal != nullptr) connection->set_seal(std::move(seal));
   connection->start_accept(peer, slot.tag, is_proven, now);
-  if (is_proven)
+  if (is_proven) {
     ++stats_.cookies_accepted;
-  else
+    if (config_.max_accepted_per_address) accepted_from_.add(packet.source);
+  } else {
     ++stats_.half_open;
+  }
   watch(*connection);
   by_peer_[key] = index_of(slot.id);
   completions_.push({.kind = Completion::Kind::accepted, .connection = slot.id});

@@ -14,6 +14,7 @@
 #include "mltcp/base/siphash.h"
 #include "mltcp/transport/address.h"
 #include "mltcp/transport/deadline_heap.h"
+#include "mltcp/transport/internal/address_counts.h"
 #include "mltcp/transport/internal/connection.h"
 #include "mltcp/transport/internal/cookies.h"
 #include "mltcp/transport/internal/payload_holds.h"
@@ -181,7 +182,8 @@ class ShardCore {
   std::vector<Slot> slots_;
   GrowableRing<std::uint32_t> free_slots_;
   std::unordered_map<PeerKey, std::uint32_t, PeerKeyHash>
-      by_peer_;  ///< slots of connections whose peers' ids are known
+      by_peer_;                  ///< slots of connections whose peers' ids are known
+  AddressCounts accepted_from_;  ///< proven ones, if they are bounded
   std::vector<JobState> jobs_;
   GrowableRing<Completion> completions_;
   PayloadHolds holds_;
