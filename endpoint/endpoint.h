@@ -225,8 +225,8 @@ class Endpoint {
   /// While its own port carries nothing: "cause; cure" for people, such as where a peer is no longer heard. Empty while
   /// it does, after close(), and where the datapath can't tell. Waits as report(ConnectionHandle) does.
   [[nodiscard]] std::string why_link_is_down() const noexcept;
-  /// For whoever has heard nothing of a peer (HostDatapath::why_silent).
-  [[nodiscard]] std::string why_silent() const noexcept;
+  /// For whoever has heard nothing of `peer` (HostDatapath::why_silent).
+  [[nodiscard]] std::string why_silent(const Address& peer) const noexcept;
 
  private:
   std::shared_ptr<Core> core_;

@@ -59,7 +59,7 @@ struct PortView {
   std::uint64_t dropped_packets = 0;  ///< the queue was full, or the device was
   std::uint64_t marked_packets = 0;
   std::uint64_t bad_packets = 0;       ///< damaged, foreign, malformed, forged, replayed
-  std::uint64_t refused_connects = 0;  ///< connections that this end refused: nobody listens, no room, key or version
+  std::uint64_t refused_connects = 0;  ///< CONNECTs answered with a refusal, repeated ones, too: nobody listens, no room, ...
   std::uint64_t violations = 0;        ///< connections ended as the peer acknowledged what was never sent
   std::uint64_t black_holes = 0;       ///< paths that were found to drop long packets
   std::uint64_t size_probes_sent = 0;  ///< packets that tried how long packets a path carries

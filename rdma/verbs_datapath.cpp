@@ -103,14 +103,16 @@ class VerbsDatapath final : public HostDatapath {
   [[nodiscard]] std::uint32_t mtu() const override { return site_.longest_message + network_overhead(site_.network); }
   [[nodiscard]] TimeSource& time() override { return time_; }
 
-  [[nodiscard]] std::string why_link_is_down() const override {
+  [[nodiscard]] std::string why_link_is_down() const override { return device_->why_down(); }
+  [[nodiscard]] std::string why_silent(const Address& of) const override {
+    if (std::string down = why_link_is_down(); !down.empty()) return down;
     for (const auto& io : ios_)
-      if (const auto peer = io->narrow_peer())
+      if (const auto peer = io->narrow_peer(); peer && peer->ip == of.ip)
         return fmt::format(
             "messages of {} bytes are too long for {}; give all hosts the same MTU (--mtu, or that of "
             "their interfaces)",
             site_.longest_message, to_text(*peer));
-    return device_->why_down();
+    return {};
   }
 
   void take_place(const HostPlace& place) override {

@@ -127,7 +127,12 @@ std::optional<Secret<JobKey::size>> parse(std::string_view digits) {
 
 }  // namespace
 
-JobKey::JobKey(const Secret<size>& secret) : secret_(secret), id_(key_id(extracted_key(secret))) {}
+JobKey::JobKey(const Secret<size>& secret) : secret_(secret), id_(key_id(extracted_key(secret))) {
+  const auto bytes = secret.bytes();
+  if (std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{}; }))
+    throw InputError("the key is all zeros, which anybody guesses: memory that nobody has filled? " +
+                     fmt::format("{}", kMake));
+}
 
 JobKey JobKey::generate() {
   SystemRandom random;
@@ -194,13 +199,13 @@ JobKey JobKey::from_text(std::string_view text, std::string_view name) {
     if (!found)
       throw InputError(fmt::format("{}, line {}: no key: expected \"{} \" and {} hexadecimal digits; {}", name, number,
                                    kLabel, 2 * size, kMake));
-    const auto bytes = found->bytes();
-    if (std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{}; }))
-      throw InputError(
-          fmt::format("{}, line {}: the key is all zeros, which anybody guesses; {}", name, number, kMake));
   }
   if (!found) throw InputError(fmt::format("{}: there is no key in it; {}", name, kMake));
-  return JobKey(*found);
+  try {
+    return JobKey(*found);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: {}", name, error.what()));
+  }
 }
 
 std::string JobKey::to_text() const {

@@ -264,6 +264,18 @@ void SocketIo::note_narrow(const TxPacket& packet) {
   narrow_bytes_ = bytes_of(packet);
   shorter_passed_ = 0;
   narrow_path_ = *packet.destination;
+  narrow_mark_.store(mark_of(narrow_path_), std::memory_order_relaxed);
+}
+
+void SocketIo::forget_narrow() {
+  narrow_bytes_ = 0;
+  narrow_mark_.store(0, std::memory_order_relaxed);
+}
+
+std::uint64_t SocketIo::mark_of(const Address& address) {
+  Address host = address;
+  host.port = 0;
+  return AddressHash()(host) | 1;
 }
 
 /// A packet that is as long as the one that did not fit shows that the path is wide enough again. `packets` are those
@@ -271,7 +283,7 @@ void SocketIo::note_narrow(const TxPacket& packet) {
 void SocketIo::note_passed(std::span<const TxPacket> packets) {
   if (*packets.front().destination != narrow_path_) return;
   shorter_passed_ += static_cast<std::uint32_t>(packets.size());
-  if (bytes_of(packets.front()) >= narrow_bytes_ || shorter_passed_ >= shorter_packets_to_forget) narrow_bytes_ = 0;
+  if (bytes_of(packets.front()) >= narrow_bytes_ || shorter_passed_ >= shorter_packets_to_forget) forget_narrow();
 }
 
 /// Sends what write_messages() has made of `packets`, whose first `done` are dealt with by now.

@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -90,10 +91,12 @@ class SocketIo final : public PacketIo {
   [[nodiscard]] bool coalesces() const { return gro_; }  ///< receives several packets as one message
   /// Bytes that the kernel keeps at most; it counts what a packet takes, about twice its length.
   [[nodiscard]] std::uint32_t receive_buffer() const { return receive_buffer_; }
-  /// Where the latest packet went that was too long for what the kernel believes of its path, until it lets one of that
-  /// length pass again, or so many shorter ones that their sender has found what passes (path MTU discovery); null: all
-  /// is well. Such packets are sent all the same.
-  [[nodiscard]] const Address* narrow_path() const { return narrow_bytes_ != 0 ? &narrow_path_ : nullptr; }
+  /// Whether the latest packet that was too long for what the kernel believes of its path went to this IP address,
+  /// until it lets one of that length pass again, or so many shorter ones that their sender has found what passes (path
+  /// MTU discovery). Such packets are sent all the same. From any thread.
+  [[nodiscard]] bool is_narrow(const Address& peer) const {
+    return narrow_mark_.load(std::memory_order_relaxed) == mark_of(peer);
+  }
 
  private:
   static constexpr std::size_t kBuffers = 64;
@@ -142,6 +145,9 @@ class SocketIo final : public PacketIo {
   Fate send_alone(std::span<const TxPacket> packets, std::size_t& done);
   void note_passed(std::span<const TxPacket> packets);
   void note_narrow(const TxPacket& packet);
+  void forget_narrow();
+  /// Of an IP address; never 0.
+  static std::uint64_t mark_of(const Address& address);
   bool believe_path(bool believed) const;
 
   std::size_t serve(std::span<RxPacket> out);
@@ -165,6 +171,7 @@ class SocketIo final : public PacketIo {
   std::uint32_t shorter_passed_ = 0;  ///< since the latest refusal
   std::uint32_t doubts_left_ = 0;     ///< calls of send(); 0: the kernel goes by what it believes of paths
   Address narrow_path_;
+  std::atomic<std::uint64_t> narrow_mark_{0};  ///< mark_of(narrow_path_); 0: none
 
   // Sending: what sendmmsg() is given.
   std::array<mmsghdr, most_burst> tx_headers_{};

@@ -207,14 +207,15 @@ class UdpDatapath final : public HostDatapath {
   [[nodiscard]] std::string why_link_is_down() const override {
     return interface_ == nullptr ? "" : interface_->why_down();
   }
-  [[nodiscard]] std::string why_silent() const override {
+  [[nodiscard]] std::string why_silent(const Address& peer) const override {
+    if (std::string down = why_link_is_down(); !down.empty()) return down;
     for (const auto& io : ios_)
-      if (const Address* const to = io->narrow_path())
+      if (io->is_narrow(peer))
         return fmt::format(
             "packets of {} bytes are too long for the path to {}; give all hosts a lower MTU (--mtu), or "
             "raise that of the interfaces between",
-            site_.mtu, ip_text(*to));
-    return why_link_is_down();
+            site_.mtu, ip_text(peer));
+    return {};
   }
 
   void take_place(const HostPlace& place) override {

@@ -40,8 +40,7 @@ void add_options(Options& options, SoakArguments& arguments) {
   options
       .add("--datapath", arguments.datapath,
            "sim (virtual time), ring (DPDK's rings), udp (the kernel's sockets on the loopback) or ports, those of "
-           "--port; "
-           "default: sim, or ports with --port")
+           "--port; default: sim, or ports with --port")
       .check(one_of(experiment::soak_datapaths()));
   options.add_each(
       "--port", arguments.ports,

@@ -67,9 +67,9 @@ class HostDatapath {
   [[nodiscard]] virtual TimeSource& time() = 0;
   /// While the link is down: "cause; cure" for people. Empty while it is up or its state is unknown. Takes 1 to 2 us.
   [[nodiscard]] virtual std::string why_link_is_down() const = 0;
-  /// For whoever has heard nothing of a peer: that the link is down, or what else the datapath knows of the way there,
-  /// which may be wrong; "cause; cure" for people, or empty. Takes 1 to 2 us.
-  [[nodiscard]] virtual std::string why_silent() const { return why_link_is_down(); }
+  /// For whoever has heard nothing of `peer`: that the link is down, or what else the datapath has been told of the way
+  /// there, which may be wrong; "cause; cure" for people, or empty. Takes 1 to 2 us.
+  [[nodiscard]] virtual std::string why_silent(const Address& /*peer*/) const { return why_link_is_down(); }
 
   /// Assigns the address and creates the shards' PacketIos; call once. If `place.shards` exceeds what the datapath was
   /// opened for, it may close and reopen its device. Throws InputError if `place` is impossible, RunError on failure.

@@ -138,6 +138,8 @@ struct ConnectionStats {
   bool app_limited = false;  ///< delivery_rate was limited by the application, not by the path
   Nanos smoothed_rtt;
   Nanos min_rtt;
+  Nanos held_until = Nanos::never();  ///< data waits for the pacer or the phase gate until then; never() if for neither
+  Nanos due = Nanos::never();         ///< when the connection acts though nothing comes; never() if it does not
 };
 
 /// A shard's packet counters. Those up to `forged_resets` count received packets that were dropped, each by one of them

@@ -10,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -110,7 +111,10 @@ class Core : public std::enable_shared_from_this<Core> {
   [[nodiscard]] Nanos now() noexcept;
   [[nodiscard]] std::string failure() const;
   /// What the datapath says; nothing while there is none.
-  [[nodiscard]] std::string ask(std::string (HostDatapath::*what)() const) noexcept;
+  [[nodiscard]] std::string ask(const std::function<std::string(const HostDatapath&)>& what) noexcept;
+  [[nodiscard]] std::string why_link_is_down() noexcept {
+    return ask([](const HostDatapath& datapath) { return datapath.why_link_is_down(); });
+  }
   void set_failure(const std::string& why) noexcept;
   [[nodiscard]] CompletionRing& events() noexcept { return *events_; }
 

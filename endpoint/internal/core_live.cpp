@@ -42,7 +42,7 @@ void Core::show_ports(live::Snapshot& shown) {
   const ShardStats& packets = report.packets;
   live::PortView& port = shown.ports.emplace_back();
   port.name = config_.datapath.device + " " + to_text(config_.address);
-  port.is_up = ask(&HostDatapath::why_link_is_down).empty();
+  port.is_up = why_link_is_down().empty();
   port.dropped_packets = report.losses.missed + report.losses.handover_full + report.losses.unsent;
   port.bad_packets = report.losses.errors + report.losses.rejected;
   live::add_packets(packets, port);

@@ -407,12 +407,12 @@ Code Core::peer(ConnectionHandle connection, EndpointAddress& out) noexcept {
   return Code::ok;
 }
 
-std::string Core::ask(std::string (HostDatapath::*what)() const) noexcept {
+std::string Core::ask(const std::function<std::string(const HostDatapath&)>& what) noexcept {
   std::string why;
   if (usable() != Code::ok) return why;
   Worker& first = *workers_.front();
   on_worker(first, [&]() noexcept {
-    if (first.has_shard() && datapath_ != nullptr) why = (*datapath_.*what)();
+    if (first.has_shard() && datapath_ != nullptr) why = what(*datapath_);
   });
   return why;
 }

@@ -623,7 +623,8 @@ class HostProcess {
     std::string cure = "see what that said";
     if (!down.empty())
       cure = fmt::format("the port has no link here: {}", down);
-    else if (const std::string silent = datapath_->why_silent(); !silent.empty())
+    else if (const std::string silent = lost.unreachable ? datapath_->why_silent(found->addresses.at(lost.peer)) : "";
+             !silent.empty())
       cure = silent;
     else if (lost.unreachable)
       cure = fmt::format("the link is up here, so see host {}'s port, and what is between", peer);
@@ -722,7 +723,7 @@ class HostProcess {
     if (const std::string down = datapath_->why_link_is_down(); !down.empty())
       return fmt::format("no connection to host {} ({}): its port {} has no link: {}", job.hosts[*peer],
                          to_text(address), one_line(options_.device), down);
-    if (const std::string silent = datapath_->why_silent(); !silent.empty())
+    if (const std::string silent = datapath_->why_silent(address); !silent.empty())
       return fmt::format("no connection to host {} ({}): {}", job.hosts[*peer], to_text(address), silent);
     const std::string cure = place_.gateway == Address{}
                                  ? "see that both ports are on one network, in which --ip puts them"

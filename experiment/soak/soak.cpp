@@ -117,7 +117,8 @@ SoakResults run_soak(const SoakSettings& settings, const SoakCallbacks& callback
     Traffic traffic(
         {.seed = random.next(), .busy = busy, .real_time = networks->real_time(), .two_sides = networks->two_sides()},
         network->places());
-    const auto fail = [&](const std::string& what) {
+    const auto fail = [&](std::string what) {
+      if (const std::string why = network->why_silent(); !why.empty()) what += "; what is known: " + why;
       results.failures.push_back({round, what, traffic.state(), replay_command(settings, round)});
     };
     std::uint64_t asked = 0;

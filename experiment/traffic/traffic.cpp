@@ -455,15 +455,19 @@ void Traffic::watch(const Direction& direction) {
   }
   const bool moves = messages != watch.messages || end_of_next != watch.end_of_next;
   if (!is_well_ || moves || !is_expected(direction) || hosts_[direction.sender.host]->stands_until > now_ ||
-      hosts_[direction.receiver.host]->stands_until > now_)
+      hosts_[direction.receiver.host]->stands_until > now_) {
     watch.since = now_;
+    watch.between = {};
+  }
   watch.messages = messages;
   watch.end_of_next = end_of_next;
+  // Hosts whose processor was elsewhere measure long round trips, and pace by them until they hear again.
+  if (now_ - watch.since > longest_outage) watch.between = std::max(watch.between, between_packets(direction.sender));
   // With room for hardly any holes a receiver takes only what touches what it has, and lost pieces come again in the
   // order in which they were found to be lost.
   const bool is_cramped = hosts_[direction.receiver.host]->shard_config.reassembly_bytes < cramped_bytes;
   if (now_ - watch.since <= (is_cramped ? longest_stall : stall_bound_)) return;
-  require(now_ - watch.since <= stall_bound_ + between_packets(direction.sender) * 2,
+  require(now_ - watch.since <= stall_bound_ + watch.between * 2,
           "a message that has a buffer makes no progress over a network that is well");
 }
 
@@ -674,6 +678,9 @@ TrafficCounts Traffic::counts() const {
 }
 
 std::string Traffic::state() const {
+  const auto when = [this](Nanos time) {
+    return time < now_ ? to_text(now_ - time) + " ago" : "in " + to_text(time - now_);
+  };
   std::string text = fmt::format(
       "phase {} for {}, {} after the beginning; the network is {} for {}; keys: {}, messages to {} bytes, {} at a "
       "time, "
@@ -701,10 +708,12 @@ std::string Traffic::state() const {
                           in.receives(), in.delivered());
       if (const auto of = host->shard->stats(id))
         text += fmt::format(
-            "; window {:.0f}, {} in flight, paced at {}, RTT {}, {} packets out, {} in, {} lost, {} messages and {} "
-            "bytes in",
-            of->cwnd_bytes, of->in_flight, to_text(of->pacing_rate), to_text(of->smoothed_rtt), of->packets_sent,
-            of->packets_received, of->lost_packets, of->messages_received, of->end_of_next);
+            "; {}, {}, window {:.0f}, {} in flight, paced at {}, RTT {}, {} packets out, {} in, {} lost, {} messages "
+            "and {} bytes in",
+            of->held_until.is_never() ? "not held" : "held until " + when(of->held_until),
+            of->due.is_never() ? "no timer" : "due " + when(of->due), of->cwnd_bytes, of->in_flight,
+            to_text(of->pacing_rate), to_text(of->smoothed_rtt), of->packets_sent, of->packets_received,
+            of->lost_packets, of->messages_received, of->end_of_next);
       text += '\n';
     }
     for (const auto& [id, stranger] : host->strangers) text += fmt::format("  {}: has not said who it is\n", id);

@@ -93,6 +93,7 @@ class Traffic {
     std::uint64_t messages = 0;
     Bytes end_of_next = 0;
     Nanos since;
+    Nanos between;  ///< packets at the sender's slowest pace since then
   };
   /// A connection, as both ends' programs know it.
   struct Link {

@@ -371,11 +371,13 @@ TEST(VerbsDatapath, a_peer_with_a_shorter_mtu__is_told_of) {
   const TxPacket packet{.destination = &b.address, .header = bytes_of(text), .payload = {}};
   EXPECT_EQ(a.io().send({&packet, 1}), 1u);
   EXPECT_EQ(a.io().counters().too_long, 1u);
-  EXPECT_THAT(a.datapath->why_link_is_down(),
+  EXPECT_EQ(a.datapath->why_link_is_down(), "");
+  EXPECT_EQ(a.datapath->why_silent(Address::parse("127.0.0.3", 47610)), "");
+  EXPECT_THAT(a.datapath->why_silent(b.address),
               HasSubstr("messages of 2048 bytes are too long for 127.0.0.2:47610; give all hosts the same MTU"));
-  // Only while there are such: no peer can keep the port from being up.
+  // Only while there are such.
   EXPECT_TRUE(runs_until(
-      a.io(), [&] { return a.datapath->why_link_is_down().empty(); }, 20_s));
+      a.io(), [&] { return a.datapath->why_silent(b.address).empty(); }, 20_s));
 }
 
 TEST(VerbsDatapath, a_queue_pair_that_fails__is_made_ready_again) {

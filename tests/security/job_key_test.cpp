@@ -83,7 +83,7 @@ TEST_F(JobKeyTest, text_that_is_no_key__is_refused_with_its_line_and_without_its
                 AllOf(HasSubstr("NAME, line 2: no key: expected"), Not(HasSubstr("0405060708"))))
         << line;
   EXPECT_THAT(refused_text("mltcp-key-1 " + kDigits + "\nmltcp-key-1 " + kDigits), HasSubstr("line 2: a second key"));
-  EXPECT_THAT(refused_text("mltcp-key-1 " + std::string(64, '0')), HasSubstr("line 1: the key is all zeros"));
+  EXPECT_THAT(refused_text("mltcp-key-1 " + std::string(64, '0')), HasSubstr("NAME: the key is all zeros"));
 }
 
 TEST_F(JobKeyTest, file__is_written_for_its_owner_alone_and_not_over_another) {

@@ -248,6 +248,8 @@ ConnectionStats Connection::stats() const {
   all.pacing_rate = pacer_.rate();
   all.smoothed_rtt = sent_.rtt().smoothed();
   all.min_rtt = sent_.rtt().minimum();
+  all.held_until = held_until_;
+  all.due = next_deadline();
   return all;
 }
 

@@ -283,7 +283,7 @@ class alignas(64) Connection {
   [[nodiscard]] bool needs_final_credit() const { return !receives_.final_told() && sends_.waits_for_credit(); }
   /// Whether the next packet has CONNECT or ACCEPT in it.
   [[nodiscard]] bool greets_next() const { return due_.connect || (due_.accept && state_ != State::draining); }
-  [[nodiscard]] bool control_due() const {
+  [[nodiscard]] bool control_due() const {  // any() alone would count ACCEPT while draining
     return (due_.any() && (greets_next() || due_.close || due_.ping)) || credit_urgent();
   }
   /// Checks whether gate and window allow data to be sent, and sets the time for the next check.

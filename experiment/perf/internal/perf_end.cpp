@@ -289,11 +289,11 @@ std::string End::why(const Completion& end) const {
   if (end.code != Code::unreachable) return endpoint::to_text(end);
   return silent(fmt::format("nothing was heard of the other end, {}, for {}", to_text(end.peer),
                             to_text(endpoint_.config().peer_timeout)),
-                kSeeUdp);
+                kSeeUdp, &end.peer);
 }
 
-std::string End::silent(const std::string& what, const std::string& cure) const {
-  const std::string down = endpoint_.why_silent();
+std::string End::silent(const std::string& what, const std::string& cure, const Address* peer) const {
+  const std::string down = peer == nullptr ? endpoint_.why_link_is_down() : endpoint_.why_silent(*peer);
   return down.empty() ? fmt::format("{}; {}", what, cure) : fmt::format("{}: {}", what, down);
 }
 

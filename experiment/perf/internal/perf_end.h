@@ -71,7 +71,8 @@ class End {
   /// A connection that ended otherwise than it should, for people.
   [[nodiscard]] std::string why(const endpoint::Completion& end) const;
   /// `what` with cause and cure if the own port carries nothing, or else with `cure`.
-  [[nodiscard]] std::string silent(const std::string& what, const std::string& cure) const;
+  [[nodiscard]] std::string silent(const std::string& what, const std::string& cure,
+                                   const Address* peer = nullptr) const;
   void on_interval(Nanos now, bool is_last);
   [[nodiscard]] bool is_over() const { return sending_ + receiving_ == 0; }
 

@@ -2,6 +2,10 @@
 // the loopback, anew for each round, or ports that somebody has named, opened once.
 #include <fmt/format.h>
 
+#include <array>
+#include <chrono>
+#include <thread>
+
 #include "mltcp/base/error.h"
 #include "mltcp/experiment/backends/host_datapaths.h"
 #include "mltcp/experiment/soak/internal/soak_network.h"
@@ -42,6 +46,14 @@ class HostNetwork final : public SoakNetwork {
     loop.run(Nanos::never(), stop);
   }
   [[nodiscard]] Nanos now() const override { return time().now() - began_; }
+  [[nodiscard]] std::string why_silent() const override {
+    for (const Site& site : sites_)
+      for (const Site& other : sites_) {
+        if (&site == &other) continue;
+        if (std::string why = site.datapath->why_silent(other.address); !why.empty()) return why;
+      }
+    return {};
+  }
 
  private:
   [[nodiscard]] TimeSource& time() const { return sites_.front().datapath->time(); }
@@ -74,11 +86,37 @@ class PortNetworks final : public SoakNetworks {
       sites_.push_back(
           open_site({.device = port.device, .sleeps = true}, {.address = own.address, .prefix_bits = own.bits}));
     }
+    for (const Site& from : sites_)
+      for (const Site& to : sites_)
+        if (&from != &to) expect_reachable(from, to);
   }
   std::unique_ptr<SoakNetwork> make(Random& /*random*/) override { return std::make_unique<HostNetwork>(sites_); }
   [[nodiscard]] bool real_time() const override { return true; }
 
  private:
+  /// As far as that shows before there are packets.
+  void expect_reachable(const Site& from, const Site& to) {
+    if (from.address.is_v4() != to.address.is_v4() || from.address == to.address)
+      throw InputError(
+          fmt::format("{} and {} can't talk to each other; give each port an address of its own, all of one version",
+                      to_text(from.address), to_text(to.address)));
+    constexpr Nanos patience{5'000'000'000};
+    TimeSource& time = from.datapath->time();
+    for (const Nanos end = time.now() + patience; !from.datapath->resolve(0, to.address); receive_and_drop()) {
+      if (time.now() < end) continue;
+      const std::string why = from.datapath->why_silent(to.address);
+      throw RunError(fmt::format(
+          "{} does not find {} within {:.0f} s: {}", to_text(from.address), to_text(to.address), patience.seconds(),
+          why.empty() ? "nobody answers for its address; see that the ports are joined, and on one network" : why));
+    }
+  }
+  /// Who asks for an address is answered by the datapath itself, when it is polled.
+  void receive_and_drop() {
+    std::array<RxPacket, 32> packets;
+    for (const Site& site : sites_) site.datapath->io(0).receive(packets);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+
   std::vector<Site> sites_;
 };
 

@@ -22,9 +22,11 @@ class SoakNetwork {
   virtual void run(Traffic& traffic, const std::function<bool()>& stop) = 0;
   /// Since the network was made.
   [[nodiscard]] virtual Nanos now() const = 0;
+  /// What would keep the hosts from hearing each other, "cause; cure"; empty: nothing that is known.
+  [[nodiscard]] virtual std::string why_silent() const { return {}; }
 };
 
-/// Makes a network for each round, of hosts, rates and queues at random.
+/// Makes a network for each round: of hosts, rates and queues at random, or always of the ports that there are.
 class SoakNetworks {
  public:
   virtual ~SoakNetworks() = default;

@@ -425,6 +425,7 @@ TEST(ExperimentFile, parse__syntax_errors) {
   EXPECT_THAT(refusal("name = \"a\nb\"\n"), StartsWith("e.toml:1: name: the quote at the end is missing"));
   EXPECT_THAT(refusal("\nname = \"\xff\xfe\"\n"), error_at(2, "TOML", ""));
   EXPECT_THAT(refusal("\nx\xc2\xaa = 1\n"), error_at(2, "TOML", "expected '=', saw"));
+  EXPECT_THAT(refusal("\nx\xe3\x81\x82 = 1\n"), error_at(2, "TOML", "expected '=', saw"));
   EXPECT_EQ(parse_experiment("name = \"\"\"a\\\n  \xc2\xaa\"\"\"\n" + kLink + kJob, "e.toml").name, "a\xc2\xaa");
   EXPECT_THAT(refusal(std::string("\0\1\2\3", 4)), StartsWith("e.toml:1: TOML: "));
   EXPECT_EQ(parse_experiment("\xEF\xBB\xBF" + kLink + kJob, "e.toml").jobs.size(), 1U);
