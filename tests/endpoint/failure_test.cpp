@@ -47,7 +47,12 @@ TEST_F(FailureTest, own_port__is_asked_why_it_carries_nothing) {
   EXPECT_EQ(left->why_link_is_down(), "");
   network->why_link_is_down = "the cable is out; put it in";
   EXPECT_EQ(left->why_link_is_down(), "the cable is out; put it in");
+  const Address peer = Address::v4(0x0A000007, 9);
+  EXPECT_EQ(left->why_silent(peer), "the cable is out; put it in");
+  network->why_silent = "too long for ";
+  EXPECT_EQ(left->why_silent(peer), "too long for 10.0.0.7:9");
   left->close();
+  EXPECT_EQ(left->why_silent(peer), "");
   EXPECT_EQ(left->why_link_is_down(), "");
 }
 

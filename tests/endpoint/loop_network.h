@@ -50,6 +50,7 @@ class Network {
   std::atomic<bool> hands_over{false};        ///< a host's shards may find each other's packets
   std::function<void(bool)> on_work;          ///< called as the network begins to work for a host, and ends
   std::string why_link_is_down{};             ///< of all datapaths on it
+  std::string why_silent{};                   ///< of paths to any peer, whose address follows
   std::atomic<bool> takes_ports_once{false};  ///< what asks for a port first gets an error
   std::mutex mutex;
   std::map<std::pair<std::array<std::uint8_t, 16>, std::uint16_t>, LoopIo*> hosts;
@@ -208,6 +209,9 @@ class LoopDatapath final : public HostDatapath {
   [[nodiscard]] std::uint32_t mtu() const override { return 1500; }
   [[nodiscard]] TimeSource& time() override { return time_; }
   [[nodiscard]] std::string why_link_is_down() const override { return network_->why_link_is_down; }
+  [[nodiscard]] std::string why_silent(const Address& peer) const override {
+    return network_->why_silent.empty() ? why_link_is_down() : network_->why_silent + to_text(peer);
+  }
   void take_place(const HostPlace& place) override {
     if (network_->takes_ports_once.exchange(false)) throw RunError("the port is in use; choose another");
     for (std::uint16_t shard = 0; shard < place.shards; ++shard) {

@@ -1,5 +1,6 @@
 // Metrics: addresses, what an HTTP request gets, and a port that is in use.
 #include "mltcp/live/metrics.h"
+#include "mltcp/live/describe.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -167,6 +168,29 @@ TEST(Metrics, busy_port__one_line_with_the_cure) {
                                              " can't be served at (Address already in use); name another port");
   }
   close(file);
+}
+
+/// As the transport's ShardStats has them.
+struct SomePackets {
+  std::uint64_t packets_received = 1, packets_sent = 2, truncated_packets = 10, foreign_packets = 20,
+                corrupted_packets = 40, malformed_packets = 80, forged_packets = 160, forged_resets = 320,
+                replayed_packets = 640, refused_connects = 3, violations = 4, black_holes = 5, size_probes_sent = 6,
+                size_probes_lost = 7;
+};
+
+TEST(Describe, add_packets__of_several_shards) {
+  PortView port;
+  port.bad_packets = 1;
+  add_packets(SomePackets{}, port);
+  add_packets(SomePackets{}, port);
+  EXPECT_EQ(port.received_packets, 2U);
+  EXPECT_EQ(port.sent_packets, 4U);
+  EXPECT_EQ(port.bad_packets, 1U + 2 * 1270);
+  EXPECT_EQ(port.refused_connects, 6U);
+  EXPECT_EQ(port.violations, 8U);
+  EXPECT_EQ(port.black_holes, 10U);
+  EXPECT_EQ(port.size_probes_sent, 12U);
+  EXPECT_EQ(port.size_probes_lost, 14U);
 }
 
 }  // namespace
