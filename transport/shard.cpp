@@ -120,5 +120,6 @@ const Address* Shard::remote(ConnectionId id) const {
 }
 
 const ShardStats& Shard::stats() const { return core_->stats(); }
+const JobClaims* Shard::job_claims() const { return core_->job_claims(); }
 
 }  // namespace mltcp

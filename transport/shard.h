@@ -45,6 +45,7 @@
 
 namespace mltcp {
 
+class JobClaims;
 class ShardCore;
 
 class Shard final : public Pollable {
@@ -151,6 +152,10 @@ class Shard final : public Pollable {
   /// stats().
   [[nodiscard]] const Address* remote(ConnectionId id) const;
   [[nodiscard]] const ShardStats& stats() const;
+  /// What packets that were received have claimed of their senders' jobs (transport/job_claims.h), valid as long as the
+  /// shard; null without ShardConfig::count_job_claims. Packets count once their connection's tag or key has vouched
+  /// for them.
+  [[nodiscard]] const JobClaims* job_claims() const;
 
  private:
   std::unique_ptr<ShardCore> core_;

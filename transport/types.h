@@ -209,6 +209,8 @@ struct ShardConfig {
   std::uint32_t max_zero_copy_sends = 1024;
   /// Prefetch into the CPU cache the connections of a received burst before processing it.
   bool prefetch = true;
+  /// Sum what received packets claim of their jobs: Shard::job_claims().
+  bool count_job_claims = false;
   /// Seed of connection ids, tags, cookies and skipped packet numbers, for reproducible simulations and tests. Without
   /// a seed they come from the system's random numbers, so that nobody can guess them. With a seed, 12 bits of it go
   /// into the first id of each slot, see Shard::first_connections().

@@ -52,7 +52,7 @@ class RegisteredMemoryTest : public testing::Test {
 
 TEST_F(RegisteredMemoryTest, find__knows_what_lies_in_one_piece_by_its_key) {
   RegisteredRanges ranges(nic);
-  RegisteredRanges none(other);
+  RegisteredRanges elsewhere(other);
   EXPECT_FALSE(ranges.find(bytes.first(10)));
   {
     const std::array<DmaDevice*, 2> devices{&nic, &shared};
@@ -62,7 +62,7 @@ TEST_F(RegisteredMemoryTest, find__knows_what_lies_in_one_piece_by_its_key) {
     EXPECT_EQ(ranges.find(bytes.first(8192)), nic.key);
     EXPECT_EQ(ranges.find(bytes.subspan(8000, 192)), nic.key);
     EXPECT_FALSE(ranges.find(bytes.subspan(8000, 193))) << "its end is beyond";
-    EXPECT_FALSE(none.find(bytes.first(10))) << "another device's";
+    EXPECT_FALSE(elsewhere.find(bytes.first(10))) << "another device's";
   }
   EXPECT_EQ(nic.mapped, 0);
   EXPECT_FALSE(ranges.find(bytes.first(10))) << "not any more";

@@ -5,6 +5,7 @@
 
 #include "mltcp/transport/internal/ack_ratio.h"
 #include "mltcp/transport/internal/connection.h"
+#include "mltcp/transport/job_claims.h"
 
 namespace mltcp {
 namespace {
@@ -93,6 +94,9 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
   const ReceivedPackets::Place place = received_.add(number, header.span, packet.hops, now);
   if (place == ReceivedPackets::Place::behind) heard_ = now;
   ++packets_received_;
+  if (arrival.data && (header.flags & wire::has_job) != 0 && links_->claims != nullptr)
+    links_->claims->add(header.job,
+                        packet.bytes.size() + packet.tail.size() + packet.virtual_bytes - wire::header_bytes);
   if (packet.ecn != Ecn::not_ect &&
       received_.count_ecn(packet.ecn, packet.bytes.size() + packet.tail.size() + packet.virtual_bytes))
     arrival.at_once = true;

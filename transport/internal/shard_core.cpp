@@ -131,7 +131,8 @@ ShardCore::ShardCore(PacketIo& io, const ShardConfig& config)
             .late = {},
             .packets_wait = false,
             .random = &random_,
-            .reassembly_bytes = config.reassembly_bytes};
+            .reassembly_bytes = config.reassembly_bytes,
+            .claims = config.count_job_claims ? &claims_.emplace() : nullptr};
   rx_.resize(limits_.burst);
   fetches_.resize(limits_.burst);
   tx_.packets.resize(limits_.burst);

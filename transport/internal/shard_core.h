@@ -20,6 +20,7 @@
 #include "mltcp/transport/internal/payload_holds.h"
 #include "mltcp/transport/internal/shard_links.h"
 #include "mltcp/transport/internal/shard_random.h"
+#include "mltcp/transport/job_claims.h"
 #include "mltcp/transport/packet_io.h"
 #include "mltcp/transport/types.h"
 #include "mltcp/transport/wire.h"
@@ -70,6 +71,8 @@ class ShardCore {
     return connection == nullptr || connection->state() == Connection::State::draining ? nullptr : connection;
   }
   [[nodiscard]] const ShardStats& stats() const { return stats_; }
+  /// Null if they are not counted.
+  [[nodiscard]] const JobClaims* job_claims() const { return claims_ ? &*claims_ : nullptr; }
 
  private:
   /// What decides whether a packet is for a connection stands beside it: packets that are not don't touch it.
@@ -204,6 +207,7 @@ class ShardCore {
   AckBatches acks_;
   ShardStats stats_;
   wire::Frame frame_;
+  std::optional<JobClaims> claims_;
   ShardLinks links_;
   Nanos due_ = Nanos::never();  ///< return value of the last poll()
 };

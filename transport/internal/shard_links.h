@@ -22,6 +22,8 @@
 
 namespace mltcp {
 
+class JobClaims;
+
 /// A job on a shard: its iteration progress, gain, phase gate, and shared pacer.
 struct JobState {
   bool used = false;
@@ -96,6 +98,7 @@ struct ShardLinks {
   bool packets_wait = false;           ///< more than this poll() has taken
   ShardRandom* random = nullptr;       ///< null: no packet number is skipped
   Bytes reassembly_bytes = ~Bytes{0};  ///< as in ShardConfig
+  JobClaims* claims = nullptr;         ///< null: not counted
 };
 
 }  // namespace mltcp

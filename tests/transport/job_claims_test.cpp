@@ -1,0 +1,301 @@
+// Tests of transport/job_claims.cpp: the sums of honest jobs and of liars, counted iterations, bounds.
+#include "mltcp/transport/job_claims.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "mltcp/base/random.h"
+
+namespace mltcp {
+namespace {
+
+using Packets = std::vector<wire::JobTag>;
+
+constexpr Bytes packet_bytes = 1000;
+constexpr std::uint32_t packets_per_iteration = 500;
+
+/// Iterations that send 500 packets each and state `stated` of their bytes; so many packets are in flight.
+Packets iterations(std::uint32_t first, std::uint32_t count, double stated = 1.0, std::uint32_t in_flight = 0,
+                   std::uint32_t job = 7) {
+  Packets packets;
+  for (std::uint32_t iteration = first; iteration < first + count; ++iteration)
+    for (std::uint32_t sent = 0; sent < packets_per_iteration; ++sent) {
+      const double delivered = sent > in_flight ? sent - in_flight : 0;
+      const double ratio = std::min(1.0, delivered / (stated * packets_per_iteration));
+      packets.push_back(
+          {job, static_cast<std::uint16_t>(iteration), static_cast<std::uint16_t>(std::floor(ratio * 65535))});
+    }
+  return packets;
+}
+
+JobClaims claims_of(const Packets& packets, Bytes bytes = packet_bytes) {
+  JobClaims claims;
+  for (const wire::JobTag& tag : packets) claims.add(tag, bytes);
+  return claims;
+}
+
+JobClaim only(const JobClaims& claims) {
+  const std::vector<JobClaim> all = claims.report();
+  EXPECT_EQ(all.size(), 1U);
+  return all.empty() ? JobClaim{} : all.front();
+}
+
+TEST(JobClaims, add__sums_an_honest_job) {
+  const JobClaim claim = only(claims_of(iterations(1, 20)));
+  EXPECT_EQ(claim.job, 7U);
+  EXPECT_EQ(claim.iterations, 20U);
+  EXPECT_EQ(claim.packets, 20U * packets_per_iteration);
+  EXPECT_EQ(claim.bytes, 20U * packets_per_iteration * packet_bytes);
+  EXPECT_EQ(claim.bytes_per_iteration(), packets_per_iteration * packet_bytes);
+  EXPECT_EQ(claim.bytes_at_end, 0U);
+  EXPECT_NEAR(claim.mean_progress(), 0.5, 0.002);
+  EXPECT_EQ(claim.verdict(), ClaimVerdict::consistent);
+  EXPECT_FALSE(claim.is_doubtful());
+}
+
+TEST(JobClaims, verdict__passes_an_honest_job_whose_iterations_are_in_flight) {
+  for (const std::uint32_t in_flight : {1U, 50U, 250U, 499U}) {
+    const JobClaim claim = only(claims_of(iterations(1, 20, 1.0, in_flight)));
+    const double share = in_flight / static_cast<double>(packets_per_iteration);
+    EXPECT_NEAR(claim.mean_progress(), (1 - share) * (1 - share) / 2, 0.003) << in_flight;
+    EXPECT_EQ(claim.bytes_at_end, 0U);
+    // What is sent before any of the iteration has arrived claims nothing.
+    EXPECT_EQ(claim.verdict(), in_flight < 499 ? ClaimVerdict::consistent : ClaimVerdict::unstated) << in_flight;
+  }
+}
+
+TEST(JobClaims, verdict__finds_who_states_half_of_what_it_sends) {
+  const JobClaim half = only(claims_of(iterations(1, 20, 0.5)));
+  EXPECT_NEAR(half.share_at_end(), 0.5, 0.003);
+  EXPECT_NEAR(half.mean_progress(), 0.75, 0.003);
+  EXPECT_EQ(half.verdict(), ClaimVerdict::understated);
+  EXPECT_TRUE(half.is_doubtful());
+  // The bounds: four fifths.
+  EXPECT_EQ(only(claims_of(iterations(1, 20, 0.79))).verdict(), ClaimVerdict::understated);
+  EXPECT_EQ(only(claims_of(iterations(1, 20, 0.81))).verdict(), ClaimVerdict::consistent);
+  // What is learned may be 1/32 short.
+  EXPECT_EQ(only(claims_of(iterations(1, 20, 31.0 / 32))).verdict(), ClaimVerdict::consistent);
+}
+
+TEST(JobClaims, verdict__finds_who_claims_to_be_far_along) {
+  Packets packets = iterations(1, 20);
+  for (wire::JobTag& tag : packets) tag.progress = 58'982;  // 0.9
+  const JobClaim claim = only(claims_of(packets));
+  EXPECT_NEAR(claim.mean_progress(), 0.9, 1e-4);
+  EXPECT_EQ(claim.bytes_at_end, 0U);
+  EXPECT_EQ(claim.verdict(), ClaimVerdict::ahead);
+  EXPECT_TRUE(claim.is_doubtful());
+}
+
+TEST(JobClaims, verdict__says_nothing_of_a_job_without_sizes) {
+  Packets packets = iterations(1, 20);
+  for (wire::JobTag& tag : packets) tag.progress = 0;
+  const JobClaim claim = only(claims_of(packets));
+  EXPECT_EQ(claim.mean_progress(), 0);
+  EXPECT_EQ(claim.verdict(), ClaimVerdict::unstated);
+  EXPECT_FALSE(claim.is_doubtful());
+  EXPECT_EQ(JobClaim{}.verdict(), ClaimVerdict::unstated);
+  EXPECT_EQ(JobClaim{}.mean_progress(), 0);
+  EXPECT_EQ(JobClaim{}.bytes_per_iteration(), 0);
+}
+
+TEST(JobClaims, verdict__does_not_come_too_early) {
+  EXPECT_EQ(only(claims_of(iterations(1, 7, 0.5))).verdict(), ClaimVerdict::too_few);
+  EXPECT_EQ(only(claims_of(iterations(1, 8, 0.5))).verdict(), ClaimVerdict::understated);
+  // Whoever begins to look late in an iteration sees a mean above 1/2 for a while.
+  for (std::uint32_t missed = 0; missed < packets_per_iteration; missed += 50) {
+    const Packets packets = iterations(1, 8);
+    JobClaims claims;
+    for (std::size_t i = missed; i < packets.size(); ++i) {
+      claims.add(packets[i], packet_bytes);
+      EXPECT_FALSE(only(claims).is_doubtful()) << "from " << missed << " to " << i;
+      if (only(claims).verdict() == ClaimVerdict::consistent) {
+        EXPECT_LT(only(claims).mean_progress(), 0.52) << missed;
+      }
+    }
+  }
+}
+
+TEST(JobClaims, add__counts_iterations_over_the_wrap) {
+  const JobClaim claim = only(claims_of(iterations(65'530, 12, 0.5)));
+  EXPECT_EQ(claim.iterations, 12U);
+  EXPECT_EQ(only(claims_of(iterations(0, 70'000 / 100, 1.0))).iterations, 700U);
+  JobClaims long_lived;
+  for (std::uint32_t iteration = 0; iteration < 200'000; ++iteration)
+    long_lived.add({1, static_cast<std::uint16_t>(iteration), 30'000}, 1);
+  EXPECT_EQ(only(long_lived).iterations, 200'000U);
+}
+
+TEST(JobClaims, add__takes_packets_in_any_order) {
+  // Each packet is overtaken by up to 600: more than an iteration.
+  Packets packets = iterations(65'526, 20, 0.5, 20);
+  const JobClaim before = only(claims_of(packets));
+  Random random(1);
+  std::vector<std::pair<std::uint64_t, wire::JobTag>> late;
+  for (std::size_t i = 0; i < packets.size(); ++i) late.emplace_back(i + random.next() % 600, packets[i]);
+  std::ranges::stable_sort(late, {}, &std::pair<std::uint64_t, wire::JobTag>::first);
+  for (std::size_t i = 0; i < packets.size(); ++i) packets[i] = late[i].second;
+  const JobClaim claim = only(claims_of(packets));
+  EXPECT_EQ(claim.iterations, 20U);
+  EXPECT_EQ(claim.bytes_at_end, before.bytes_at_end);
+  EXPECT_NEAR(claim.mean_progress(), before.mean_progress(), 1e-12);
+}
+
+TEST(JobClaims, add__counts_retransmissions_where_they_are_sent) {
+  // One packet of 20 is sent again 30 packets later, with the progress of then.
+  Packets packets;
+  for (const wire::JobTag& tag : iterations(1, 20)) {
+    packets.push_back(tag);
+    if (packets.size() % 20 == 0 && packets.size() > 30) packets.push_back(packets.back());
+  }
+  const JobClaim claim = only(claims_of(packets));
+  EXPECT_NEAR(claim.mean_progress(), 0.5, 0.005);
+  EXPECT_EQ(claim.verdict(), ClaimVerdict::consistent);
+}
+
+TEST(JobClaims, add__counts_workers_that_are_iterations_apart_once) {
+  const Packets packets = iterations(1, 40);
+  JobClaims claims;
+  for (std::size_t i = 0; i < packets.size(); ++i)
+    for (const std::uint32_t behind : {0U, 1U, 2U, 16U}) {  // workers, in iterations
+      const std::size_t lag = std::size_t{behind} * packets_per_iteration;
+      if (i >= lag) claims.add(packets[i - lag], packet_bytes);
+    }
+  EXPECT_EQ(only(claims).iterations, 40U);
+  EXPECT_EQ(only(claims).verdict(), ClaimVerdict::consistent);
+}
+
+TEST(JobClaims, add__follows_workers_that_count_for_themselves) {
+  // Four workers whose counts have nothing in common, packet by packet in turn: iterations of each.
+  JobClaims claims;
+  std::vector<Packets> workers;
+  for (const std::uint32_t first : {3U, 1'000U, 33'000U, 65'500U}) workers.push_back(iterations(first, 40));
+  for (std::size_t i = 0; i < workers[0].size(); ++i)
+    for (const Packets& worker : workers) claims.add(worker[i], packet_bytes);
+  EXPECT_EQ(only(claims).iterations, 160U);
+  // A job that is started anew counts from 1 again.
+  JobClaims restarted = claims_of(iterations(1, 100));
+  for (const wire::JobTag& tag : iterations(1, 50)) restarted.add(tag, packet_bytes);
+  EXPECT_EQ(only(restarted).iterations, 150U);
+}
+
+TEST(JobClaims, report__names_the_largest_jobs_first) {
+  JobClaims claims;
+  for (std::uint32_t job = 0; job < 100; ++job) claims.add({job, 1, 0}, job % 10);
+  const std::vector<JobClaim> top = claims.report();
+  ASSERT_EQ(top.size(), 100U);
+  EXPECT_EQ(top[0].job, 9U);
+  EXPECT_EQ(top[9].job, 99U);
+  EXPECT_EQ(top[10].job, 8U);
+  EXPECT_TRUE(JobClaims().report().empty());
+  std::vector<JobClaim> room;
+  room.reserve(4);
+  const std::size_t places = room.capacity();
+  claims.append_to(room);
+  ASSERT_EQ(room.size(), places) << "no more than there is room for";
+  EXPECT_EQ(room[1].job, 1U);
+}
+
+TEST(JobClaim, add_up__joins_what_is_of_one_job) {
+  std::vector<JobClaim> claims;
+  for (const std::uint32_t job : {3U, 1U, 3U, 2U, 1U, 3U}) claims.push_back({.job = job, .packets = 1, .bytes = 10});
+  add_up(claims);
+  ASSERT_EQ(claims.size(), 3U);
+  EXPECT_EQ(claims[0].job, 3U);
+  EXPECT_EQ(claims[0].packets, 3U);
+  EXPECT_EQ(claims[1].job, 1U);
+  EXPECT_EQ(claims[1].bytes, 20U);
+  EXPECT_EQ(claims[2].job, 2U);
+}
+
+TEST(JobClaims, add__keeps_jobs_apart_that_share_a_place_in_its_cache) {
+  JobClaims claims;
+  for (std::uint32_t i = 0; i < 300; ++i) claims.add({i % 3 * 16, 1, 65'535}, 1 + i % 3);
+  const std::vector<JobClaim> all = claims.report();
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_EQ(std::pair(all[0].job, all[0].bytes), std::pair(32U, Bytes{300}));
+  EXPECT_EQ(std::pair(all[2].job, all[2].bytes), std::pair(0U, Bytes{100}));
+}
+
+TEST(JobClaims, add__is_bounded_whatever_the_numbers) {
+  JobClaims claims;
+  Random random(3);
+  Bytes sum = 0;
+  for (std::uint32_t i = 0; i < 50'000; ++i) {
+    const std::uint64_t drawn = random.next();
+    const Bytes bytes = drawn >> 48;
+    claims.add({static_cast<std::uint32_t>(drawn), static_cast<std::uint16_t>(drawn >> 8),
+                static_cast<std::uint16_t>(drawn >> 24)},
+               bytes);
+    sum += bytes;
+  }
+  const std::vector<JobClaim> all = claims.report();
+  ASSERT_EQ(all.size(), JobClaims::max_jobs + 1);
+  EXPECT_EQ(all.front().job, JobClaims::other_jobs) << "all beyond the first are counted together";
+  Bytes counted = 0;
+  std::uint64_t packets = 0;
+  for (const JobClaim& claim : all) {
+    counted += claim.bytes;
+    packets += claim.packets;
+    EXPECT_GE(claim.mean_progress(), 0.0);
+    EXPECT_LE(claim.mean_progress(), 1.0);
+    EXPECT_LE(claim.iterations, claim.packets);
+    EXPECT_LE(claim.bytes_at_end, claim.bytes);
+  }
+  EXPECT_EQ(counted, sum);
+  EXPECT_EQ(packets, 50'000U);
+  // A job that had a place keeps it, and one with the number of the others is among them.
+  claims.add({all[1].job, 1, 0}, 1'000'000'000);
+  EXPECT_EQ(claims.report()[0].bytes + claims.report()[1].bytes, all[0].bytes + all[1].bytes + 1'000'000'000);
+  claims.add({JobClaims::other_jobs, 1, 0}, 1);
+  EXPECT_EQ(claims.report().size(), JobClaims::max_jobs + 1);
+}
+
+TEST(JobClaims, add__stays_exact_enough_for_months) {
+  JobClaims claims;
+  for (std::uint32_t i = 0; i < 10'000; ++i) claims.add({1, 1, 0}, Bytes{1} << 50);
+  for (std::uint32_t i = 0; i < 1'000; ++i) claims.add({1, 2, 65'535}, 1500);
+  EXPECT_EQ(only(claims).bytes_at_end, 1'500'000U);
+  EXPECT_EQ(only(claims).bytes, (Bytes{10'000} << 50) + 1'500'000);
+}
+
+TEST(JobClaims, copy__has_sums_of_its_own) {
+  JobClaims claims = claims_of(iterations(1, 10));
+  JobClaims copy = claims;
+  copy.add({7, 11, 0}, 1);
+  EXPECT_EQ(only(copy).packets, only(claims).packets + 1);
+  claims = copy;
+  claims.add({7, 11, 0}, 1);
+  EXPECT_EQ(only(claims).packets, only(copy).packets + 1);
+}
+
+TEST(JobClaim, add__joins_the_shards_of_a_job) {
+  JobClaim sum = only(claims_of(iterations(1, 10, 0.5)));
+  sum += only(claims_of(iterations(1, 12, 1.0), 3 * packet_bytes));
+  EXPECT_EQ(sum.iterations, 12U);
+  EXPECT_EQ(sum.packets, 22U * packets_per_iteration);
+  EXPECT_EQ(sum.bytes, (10U + 36U) * packets_per_iteration * packet_bytes);
+  EXPECT_NEAR(sum.mean_progress(), (10 * 0.75 + 36 * 0.5) / 46, 0.003);
+  EXPECT_NEAR(sum.share_at_end(), 5.0 / 46, 0.002);
+}
+
+TEST(JobClaim, name_of__is_its_number) {
+  EXPECT_EQ(name_of({.job = 7}), "7");
+  EXPECT_EQ(name_of({.job = JobClaims::other_jobs}), "others");
+}
+
+TEST(ClaimVerdict, to_text__names_each) {
+  EXPECT_EQ(to_text(ClaimVerdict::too_few), "too few iterations");
+  EXPECT_EQ(to_text(ClaimVerdict::unstated), "unstated");
+  EXPECT_EQ(to_text(ClaimVerdict::consistent), "consistent");
+  EXPECT_EQ(to_text(ClaimVerdict::understated), "understated");
+  EXPECT_EQ(to_text(ClaimVerdict::ahead), "ahead");
+}
+
+}  // namespace
+}  // namespace mltcp

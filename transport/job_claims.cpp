@@ -1,0 +1,107 @@
+// The sums of what jobs claim (see job_claims.h).
+#include "mltcp/transport/job_claims.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+
+namespace mltcp {
+
+std::string_view to_text(ClaimVerdict verdict) {
+  switch (verdict) {
+    case ClaimVerdict::too_few:
+      return "too few iterations";
+    case ClaimVerdict::unstated:
+      return "unstated";
+    case ClaimVerdict::consistent:
+      return "consistent";
+    case ClaimVerdict::understated:
+      return "understated";
+    case ClaimVerdict::ahead:
+      return "ahead";
+  }
+  return "?";
+}
+
+ClaimVerdict JobClaim::verdict() const {
+  if (progress_bytes == 0) return ClaimVerdict::unstated;
+  if (iterations < least_iterations) return ClaimVerdict::too_few;
+  if (share_at_end() > most_at_end) return ClaimVerdict::understated;
+  return mean_progress() > most_mean_progress ? ClaimVerdict::ahead : ClaimVerdict::consistent;
+}
+
+JobClaim& JobClaim::operator+=(const JobClaim& other) {
+  // Its shards go through the same iterations.
+  iterations = std::max(iterations, other.iterations);
+  packets += other.packets;
+  bytes += other.bytes;
+  bytes_at_end += other.bytes_at_end;
+  progress_bytes += other.progress_bytes;
+  return *this;
+}
+
+std::string name_of(const JobClaim& claim) {
+  return claim.job == JobClaims::other_jobs ? "others" : std::to_string(claim.job);
+}
+
+void add_up(std::vector<JobClaim>& claims) {
+  std::sort(claims.begin(), claims.end(), [](const JobClaim& a, const JobClaim& b) { return a.job < b.job; });
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    if (kept > 0 && claims[kept - 1].job == claims[i].job)
+      claims[kept - 1] += claims[i];
+    else
+      claims[kept++] = claims[i];
+  }
+  claims.resize(kept);
+  std::stable_sort(claims.begin(), claims.end(),
+                   [](const JobClaim& a, const JobClaim& b) { return a.bytes > b.bytes; });
+}
+
+void JobClaims::append_to(std::vector<JobClaim>& out) const noexcept {
+  const auto append = [&](std::uint32_t number, const Job& job) {
+    if (out.size() == out.capacity()) return;
+    out.push_back(job.sums);
+    out.back().job = number;
+  };
+  for (const auto& [number, job] : jobs_) append(number, job);
+  if (others_.sums.packets > 0) append(other_jobs, others_);
+}
+
+std::vector<JobClaim> JobClaims::report() const {
+  std::vector<JobClaim> all;
+  all.reserve(jobs_.size() + 1);
+  append_to(all);
+  add_up(all);
+  return all;
+}
+
+// Iterations are numbers modulo 2^16, in the order of serial number arithmetic (RFC 1982).
+void JobClaims::Job::see(std::uint16_t iteration) {
+  for (std::uint8_t i = 0; i < counts; ++i) {
+    const int ahead = static_cast<std::int16_t>(static_cast<std::uint16_t>(iteration - latest[i]));
+    if (std::abs(ahead) > most_apart) continue;
+    if (ahead > 0) {
+      latest[i] = iteration;
+      ++sums.iterations;
+    }
+    return;
+  }
+  latest[next] = iteration;
+  counts = std::max<std::uint8_t>(counts, next + 1);
+  next = (next + 1) % max_counts;
+  ++sums.iterations;
+}
+
+JobClaims::Job& JobClaims::find(std::uint32_t number) noexcept {
+  const auto found = jobs_.find(number);
+  if (found != jobs_.end()) return found->second;
+  if (jobs_.size() >= max_jobs || number == other_jobs) return others_;
+  try {
+    return jobs_[number];
+  } catch (const std::bad_alloc&) {
+    return others_;
+  }
+}
+
+}  // namespace mltcp

@@ -1,0 +1,156 @@
+// What the packets of jobs claim about their iterations, summed so that a third party can doubt it: a switch, a
+// receiver, or a reader of captures.
+//
+// MLTCP's gain F(bytes_ratio) rises with the progress that the sender itself computes from the bytes_per_iteration
+// that its program has stated. Every packet with data of a job carries that progress (wire::JobTag). Over the bytes of
+// an iteration whose size is stated truly, progress rises linearly from 0 to 1, and so
+//   - its mean over bytes is 1/2, less the share of the iteration that is in flight: progress counts delivered bytes;
+//   - progress is full (65535) in no packet: what would carry it is sent before the last acknowledgement.
+// If only a share s of the bytes is stated, progress is full in a share 1 - s of them, and the mean is 1 - s/2.
+//
+// Both sums are over bytes, packet by packet, so order, losses, retransmissions and the number of connections or
+// workers do not matter: each packet carries the progress of its own sender at the time when it was sent. What does
+// matter is a part of an iteration that does not pass here. If its first half is sent to others, the mean here is 3/4
+// without a lie; bytes at full progress remain 0.
+//
+// This finds programs that state too little to a transport that computes progress as this one does. A transport that is
+// modified can send any progress, and sends as fast as it likes whatever it claims.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mltcp/base/units.h"
+#include "mltcp/transport/wire.h"
+
+namespace mltcp {
+
+/// Whether the claims of a job fit the bytes that it sends.
+enum class ClaimVerdict : std::uint8_t {
+  too_few,      ///< fewer than JobClaim::least_iterations: nothing is said
+  unstated,     ///< no packet claims any progress: the job states no sizes, or sends each iteration at once
+  consistent,   ///< no reason for doubt
+  understated,  ///< states fewer bytes than it sends: more than most_at_end of them at full progress
+  ahead,        ///< mean progress above most_mean_progress: false claims, or parts of its iterations don't pass here
+};
+/// "too few iterations", "unstated", "consistent", "understated", "ahead".
+std::string_view to_text(ClaimVerdict verdict);
+
+/// The sums of one job. Bytes are those behind the packet header, frame headers and retransmissions included.
+struct JobClaim {
+  /// A job that is first seen in the middle of an iteration has a mean above 1/2 for that one; after so many it is
+  /// below 0.52.
+  static constexpr std::uint64_t least_iterations = 8;
+  static constexpr double most_at_end = 0.2;         ///< see docs/transport.md for what honest jobs reach
+  static constexpr double most_mean_progress = 0.6;  ///< that of a job which states 0.8 of its bytes
+
+  std::uint32_t job = 0;
+  /// Iterations begun, at least 1. Workers that count alike, at most 16 iterations apart, count once; others by
+  /// themselves.
+  std::uint64_t iterations = 0;
+  std::uint64_t packets = 0;
+  Bytes bytes = 0;
+  Bytes bytes_at_end = 0;     ///< of packets whose progress is full (65535)
+  double progress_bytes = 0;  ///< sum of progress, in [0, 1], times bytes
+
+  [[nodiscard]] double bytes_per_iteration() const {
+    return iterations == 0 ? 0 : static_cast<double>(bytes) / static_cast<double>(iterations);
+  }
+  /// In [0, 1].
+  [[nodiscard]] double share_at_end() const { return share(static_cast<double>(bytes_at_end)); }
+  /// Mean of progress over bytes, in [0, 1].
+  [[nodiscard]] double mean_progress() const { return share(progress_bytes); }
+  [[nodiscard]] ClaimVerdict verdict() const;
+  /// `understated` or `ahead`.
+  [[nodiscard]] bool is_doubtful() const {
+    const ClaimVerdict found = verdict();
+    return found == ClaimVerdict::understated || found == ClaimVerdict::ahead;
+  }
+  /// Adds what somebody else has seen of the same job, of other packets: another shard.
+  JobClaim& operator+=(const JobClaim& other);
+
+ private:
+  [[nodiscard]] double share(double part) const { return bytes == 0 ? 0 : part / static_cast<double>(bytes); }
+};
+
+/// Adds up those of the same job, and puts the jobs with the most bytes first.
+void add_up(std::vector<JobClaim>& claims);
+/// The job's number, or "others" (JobClaims::other_jobs).
+std::string name_of(const JobClaim& claim);
+
+class JobClaims {
+ public:
+  /// Maximum number of jobs counted separately. Job numbers come from packets and may be invented.
+  static constexpr std::size_t max_jobs = 4096;
+  /// Job number under which all further jobs are counted.
+  static constexpr std::uint32_t other_jobs = 0xFFFFFFFF;
+
+  /// A packet with data of a job: its tag, and its bytes behind the header. In any order. Allocates for a new job only,
+  /// which is counted among the others if there is no memory.
+  void add(const wire::JobTag& tag, Bytes bytes) noexcept {
+    Recent::Entry& recent = recent_.entries[tag.job % recent_.entries.size()];
+    if (recent.job == nullptr || recent.number != tag.job) [[unlikely]]
+      recent = {tag.job, &find(tag.job)};
+    recent.job->add(tag, bytes);
+  }
+
+  /// All jobs, those with the most bytes first.
+  [[nodiscard]] std::vector<JobClaim> report() const;
+  /// Appends them in the order of their numbers, as far as the capacity of `out` goes: allocates nothing.
+  void append_to(std::vector<JobClaim>& out) const noexcept;
+
+ private:
+  struct Job {
+    /// Workers of a job count their iterations apart, and may have been started anew: so many counts are followed.
+    static constexpr std::size_t max_counts = 4;
+    /// Iterations between workers that follow one count, or between a packet and one that has overtaken it.
+    static constexpr int most_apart = 16;
+
+    JobClaim sums;
+    std::array<std::uint16_t, max_counts> latest{};  ///< iteration of each count
+    std::uint8_t counts = 0;
+    std::uint8_t next = 0;  ///< count that a new one takes the place of
+
+    void add(const wire::JobTag& tag, Bytes bytes) {
+      if (counts == 0 || tag.iteration != latest[0]) see(tag.iteration);
+      ++sums.packets;
+      sums.bytes += bytes;
+      if (tag.progress == full) sums.bytes_at_end += bytes;
+      sums.progress_bytes += static_cast<double>(tag.progress) * static_cast<double>(bytes) * (1.0 / full);
+    }
+    void see(std::uint16_t iteration);
+  };
+  static constexpr std::uint16_t full = std::numeric_limits<std::uint16_t>::max();
+
+  /// Jobs used lately, by the low bits of their numbers. The pointers refer to the owner, whose map's nodes are stable;
+  /// a copy of the owner starts with an empty cache.
+  struct Recent {
+    struct Entry {
+      std::uint32_t number = 0;
+      Job* job = nullptr;
+    };
+    std::array<Entry, 16> entries{};
+
+    Recent() = default;
+    ~Recent() = default;
+    Recent(const Recent& /*other*/) {}
+    Recent& operator=(const Recent& /*other*/) {
+      entries = {};
+      return *this;
+    }
+  };
+
+  Job& find(std::uint32_t number) noexcept;
+
+  std::map<std::uint32_t, Job> jobs_;
+  Job others_;
+  Recent recent_;
+};
+
+}  // namespace mltcp
