@@ -24,6 +24,30 @@ void describe(const Stats& stats, ConnectionView& view) {
   view.agreed_packet_bytes = stats.agreed_packet_bytes;
 }
 
+/// `Claim` is the transport's JobClaim. The job is left alone.
+template <typename Claim>
+void describe(const Claim& claim, ClaimView& view) {
+  view.iterations = claim.iterations;
+  view.packets = claim.packets;
+  view.bytes = claim.bytes;
+  view.bytes_at_end = claim.bytes_at_end;
+  view.progress_bytes = claim.progress_bytes;
+  view.mean_progress = claim.mean_progress();
+  view.verdict = to_text(claim.verdict());
+  view.is_doubtful = claim.is_doubtful();
+}
+
+/// `Claims` are the transport's JobClaim, in the order in which they are to be shown.
+template <typename Claims>
+void add_claims(const Claims& claims, Snapshot& shown) {
+  for (const auto& claim : claims) {
+    if (!has_room(shown.claims, shown)) continue;
+    ClaimView& view = shown.claims.emplace_back();
+    view.job = name_of(claim);
+    describe(claim, view);
+  }
+}
+
 /// `Stats` is the transport's ShardStats: its packets, what it has refused, and what its connections have found out of
 /// paths, added.
 template <typename Stats>

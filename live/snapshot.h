@@ -66,6 +66,19 @@ struct PortView {
   std::uint64_t size_probes_lost = 0;
 };
 
+/// What packets of others' jobs claim of these (transport/job_claims.h), as far as they come here.
+struct ClaimView {
+  std::string job;               ///< its number, or "others"
+  std::uint64_t iterations = 0;  ///< seen to begin
+  std::uint64_t packets = 0;
+  Bytes bytes = 0;
+  Bytes bytes_at_end = 0;     ///< of packets that claim full progress
+  double progress_bytes = 0;  ///< sum of progress, 0 to 1, times bytes
+  double mean_progress = 0;   ///< over bytes, 0 to 1
+  std::string verdict;        ///< "consistent", "understated", ...
+  bool is_doubtful = false;
+};
+
 struct Snapshot {
   std::string kind;  ///< "gen", "switch", "endpoint"
   std::string name;  ///< for people, in one line: "host 1 of unix:/run/x", "udp:eth0 at 10.0.0.1:62400"
@@ -75,7 +88,8 @@ struct Snapshot {
   std::vector<JobView> jobs;
   std::vector<ConnectionView> connections;
   std::vector<PortView> ports;
-  std::uint64_t left_out = 0;  ///< rows beyond kMostRows
+  std::vector<ClaimView> claims;  ///< of switches and endpoints; those with the most bytes first
+  std::uint64_t left_out = 0;     ///< rows beyond kMostRows
 };
 
 /// Room for another row? Counts it as left out if not.

@@ -89,11 +89,30 @@ constexpr auto fields_of(const PortView* /*type*/) {
             Metric{"lost_size_probes_total", MetricType::counter, "Of those, the ones that were lost."}));
 }
 
+constexpr auto fields_of(const ClaimView* /*type*/) {
+  return list_of<ClaimView>(
+      field("job", &ClaimView::job),
+      field("iterations", &ClaimView::iterations,
+            Metric{"iterations_total", MetricType::counter, "Iterations of the job that were seen to begin."}),
+      field("packets", &ClaimView::packets),
+      field("bytes", &ClaimView::bytes,
+            Metric{"bytes_total", MetricType::counter, "Bytes of packets with data of the job."}),
+      field("bytes_at_end", &ClaimView::bytes_at_end,
+            Metric{"bytes_at_end_total", MetricType::counter, "Of those, bytes of packets that claim full progress."}),
+      field("progress_bytes", &ClaimView::progress_bytes,
+            Metric{"progress_bytes_total", MetricType::counter,
+                   "Sum over packets of the progress that they claim, 0 to 1, times their bytes."}),
+      field("mean_progress", &ClaimView::mean_progress), field("verdict", &ClaimView::verdict),
+      field("is_doubtful", &ClaimView::is_doubtful,
+            Metric{"doubtful", MetricType::gauge, "1 if the job claims more progress than its bytes account for."}));
+}
+
 constexpr auto fields_of(const Snapshot* /*type*/) {
   return list_of<Snapshot>(field("kind", &Snapshot::kind), field("name", &Snapshot::name), field("pid", &Snapshot::pid),
                            field("up_seconds", &Snapshot::up_seconds), field("policy", &Snapshot::policy),
                            field("jobs", &Snapshot::jobs), field("connections", &Snapshot::connections),
-                           field("ports", &Snapshot::ports), field("left_out", &Snapshot::left_out));
+                           field("ports", &Snapshot::ports), field("claims", &Snapshot::claims),
+                           field("left_out", &Snapshot::left_out));
 }
 
 }  // namespace mltcp::live

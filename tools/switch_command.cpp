@@ -15,16 +15,20 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "claims_table.h"
 #include "end_on_signal.h"
 #include "live_ends.h"
 #include "mltcp/base/text.h"
 #include "mltcp/capture/capture.h"
 #include "mltcp/dpdk/port.h"
 #include "mltcp/dpdk/soft_switch.h"
+#include "mltcp/ethernet/claims_tap.h"
 #include "mltcp/experiment/hosts/message_stream.h"
 #include "mltcp/experiment/results/internal/provenance_json.h"
 #include "mltcp/experiment/series/series_file.h"
+#include "mltcp/live/describe.h"
 #include "mltcp/testbed/readiness.h"
+#include "mltcp/transport/job_claims.h"
 #include "output_file.h"
 #include "provenance.h"
 #include "series_output.h"
@@ -42,6 +46,7 @@ struct SwitchArguments {
   std::optional<std::uint32_t> memory_mb;  ///< default: what the ports need
   std::optional<std::string> json;         ///< file, or "-" for standard output
   std::optional<std::string> pcap;         ///< FILE and words, see capture_options.h
+  bool claims = false;                     ///< sum what jobs claim of their iterations
   std::optional<std::string> metrics;      ///< port, or IP:PORT
   std::optional<std::string> series;       ///< file, whose name says the format
   std::optional<std::string> every;        ///< counters as a series, there or in the file of series
@@ -85,6 +90,9 @@ void add_options(Options& options, SwitchArguments& arguments) {
   options.add(
       "--pcap", arguments.pcap,
       "Capture the frames of all ports: FILE[,snap=BYTES][,size=BYTES][,files=N], as pcapng (docs/captures.md)");
+  options.flag("--claims", arguments.claims,
+               "Sum what jobs claim of their iterations, and doubt those that claim more than they send "
+               "(docs/switch.md)");
   options.add("--metrics", arguments.metrics,
               "Serve metrics for Prometheus at this port, on the loopback, or at IP:PORT (docs/metrics.md)");
   options.add("--json", arguments.json, "Write the counters to this file at the end; - is standard output");
@@ -105,7 +113,9 @@ struct Opened {
   std::unique_ptr<dpdk::Eal> eal;
   std::vector<std::unique_ptr<dpdk::Port>> ports;
   std::unique_ptr<capture::Capture> capture;
-  std::unique_ptr<dpdk::SoftSwitch> bridge;  ///< ends before the ports and the capture do
+  std::unique_ptr<JobClaims> claims;                     ///< null: not summed
+  std::vector<std::unique_ptr<encap::ClaimsTap>> looks;  ///< of each port at its claims
+  std::unique_ptr<dpdk::SoftSwitch> bridge;              ///< ends before all of these do
 
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(ports.size()); }
 };
@@ -119,6 +129,7 @@ Opened open(const SwitchArguments& arguments) {
   // A file that can't be written is told before the ports are opened.
   if (arguments.pcap)
     opened.capture = std::make_unique<capture::Capture>(capture::parse_capture("--pcap", *arguments.pcap));
+  if (arguments.claims) opened.claims = std::make_unique<JobClaims>();
   opened.settings = experiment::load_switch(arguments.file, arguments.words);
   const auto& given = opened.settings.ports;
   std::vector<dpdk::SoftSwitchPort> ends;
@@ -157,6 +168,8 @@ Opened open(const SwitchArguments& arguments) {
     if (opened.capture != nullptr)
       ends[i].tap =
           &opened.capture->add_ethernet(one_line(port.name()), fmt::format("switch port {}, {}", i, port.driver()));
+    if (opened.claims != nullptr)
+      ends[i].tap = opened.looks.emplace_back(std::make_unique<encap::ClaimsTap>(*opened.claims, ends[i].tap)).get();
   }
   opened.bridge = std::make_unique<dpdk::SoftSwitch>(
       *opened.eal, ends, dpdk::SoftSwitchOptions{idle_of(opened.settings.idle), opened.settings.table});
@@ -231,6 +244,7 @@ live::Snapshot snapshot_of(const Opened& opened) {
     port.marked_packets = output.counters().marked_packets;
     port.bad_packets = own.runts + own.bad_sources + own.cut_short + own.oversized + own.too_long;
   }
+  if (opened.claims != nullptr) live::add_claims(opened.claims->report(), shown);
   return shown;
 }
 
@@ -412,6 +426,13 @@ void print_counters(const Opened& opened, Nanos duration, std::FILE* out) {
              loop.longest_gap.millis());
 }
 
+void print_claims(const std::vector<JobClaim>& claims, std::FILE* out) {
+  if (claims.empty())
+    fmt::print(out, "no packet claimed the progress of a job\n");
+  else
+    fmt::print(out, "\nwhat jobs claimed\n{}", claims_table(claims));
+}
+
 constexpr std::string_view offloads_cure =
     "on the host's interface at the other end: ethtool -K IFACE tx off tso off gso off";
 
@@ -473,6 +494,45 @@ std::vector<std::string> warnings_of(const Opened& opened, Nanos duration) {
                                                    plural(own.transmit_full, "frame"))));
   }
   return warnings;
+}
+
+/// Jobs that claim more than passes here accounts for.
+std::vector<std::string> doubts_of(const std::vector<JobClaim>& claims) {
+  constexpr std::size_t most_lines = 8;
+  std::vector<std::string> doubts;
+  std::size_t left_out = 0;
+  for (const JobClaim& claim : claims) {
+    if (!claim.is_doubtful()) continue;
+    if (doubts.size() == most_lines) {
+      ++left_out;
+      continue;
+    }
+    if (claim.verdict() == ClaimVerdict::understated)
+      doubts.push_back(fmt::format(
+          "job {} sends more than its iterations state: {:.1f}% of its bytes pass when it claims to be done, "
+          "and so it has the gain of an iteration's end too early; let its program state all that it sends",
+          name_of(claim), 100 * claim.share_at_end()));
+    else
+      doubts.push_back(fmt::format(
+          "job {} claims to be further along than what passes here accounts for, {:.2f} on average; let its "
+          "program state what it sends, unless it begins its iterations on another path",
+          name_of(claim), claim.mean_progress()));
+  }
+  if (left_out > 0) doubts.push_back(fmt::format("{} more claim more than they send", plural(left_out, "job")));
+  return doubts;
+}
+
+Json claims_to_json(const std::vector<JobClaim>& claims) {
+  Json list = Json::array();
+  for (const JobClaim& claim : claims)
+    list.push_back({{"job", claim.job},
+                    {"iterations", claim.iterations},
+                    {"packets", claim.packets},
+                    {"bytes", claim.bytes},
+                    {"bytes_at_end", claim.bytes_at_end},
+                    {"mean_progress", claim.mean_progress()},
+                    {"verdict", to_text(claim.verdict())}});
+  return list;
 }
 
 Json port_to_json(const Opened& opened, std::uint32_t i) {
@@ -609,8 +669,13 @@ int run_switch(const SwitchArguments& arguments) {
   const Nanos duration = opened.bridge->now() - begun;
   fmt::print(out, "\n");
   print_counters(opened, duration, out);
-  std::fflush(out);
   std::vector<std::string> warnings = warnings_of(opened, duration);
+  const std::vector<JobClaim> claims = opened.claims != nullptr ? opened.claims->report() : std::vector<JobClaim>();
+  if (opened.claims != nullptr) {
+    print_claims(claims, out);
+    for (std::string& doubt : doubts_of(claims)) warnings.push_back(std::move(doubt));
+  }
+  std::fflush(out);
   if (opened.capture != nullptr) {
     bool is_complete = false;
     const std::string line = "captured " + capture::Capture::to_text(opened.capture->finish(), is_complete);
@@ -625,6 +690,7 @@ int run_switch(const SwitchArguments& arguments) {
   // Counters first: a failure to write series must not cost them.
   if (arguments.json) {
     Json all = to_json(opened, duration);
+    if (arguments.claims) all["claims"] = claims_to_json(claims);
     all["warnings"] = warnings;
     if (arguments.every) all["series"] = series->to_json();
     all["provenance"] = experiment::to_json(provenance);

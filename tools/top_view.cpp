@@ -175,6 +175,32 @@ Section ports_section(const std::vector<TopProcess>& processes) {
   return section;
 }
 
+Section claims_section(const std::vector<TopProcess>& processes) {
+  Section section{{"CLAIMS OF JOB", "SEEN BY", "VERDICT", "ITERATIONS", "Mbps", "AT END", "PROGRESS"}, 3, {}};
+  for (const TopProcess& process : processes) {
+    for (const live::ClaimView& claim : process.now.claims) {
+      double mbps = 0;
+      if (process.before)
+        for (const live::ClaimView& was : process.before->claims)
+          if (was.job == claim.job)
+            mbps = rate(static_cast<double>(claim.bytes), static_cast<double>(was.bytes), since(process)) * 8e-6;
+      const double at_end =
+          claim.bytes == 0 ? 0 : static_cast<double>(claim.bytes_at_end) / static_cast<double>(claim.bytes);
+      Row& row = section.rows.emplace_back();
+      row.cells = {claim.job,
+                   fmt::format("{} {}", process.now.kind, process.now.pid),
+                   claim.verdict,
+                   std::to_string(claim.iterations),
+                   number(mbps),
+                   fmt::format("{:.1f}%", 100 * at_end),
+                   fmt::format("{:.2f}", claim.mean_progress)};
+      row.rate = mbps;
+      row.is_alarming = claim.is_doubtful;
+    }
+  }
+  return section;
+}
+
 // ---- lines
 // -----------------------------------------------------------------------------------------------------------
 
@@ -282,8 +308,9 @@ std::string top_screen(const std::vector<TopProcess>& processes, const std::vect
     ++lines;
   }
   std::vector<Section> sections;
-  for (Section& section : std::vector<Section>{processes_section(processes), jobs_section(processes),
-                                               connections_section(processes), ports_section(processes)}) {
+  for (Section& section :
+       std::vector<Section>{processes_section(processes), jobs_section(processes), connections_section(processes),
+                            ports_section(processes), claims_section(processes)}) {
     if (section.rows.empty()) continue;
     order(section, options.sort);
     sections.push_back(std::move(section));
@@ -298,7 +325,11 @@ std::string top_screen(const std::vector<TopProcess>& processes, const std::vect
   for (std::size_t i = 0; i < sections.size(); ++i)
     if (each[i] > 0) text += "\n" + text_of(sections[i], options, each[i]);
   if (processes.empty() && (options.rows == 0 || lines + last < options.rows))
-    text += clipped("nothing of MLTCP that shows itself is running for this user; programs on endpoints do with MLTCP_LIVE=1", options.columns) + "\n";
+    text +=
+        clipped(
+            "nothing of MLTCP that shows itself is running for this user; programs on endpoints do with MLTCP_LIVE=1",
+            options.columns) +
+        "\n";
   if (options.has_keys) text += clipped("q quit  s sort  p pause  space look now", options.columns) + "\n";
   return text;
 }

@@ -153,12 +153,13 @@ class Collector final : public prometheus::Collectable {
     families.add("mltcp_process_up_seconds", MetricType::gauge, "For how long it has been running.", {},
                  snapshot.up_seconds);
     families.add("mltcp_process_rows_left_out", MetricType::gauge,
-                 "Jobs, connections and ports beyond those that are shown.", {},
+                 "Jobs, connections, ports and claims beyond those that are shown.", {},
                  static_cast<double>(snapshot.left_out));
     for (const JobView& job : snapshot.jobs)
       families.add_row("job", job, {{"job", label(job.name)}, {"rank", std::to_string(job.rank)}});
     add_connections(families, snapshot);
     for (const PortView& port : snapshot.ports) families.add_row("port", port, {{"port", label(port.name)}});
+    for (const ClaimView& claim : snapshot.claims) families.add_row("claims", claim, {{"job", label(claim.job)}});
   }
 
   const MltcpMetricsLook look_;

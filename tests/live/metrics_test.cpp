@@ -109,6 +109,11 @@ TEST(Metrics, request__every_metric_with_help_and_type) {
                                  "mltcp_port_sent_size_probes_total{port=\"udp:eth0\"} 9",
                                  "mltcp_port_lost_size_probes_total{port=\"udp:eth0\"} 6",
                                  "mltcp_port_dropped_packets_total{port=\"udp:eth0\"} 7",
+                                 "mltcp_claims_iterations_total{job=\"7\"} 60",
+                                 "mltcp_claims_bytes_total{job=\"7\"} 120000000",
+                                 "mltcp_claims_bytes_at_end_total{job=\"7\"} 60000000",
+                                 "mltcp_claims_progress_bytes_total{job=\"7\"} 90000000.5",
+                                 "mltcp_claims_doubtful{job=\"7\"} 1",
                                  "# TYPE mltcp_job_gain gauge",
                                  "# TYPE mltcp_job_iterations_total counter",
                                  "# HELP mltcp_port_queue_bytes "})

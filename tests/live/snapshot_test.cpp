@@ -22,6 +22,8 @@ TEST(Snapshot, json__there_and_back) {
   EXPECT_EQ(after.jobs.at(0).gain, 1.125);
   EXPECT_EQ(after.connections.at(1).rtt_seconds, 0.0004);
   EXPECT_FALSE(after.ports.at(0).is_up);
+  EXPECT_EQ(after.claims.at(0).verdict, "understated");
+  EXPECT_EQ(after.claims.at(0).progress_bytes, 90'000'000.5);
 }
 
 TEST(Snapshot, not_one__refused) {

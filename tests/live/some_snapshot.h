@@ -54,6 +54,16 @@ inline Snapshot some_snapshot() {
   port.black_holes = 1;
   port.size_probes_sent = 9;
   port.size_probes_lost = 6;
+  ClaimView& claim = shown.claims.emplace_back();
+  claim.job = "7";
+  claim.iterations = 60;
+  claim.packets = 90'000;
+  claim.bytes = 120'000'000;
+  claim.bytes_at_end = 60'000'000;
+  claim.progress_bytes = 90'000'000.5;
+  claim.mean_progress = 0.75;
+  claim.verdict = "understated";
+  claim.is_doubtful = true;
   return shown;
 }
 

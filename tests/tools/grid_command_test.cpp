@@ -278,7 +278,12 @@ TEST_F(Command, switch__runs_as_long_as_it_should_and_counts) {
   EXPECT_THAT(content(folder_ / "c.json"), Not(HasSubstr("series")));
   const Outcome often = run("switch --port ring:a --port ring:b --idle sleep --for 100ms --json - --every 10ms");
   EXPECT_THAT(often.out, AllOf(HasSubstr("\"every_ns\": 10000000"), HasSubstr("\"max_queue_bytes\": [")));
+  const Outcome claims = run("switch --port ring:a --port ring:b --idle sleep --for 50ms --claims --json c.json");
+  EXPECT_EQ(claims.status, 0) << claims.err;
+  EXPECT_THAT(claims.out, HasSubstr("\nno packet claimed the progress of a job\n"));
+  EXPECT_THAT(content(folder_ / "c.json"), HasSubstr("\"claims\": []"));
   const Outcome alone = run("switch --port ring:a --port ring:b --for 50ms --json -");
+  EXPECT_THAT(alone.out, Not(HasSubstr("claims")));
   EXPECT_THAT(alone.out, StartsWith("{\n  \"schema\": \"mltcp.switch/1\""));
   EXPECT_THAT(alone.err, HasSubstr("ready ring:a ring:b\n"));
 }

@@ -295,7 +295,7 @@ def make_files():
     if mltcp("doctor", "--json", "doctor.json", status=None).returncode == 2:
         print("schema_test.py: Skipped\nbuilt without DPDK: mltcp doctor and mltcp switch write no files")
     elif mltcp(*"switch --port ring:a --port ring:b,rate=1Gbps --idle sleep --memory 64 --for 60ms".split(),
-               *"--every 10ms --json switch.json".split(), status=None).returncode != 0:
+               *"--every 10ms --claims --json switch.json".split(), status=None).returncode != 0:
         print("schema_test.py: Skipped\nmltcp switch does not start here, not even on ring ports; see mltcp doctor")
     # Two processes on this machine. What takes too long is left out, so that this is described, too.
     mltcp("key", "perf.key")

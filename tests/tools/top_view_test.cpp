@@ -132,6 +132,28 @@ TEST(TopScreen, colours__only_where_wanted) {
   EXPECT_NE(text.find("\x1b[31m"), std::string::npos);
 }
 
+TEST(TopScreen, claims__are_shown_with_their_verdict) {
+  TopProcess one = process(0, 0, 0);
+  for (const char* const job : {"7", "8"}) {
+    live::ClaimView& claim = one.now.claims.emplace_back();
+    claim.job = job;
+    claim.iterations = 60;
+    claim.bytes = 2'000'000;
+    claim.bytes_at_end = claim.job == "7" ? 1'000'000 : 0;
+    claim.mean_progress = claim.job == "7" ? 0.75 : 0.5;
+    claim.verdict = claim.job == "7" ? "understated" : "consistent";
+    claim.is_doubtful = claim.job == "7";
+  }
+  one.before = one.now;
+  one.before->up_seconds -= 1;
+  one.before->claims[0].bytes -= 1'000'000;
+  const std::string text = top_screen({one}, {}, {.columns = 100, .rows = 0, .has_colours = true});
+  const std::string line = line_with(text, "understated");
+  for (const char* const part : {"\x1b[31m", "7 ", " 60 ", "gen 4711", "8.00", "50.0%", "0.75"})
+    EXPECT_NE(line.find(part), std::string::npos) << part << "\n" << text;
+  EXPECT_EQ(line_with(text, "consistent").find("\x1b[31m"), std::string::npos);
+}
+
 TEST(TopSort, keys__go_round) {
   TopSort sort = TopSort::rate;
   for (int i = 0; i < 3; ++i) sort = next(sort);
