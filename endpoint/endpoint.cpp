@@ -7,6 +7,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/endpoint/internal/core.h"
+#include "mltcp/transport/job_claims.h"
 
 namespace mltcp::endpoint {
 namespace {
@@ -151,6 +152,7 @@ Code Endpoint::register_memory(std::span<std::byte> memory, MemoryHandle& handle
 Code Endpoint::unregister_memory(MemoryHandle handle) noexcept { return core_->unregister_memory(handle); }
 Nanos Endpoint::now() const noexcept { return core_->now(); }
 Code Endpoint::report(EndpointReport& out) noexcept { return core_->report(out); }
+Code Endpoint::report(std::vector<JobClaim>& out) noexcept { return core_->report(out); }
 std::string Endpoint::why_link_is_down() const noexcept { return core_->why_link_is_down(); }
 std::string Endpoint::why_silent(const Address& peer) const noexcept {
   return core_->ask([&](const HostDatapath& datapath) { return datapath.why_silent(peer); });

@@ -42,6 +42,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "mltcp/base/units.h"
 #include "mltcp/endpoint/address.h"
@@ -49,6 +50,10 @@
 #include "mltcp/endpoint/result.h"
 #include "mltcp/endpoint/types.h"
 #include "mltcp/transport/phase_gate.h"
+
+namespace mltcp {
+struct JobClaim;
+}  // namespace mltcp
 
 namespace mltcp::endpoint {
 
@@ -220,6 +225,10 @@ class Endpoint {
   [[nodiscard]] Nanos now() const noexcept;
   /// Waits as report(ConnectionHandle) does.
   Code report(EndpointReport& out) noexcept;
+  /// What received packets have claimed of their senders' jobs (transport/job_claims.h) since this endpoint was opened,
+  /// those with the most bytes first. Waits as report(JobHandle) does. Code::no_room: no memory; unsupported from a
+  /// callback.
+  Code report(std::vector<JobClaim>& out) noexcept;
   /// What went wrong last where a code was Code::failed, or an address was no good; empty if nothing did. Any thread.
   [[nodiscard]] std::string failure() const;
   /// While its own port carries nothing: "cause; cure" for people, such as where a peer is no longer heard. Empty while

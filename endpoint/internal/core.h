@@ -85,6 +85,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Code how_ended(ConnectionHandle connection, Code& end_code, Cause& end_cause) noexcept;
   Code peer(ConnectionHandle connection, EndpointAddress& out) noexcept;
   Code report(EndpointReport& out) noexcept;
+  Code report(std::vector<JobClaim>& out) noexcept;
 
   // core_live.cpp.
   /// Adds what there is to see of it.
@@ -179,6 +180,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void show_ports(live::Snapshot& shown);
   void show_jobs(live::Snapshot& shown);
   void show_connections(live::Snapshot& shown);
+  void show_claims(live::Snapshot& shown);
   void count_posted(const Link& link, std::uint32_t shard, Bytes bytes) noexcept;
 
   EndpointConfig config_;

@@ -9,6 +9,7 @@
 #include "mltcp/endpoint/internal/core.h"
 #include "mltcp/live/describe.h"
 #include "mltcp/live/snapshot.h"
+#include "mltcp/transport/job_claims.h"
 
 namespace mltcp::endpoint {
 namespace {
@@ -32,6 +33,7 @@ void Core::show(live::Snapshot& shown) noexcept {
     show_ports(shown);
     show_jobs(shown);
     show_connections(shown);
+    show_claims(shown);
   } catch (const std::exception&) {  // out of memory: less is shown
   }
 }
@@ -101,6 +103,11 @@ void Core::show_connections(live::Snapshot& shown) {
       live::describe(one.stats, view);
     }
   }
+}
+
+void Core::show_claims(live::Snapshot& shown) {
+  std::vector<JobClaim> claims;
+  if (report(claims) == Code::ok) live::add_claims(claims, shown);
 }
 
 }  // namespace mltcp::endpoint

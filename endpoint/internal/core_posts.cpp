@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <ctime>
+#include <new>
+#include <vector>
 
 #include "mltcp/endpoint/internal/core.h"
 #include "mltcp/endpoint/internal/core_waiting.h"
+#include "mltcp/transport/job_claims.h"
 #include "mltcp/transport/wire.h"
 
 namespace mltcp::endpoint {
@@ -415,6 +418,25 @@ std::string Core::ask(const std::function<std::string(const HostDatapath&)>& wha
     if (first.has_shard() && datapath_ != nullptr) why = what(*datapath_);
   });
   return why;
+}
+
+Code Core::report(std::vector<JobClaim>& out) noexcept {
+  out.clear();
+  if (const Code code = usable(); code != Code::ok) return code;
+  if (Worker::in_callback()) return Code::unsupported;
+  try {
+    for (const auto& worker : workers_) {
+      out.reserve(out.size() + JobClaims::max_jobs + 1);  // whoever drives it allocates nothing
+      const Code code = on_worker(*worker, [&]() noexcept {
+        if (worker->has_shard()) worker->shard().job_claims()->append_to(out);
+      });
+      if (code != Code::ok) return code;
+    }
+    add_up(out);
+    return Code::ok;
+  } catch (const std::bad_alloc&) {
+    return Code::no_room;
+  }
 }
 
 Code Core::report(EndpointReport& out) noexcept {

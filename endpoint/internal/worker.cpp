@@ -21,6 +21,7 @@ ShardConfig shard_config(const EndpointConfig& config, std::uint32_t number) {
   shard.max_connections = links_for(config) + config.max_connections * 2 + shard.kept_for_connect;
   shard.max_accepted_per_address = config.max_accepted_per_address;
   shard.max_jobs = config.max_jobs;
+  shard.count_job_claims = true;
   shard.own_address = config.address;
   shard.own_address->port = static_cast<std::uint16_t>(config.address.port + number);
   if (config.seed) shard.seed = *config.seed + number;

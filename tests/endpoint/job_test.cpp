@@ -1,7 +1,10 @@
 // Jobs over the shards of an endpoint: how an iteration's bytes are split, and what is reported.
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "endpoint_pair.h"
+#include "mltcp/transport/job_claims.h"
 
 namespace mltcp::endpoint::job_test {
 namespace {
@@ -81,6 +84,41 @@ TEST_F(JobTest, iteration__bytes_follow_the_shards_that_send_them) {
   EXPECT_EQ(all.iteration, 2U);
   EXPECT_DOUBLE_EQ(all.bytes_ratio, 0.5);
   EXPECT_NEAR(all.gain, 1.75 * 0.5 + 0.25, 1e-9) << "on both shards alike";
+}
+
+// Each shard's part of an iteration is stated as half of what it sends; its second message is beyond that.
+TEST_F(JobTest, report__tells_the_receiver_who_states_too_little) {
+  connect_both();
+  JobHandle liar = 0;
+  ASSERT_EQ(left->create_job({.number = 7, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}}, liar),
+            Code::ok);
+  for (const ConnectionHandle connection : ours) ASSERT_EQ(left->attach(connection, liar), Code::ok);
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_EQ(left->begin_iteration(liar, 40'000), Code::ok);
+    for (const std::size_t shard : {0U, 1U, 0U, 1U}) transfer(shard, 20'000);
+  }
+  JobHandle honest = 0;
+  ASSERT_EQ(left->create_job({.number = 8, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}}, honest),
+            Code::ok);
+  for (const ConnectionHandle connection : ours) ASSERT_EQ(left->attach(connection, honest), Code::ok);
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_EQ(left->begin_iteration(honest, 40'000), Code::ok);
+    for (const std::size_t shard : {0U, 1U, 0U, 1U}) transfer(shard, 10'000);
+  }
+  std::vector<JobClaim> claims;
+  ASSERT_EQ(right->report(claims), Code::ok);
+  ASSERT_EQ(claims.size(), 2U);
+  EXPECT_EQ(claims[0].job, 7U);
+  EXPECT_EQ(claims[0].iterations, 10U);
+  EXPECT_NEAR(claims[0].share_at_end(), 0.5, 0.01);
+  EXPECT_EQ(claims[0].verdict(), ClaimVerdict::understated);
+  EXPECT_EQ(claims[1].job, 8U);
+  EXPECT_EQ(claims[1].bytes_at_end, 0U);
+  EXPECT_EQ(claims[1].verdict(), ClaimVerdict::consistent);
+  ASSERT_EQ(left->report(claims), Code::ok);
+  EXPECT_TRUE(claims.empty()) << "it has received nothing of a job";
+  right->close();
+  EXPECT_EQ(right->report(claims), Code::destroyed);
 }
 
 TEST_F(JobTest, learn_iterations__forgets_the_size_on_every_shard_until_one_is_named) {
