@@ -1,10 +1,12 @@
-// `mltcp inspect`: what traces or a measured profile hold, for people, as a job of an experiment or as JSON.
+// `mltcp inspect`: what traces or a measured profile hold, for people, as a job of an experiment or as JSON; and what
+// jobs claim in a capture.
 //
 // Traces of all formats are read as graphs (workload/traces/); a profile has a reader and a summary of its own.
 #include <fmt/format.h>
 
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -12,11 +14,13 @@
 #include <utility>
 #include <vector>
 
+#include "claims_table.h"
 #include "command_line.h"
 #include "commands.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
 #include "mltcp/base/units.h"
+#include "mltcp/capture/capture_claims.h"
 #include "mltcp/experiment/files/experiment_file.h"
 #include "mltcp/workload/graph_phases.h"
 #include "mltcp/workload/inspection.h"
@@ -50,7 +54,9 @@ void add_options(Options& options, InspectArguments& arguments) {
       .add("TRACE", arguments.files,
            "Traces of one job: files, archives (.tar) or folders with one for each rank, packed or not, of any format "
            "that "
-           "docs/traces.md lists; or one measured profile (.csv)")
+           "docs/traces.md lists; or one measured profile (.csv); or a capture (.pcapng), of which it is shown what "
+           "jobs "
+           "claim (docs/captures.md)")
       .required();
   options.flag("--toml", arguments.toml, "Print it as a job of an experiment file");
   options.add("--name", arguments.name, "Name of that job; default: the file's");
@@ -179,7 +185,30 @@ int print_graph(const InspectArguments& arguments, const Wanted& wanted) {
   return 0;
 }
 
+/// What jobs claim in a capture.
+int print_capture(const InspectArguments& arguments) {
+  if (arguments.toml || arguments.name || arguments.workers != 0 || !arguments.network.empty() ||
+      arguments.compute_scale != 1 || arguments.bytes_scale != 1 || arguments.rank || arguments.ranks != 0 ||
+      arguments.json)
+    throw InputError(fmt::format(
+        "{}: this is a capture, of which it is shown what jobs claim; options are for traces, leave them out",
+        arguments.file()));
+  std::ifstream in(arguments.file(), std::ios::binary);
+  const capture::CaptureClaims claims = capture::read_claims(in, arguments.file());
+  fmt::print("{} in {}\n", plural(claims.packets, "packet"), one_line(arguments.file()));
+  const std::vector<JobClaim> received = claims.received.report();
+  const std::vector<JobClaim> sent = claims.sent.report();
+  if (received.empty() && sent.empty()) fmt::print("none has data of a job\n");
+  if (!received.empty()) fmt::print("\nwhat jobs claimed in packets received\n{}", claims_table(received));
+  if (!sent.empty()) fmt::print("\nwhat jobs claimed in packets sent\n{}", claims_table(sent));
+  if (claims.is_cut)
+    print_warnings({fmt::format("{} ends within a packet: it is still written, or there was no room for all of it",
+                                arguments.file())});
+  return 0;
+}
+
 int inspect(const InspectArguments& arguments) {
+  if (arguments.files.size() == 1 && capture::is_capture(arguments.file())) return print_capture(arguments);
   const Wanted wanted = wanted_of(arguments);
   if (arguments.toml) {
     const std::string wrong = experiment::objection_to_name(wanted.name);

@@ -60,6 +60,41 @@ def skip(test, reason):
     test.skipTest(reason)
 
 
+# Ethernet frames of 12 iterations of two jobs: transport/wire.h says what is where.
+CLAIMING_PACKETS = """
+import socket, struct, time
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+def frame(job, iteration, progress, size):
+    data = struct.pack("<BBHII", 1, 0, size - 12, 0, 0) + bytes(size - 12)
+    def header(checksum):
+        return struct.pack("<BBHIQIIIIHH", 0xA3, 8, 48, checksum, 1, 5, 1, 0, job, iteration, progress)
+    payload = header(crc32c(header(0) + data[:12])) + data
+    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 28 + len(payload), 0, 0x4000, 64, 17, 0, bytes([10, 0, 0, 1]),
+                     bytes([10, 0, 0, 2]))
+    words = sum(struct.unpack("!10H", ip))
+    while words >> 16: words = (words & 0xFFFF) + (words >> 16)
+    ip = ip[:10] + struct.pack("!H", words ^ 0xFFFF) + ip[12:]
+    udp = struct.pack("!HHHH", 4793, 4793, 8 + len(payload), 0)
+    return bytes([0xFF] * 6 + [2, 0, 0, 0, 0, 1, 8, 0]) + ip + udp + payload
+
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind(("q0", 0))
+for iteration in range(65530, 65542):
+    for packet in range(20):
+        for job, stated, size in (7, 10, 600), (8, 20, 550):
+            s.send(frame(job, iteration % 65536, min(65535, 65535 * packet // stated), size))
+    time.sleep(0.005)
+"""
+
+
 class Observed(unittest.TestCase):
     def setUp(self):
         self.folder = Path(tempfile.mkdtemp(prefix="mltcp-observe-"))
@@ -202,6 +237,23 @@ size = "100 kB"
         self.assertEqual((self.folder / "short.toml").read_text(), before)
         said = self.run_program("run", "short.toml", "--policy", "mltcp", "--pcap", "r", "--json", "r", status=2).stderr
         self.assertIn("--pcap, --json", said)
+
+    def test_inspect__claims_in_a_capture(self):
+        self.run_program("run", "short.toml", "--policy", "mltcp", "--pcap", "run.pcapng,snap=78")
+        told = self.run_program("inspect", "run.pcapng")
+        self.assertEqual(told.stderr, "")
+        received, sent = told.stdout.split("what jobs claimed in packets ")[1:]
+        for which, text in ("received", received), ("sent", sent):
+            self.assertRegex(text, rf"^{which}\njob +iterations +bytes +per iteration +at the end +mean progress +verdict\n")
+            self.assertEqual(len(re.findall(r"(?m)^[01] +[34] .* 0\.0% +0\.\d+ +too few iterations$", text)), 2, text)
+        said = self.run_program("inspect", "run.pcapng", "--json", "-", status=2).stderr
+        self.assertIn("run.pcapng: this is a capture, of which it is shown what jobs claim; options are for traces", said)
+        whole = (self.folder / "run.pcapng").read_bytes()
+        (self.folder / "cut.pcapng").write_bytes(whole[:-5])
+        self.assertIn("cut.pcapng ends within a packet", self.run_program("inspect", "cut.pcapng").stderr)
+        (self.folder / "bad.pcapng").write_bytes(whole[:-4] + bytes(4))
+        said = self.run_program("inspect", "bad.pcapng", status=2).stderr
+        self.assertRegex(said, r"^mltcp: bad.pcapng: block \d+ says two lengths: the file is damaged\n$")
 
     # ---- gen over the kernel's sockets ------------------------------------------------------------------------------
 
@@ -346,6 +398,56 @@ wait $switch
         top = json.loads((self.folder / "top.json").read_text())
         self.assertEqual([process["kind"] for process in top["processes"]], ["switch"])
         self.assertEqual([port["name"] for port in top["processes"][0]["ports"]], ["af_packet:p0", "af_packet:p1"])
+
+    def test_switch__claims(self):
+        """Packets of two jobs as their transports send them: one states half of what its iterations send."""
+        if os.geteuid() != 0:
+            skip(self, "namespaces and ports need root")
+        if subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode != 0:
+            skip(self, "there are no namespaces here")
+        port = 9470
+        metrics = f"--metrics {port}" if MODULE.exists() else ""
+        (self.folder / "send.py").write_text(CLAIMING_PACKETS)
+        script = f"""
+ip link set lo up
+ip link add p0 type veth peer name q0 && ip link add p1 type veth peer name q1
+for i in p0 p1 q0 q1; do ip link set $i up; done
+{PROGRAM} switch --port af_packet:p0 --port af_packet:p1 --idle sleep --claims {metrics} --json c.json --pcap c.pcapng \
+  > out 2> err &
+switch=$!
+until grep -q ^ready out || ! kill -0 $switch; do sleep 0.05; done
+python3 send.py
+sleep 0.5
+{PROGRAM} top --json > top.json
+[ -z "{metrics}" ] || python3 -c 'from urllib.request import urlopen
+print(urlopen("http://127.0.0.1:{port}/metrics", timeout=10).read().decode())' > metrics.txt
+kill $switch
+wait $switch
+"""
+        done = subprocess.run(["unshare", "-n", "sh", "-c", script], cwd=self.folder, env=self.environment,
+                              capture_output=True, text=True, timeout=PATIENCE)
+        said, err = ((self.folder / name).read_text() if (self.folder / name).exists() else "" for name in ("out", "err"))
+        if "No supported" in err or "hugepages" in err or done.returncode != 0:
+            skip(self, f"no switch here: {err.strip().splitlines()[-1:]} {done.stderr.strip()}")
+        liar, honest = json.loads((self.folder / "c.json").read_text())["claims"]
+        self.assertEqual([liar["job"], liar["iterations"], liar["packets"], liar["verdict"]], [7, 12, 240, "understated"])
+        self.assertEqual(liar["bytes"], 240 * 600)
+        self.assertEqual(liar["bytes_at_end"], 120 * 600)
+        self.assertAlmostEqual(liar["mean_progress"], (0.45 + 1) / 2, 3)
+        self.assertEqual([honest["job"], honest["bytes_at_end"], honest["verdict"]], [8, 0, "consistent"])
+        self.assertAlmostEqual(honest["mean_progress"], 0.475, 3)
+        self.assertRegex(said, r"(?m)^7 +12 +144 kB +12 kB +50.0% +0.725 +understated$")
+        self.assertRegex(said, r"(?m)^8 +12 +132 kB +11 kB +0.0% +0.475 +consistent$")
+        self.assertIn("warning: job 7 sends more than its iterations state: 50.0% of its bytes pass when", err)
+        self.assertNotIn("job 8", err)
+        self.assertRegex(said, r"captured \d+ packets in c.pcapng")
+        views = json.loads((self.folder / "top.json").read_text())["processes"][0]["claims"]
+        self.assertEqual([(view["job"], view["is_doubtful"]) for view in views], [("7", True), ("8", False)])
+        if metrics:
+            answer = (self.folder / "metrics.txt").read_text()
+            self.assertIn('mltcp_claims_bytes_at_end_total{job="7"} 72000\n', answer)
+            self.assertIn('mltcp_claims_doubtful{job="7"} 1\n', answer)
+            self.assertIn('mltcp_claims_doubtful{job="8"} 0\n', answer)
 
     # ---- top on a terminal ------------------------------------------------------------------------------------------
 

@@ -1,0 +1,157 @@
+// Claims in captures (see capture_claims.h).
+#include "mltcp/capture/capture_claims.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "mltcp/base/error.h"
+#include "mltcp/capture/internal/pcapng.h"
+#include "mltcp/ethernet/claims_tap.h"
+#include "mltcp/ethernet/encapsulation.h"
+
+namespace mltcp::capture {
+namespace {
+
+constexpr std::uint32_t kSection = 0x0A0D0D0A;
+constexpr std::uint32_t kByteOrder = 0x1A2B3C4D;
+constexpr std::uint32_t kInterface = 1;
+constexpr std::uint32_t kPacket = 6;
+constexpr std::uint16_t kPacketFlags = 2;
+constexpr std::size_t kFrame = 12;         ///< of a block: its type, and its length at both ends
+constexpr std::size_t kPacketHeader = 20;  ///< interface, time, captured and original length
+constexpr std::size_t kLongestBlock = std::size_t{16} << 20;
+constexpr std::size_t kMostInterfaces = 65'536;
+/// Of what a packet begins with, so much is looked at.
+constexpr std::size_t kLongestPacket = encap::kMostHeaderBytes + encap::kMaxPayloadBytes;
+
+std::uint32_t word(std::span<const std::byte> bytes, std::size_t at) {
+  std::uint32_t value = 0;
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
+std::uint16_t half(std::span<const std::byte> bytes, std::size_t at) {
+  std::uint16_t value = 0;
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
+
+/// The direction in the options of a packet's block; `in` if they don't say.
+Direction direction_of(std::span<const std::byte> options) {
+  while (options.size() >= 4) {
+    const std::uint16_t code = half(options, 0);
+    const std::size_t length = half(options, 2);
+    const std::size_t padded = (length + 3) & ~std::size_t{3};
+    if (code == 0 || padded > options.size() - 4) break;
+    if (code == kPacketFlags && length == 4) return (word(options, 4) & 3) == 2 ? Direction::out : Direction::in;
+    options = options.subspan(4 + padded);
+  }
+  return Direction::in;
+}
+
+class Reader {
+ public:
+  Reader(std::istream& in, const std::string& name) : in_(in), name_(name) {}
+
+  CaptureClaims read() {
+    while (next_block()) {
+      if (type_ == kSection) {
+        if (block_.size() < 4 || word(block_, 0) != kByteOrder)
+          refuse("is of another byte order; convert it with editcap on the machine that wrote it");
+        links_.clear();
+      } else if (type_ == kInterface) {
+        if (block_.size() < 8 || links_.size() == kMostInterfaces) refuse("an interface can't be read");
+        links_.push_back(half(block_, 0));
+      } else if (type_ == kPacket) {
+        packet();
+      }
+    }
+    return std::move(claims_);
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw InputError(
+        fmt::format("{}: {}{}", name_, block_count_ > 0 ? fmt::format("block {} ", block_count_) : "", what));
+  }
+
+  /// False at the end of the file, and where it ends within a block.
+  bool next_block() {
+    std::array<std::byte, 8> head{};
+    if (!read_into(head)) return false;
+    ++block_count_;
+    type_ = word(head, 0);
+    const std::size_t length = word(head, 4);
+    if (block_count_ == 1 && type_ != kSection) refuse("is no pcapng file; write one with --pcap or tshark -F pcapng");
+    if (length < kFrame || length % 4 != 0 || length > kLongestBlock)
+      refuse(fmt::format("says that it has {} bytes: the file is damaged, or of another byte order", length));
+    block_.resize(length - kFrame);
+    std::array<std::byte, 4> tail{};
+    if (!read_into(block_) || !read_into(tail)) {
+      claims_.is_cut = true;
+      return false;
+    }
+    if (word(tail, 0) != length) refuse("says two lengths: the file is damaged");
+    return true;
+  }
+  bool read_into(std::span<std::byte> bytes) {
+    if (bytes.empty()) return true;
+    in_.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    if (in_.gcount() > 0 && static_cast<std::size_t>(in_.gcount()) < bytes.size()) claims_.is_cut = true;
+    return static_cast<std::size_t>(in_.gcount()) == bytes.size();
+  }
+
+  void packet() {
+    ++claims_.packets;
+    if (block_.size() < kPacketHeader) refuse("a packet can't be read");
+    const std::uint32_t interface = word(block_, 0);
+    const std::size_t captured = word(block_, 12);
+    const std::size_t original = std::min<std::size_t>(word(block_, 16), kLongestPacket);
+    const auto rest = std::span<const std::byte>(block_).subspan(kPacketHeader);
+    if (captured > rest.size() || interface >= links_.size()) refuse("a packet contradicts its block");
+    const auto bytes = rest.first(std::min({captured, original, kLongestPacket}));
+    const std::size_t padded = std::min((captured + 3) & ~std::size_t{3}, rest.size());
+    JobClaims& claims = direction_of(rest.subspan(padded)) == Direction::out ? claims_.sent : claims_.received;
+    if (links_[interface] == static_cast<std::uint16_t>(LinkType::ethernet)) {
+      encap::ClaimsTap::count_claims(bytes, original, claims);
+    } else if (links_[interface] == static_cast<std::uint16_t>(LinkType::ip) && !bytes.empty()) {
+      // As behind an Ethernet header, which has to say what follows.
+      const bool is_v6 = std::to_integer<unsigned>(bytes[0]) >> 4 == 6;
+      frame_.assign(encap::kEthernetBytes, std::byte{0});
+      frame_[12] = is_v6 ? std::byte{0x86} : std::byte{0x08};
+      frame_[13] = is_v6 ? std::byte{0xDD} : std::byte{0x00};
+      frame_.insert(frame_.end(), bytes.begin(), bytes.end());
+      encap::ClaimsTap::count_claims(frame_, encap::kEthernetBytes + original, claims);
+    }
+  }
+
+  std::istream& in_;
+  const std::string name_;
+  CaptureClaims claims_;
+  std::uint32_t type_ = 0;
+  std::uint64_t block_count_ = 0;
+  std::vector<std::byte> block_;  ///< without type and lengths
+  std::vector<std::byte> frame_;
+  std::vector<std::uint16_t> links_;  ///< of interfaces
+};
+
+}  // namespace
+
+bool is_capture(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::array<char, 4> first{};
+  in.read(first.data(), first.size());
+  std::uint32_t type = 0;
+  std::memcpy(&type, first.data(), sizeof type);
+  return in.gcount() == 4 && type == kSection;
+}
+
+CaptureClaims read_claims(std::istream& in, const std::string& name) { return Reader(in, name).read(); }
+
+}  // namespace mltcp::capture

@@ -1,0 +1,27 @@
+// What the packets in a capture claim of their jobs (transport/job_claims.h): pcapng files of this program and others',
+// with frames of Ethernet or IP packets.
+#pragma once
+
+#include <cstdint>
+#include <istream>
+#include <string>
+
+#include "mltcp/transport/job_claims.h"
+
+namespace mltcp::capture {
+
+struct CaptureClaims {
+  JobClaims received;  ///< of packets that an interface received, or of which the file doesn't say
+  JobClaims sent;
+  std::uint64_t packets = 0;  ///< of any kind
+  bool is_cut = false;        ///< the file ends within a block: it is still written, or its disk was full
+};
+
+/// Whether a file begins as a pcapng file does.
+bool is_capture(const std::string& file);
+
+/// Reads a pcapng file (draft-ietf-opsawg-pcapng) of this machine's byte order, block by block. Throws InputError
+/// "`name`: cause; cure" if it is none, or a block of it contradicts itself.
+CaptureClaims read_claims(std::istream& in, const std::string& name);
+
+}  // namespace mltcp::capture

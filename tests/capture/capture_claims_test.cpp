@@ -1,0 +1,171 @@
+// Tests of capture/capture_claims.cpp: claims in captures, those that this program writes and others, whole and
+// damaged.
+#include "mltcp/capture/capture_claims.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "../temporary_folder.h"
+#include "mltcp/base/error.h"
+#include "mltcp/base/random.h"
+#include "mltcp/capture/capture.h"
+#include "mltcp/capture/internal/pcapng.h"
+#include "mltcp/ethernet/encapsulation.h"
+#include "mltcp/transport/wire.h"
+
+namespace mltcp::capture::claims_test {
+namespace {
+
+using Buffer = std::vector<std::byte>;
+
+constexpr std::size_t data_bytes = 300;
+constexpr Bytes counted_bytes = wire::data_frame_bytes + data_bytes;
+
+/// A UDP payload with data of job 7.
+Buffer packet(std::uint16_t iteration, std::uint16_t progress, std::uint8_t flags = wire::has_job) {
+  Buffer bytes(wire::header_bytes + wire::data_frame_bytes);
+  wire::Writer writer(bytes);
+  writer.data({.last = false, .message = 1, .offset = 0, .length = data_bytes});
+  wire::Header header;
+  header.flags = flags;
+  header.job = {7, iteration, progress};
+  const std::vector<std::byte> data(data_bytes);
+  writer.finish(header, data);
+  bytes.insert(bytes.end(), data.begin(), data.end());
+  return bytes;
+}
+
+Buffer frame_of(const Buffer& payload, const Address& source, const Address& destination) {
+  encap::Headers headers;
+  headers.source = source;
+  headers.destination = destination;
+  Buffer frame(encap::header_bytes(destination) + payload.size());
+  const std::size_t size =
+      encap::write_headers(headers, payload.size(), encap::sum(payload.data(), payload.size()), frame.data());
+  std::copy(payload.begin(), payload.end(), frame.begin() + static_cast<std::ptrdiff_t>(size));
+  return frame;
+}
+
+const Address v4_here = Address::parse("10.0.0.1:4793");
+const Address v4_there = Address::parse("10.0.0.2:4793");
+const Address v6_here = Address::parse("[fd00::1]:4793");
+const Address v6_there = Address::parse("[fd00::2]:4793");
+
+CaptureClaims claims_of(const Buffer& file) {
+  std::istringstream in(std::string(reinterpret_cast<const char*>(file.data()), file.size()));
+  return read_claims(in, "x.pcapng");
+}
+std::string refusal(const Buffer& file) {
+  try {
+    static_cast<void>(claims_of(file));
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+/// Two interfaces, with a frame in and one out on the first, and an IP packet in on the second.
+Buffer some_file(bool v6 = false) {
+  const Address& here = v6 ? v6_here : v4_here;
+  const Address& there = v6 ? v6_there : v4_there;
+  Buffer file;
+  append_section(file, "test", "a comment");
+  append_interface(file, {.name = "eth", .description = "", .link = LinkType::ethernet}, 0);
+  append_interface(file, {.name = "ip", .description = "", .link = LinkType::ip}, 0);
+  const Buffer in = frame_of(packet(1, 65'535), here, there);
+  const Buffer out = frame_of(packet(1, 0), here, there);
+  append_packet(file, 0, Nanos(1), Direction::in, {}, in, static_cast<std::uint32_t>(in.size()));
+  append_packet(file, 0, Nanos(2), Direction::out, {}, out, static_cast<std::uint32_t>(out.size()));
+  const auto ip = std::span(in).subspan(encap::kEthernetBytes);
+  append_packet(file, 1, Nanos(3), Direction::in, {}, ip, static_cast<std::uint32_t>(ip.size()));
+  append_statistics(file, 0, {});
+  return file;
+}
+
+TEST(CaptureClaims, read__tells_received_from_sent_on_any_interface) {
+  for (const bool v6 : {false, true}) {
+    const CaptureClaims claims = claims_of(some_file(v6));
+    EXPECT_EQ(claims.packets, 3U);
+    EXPECT_FALSE(claims.is_cut);
+    ASSERT_EQ(claims.received.report().size(), 1U) << v6;
+    EXPECT_EQ(claims.received.report()[0].packets, 2U);
+    EXPECT_EQ(claims.received.report()[0].bytes_at_end, 2 * counted_bytes);
+    ASSERT_EQ(claims.sent.report().size(), 1U);
+    EXPECT_EQ(claims.sent.report()[0].bytes, counted_bytes);
+    EXPECT_EQ(claims.sent.report()[0].bytes_at_end, 0U);
+  }
+}
+
+TEST(CaptureClaims, read__takes_what_a_capture_wrote) {
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "a.pcapng").string();
+  {
+    Capture capture({.file = file, .snap_bytes = 96}, [] { return Nanos(5); });
+    Tap& tap = capture.add("job", "", v4_here);
+    capture.start();
+    for (std::uint16_t i = 0; i < 20; ++i) {
+      const Buffer bytes = packet(static_cast<std::uint16_t>(i / 2), i % 2 == 0 ? 0 : 65'535);
+      RxPacket received;
+      received.source = v4_there;
+      received.bytes = bytes;
+      tap.received(received, Nanos(i));
+    }
+    capture.finish();
+  }
+  EXPECT_TRUE(is_capture(file));
+  std::ifstream in(file, std::ios::binary);
+  const CaptureClaims claims = read_claims(in, file);
+  ASSERT_EQ(claims.received.report().size(), 1U);
+  const JobClaim claim = claims.received.report()[0];
+  EXPECT_EQ(claim.packets, 20U);
+  EXPECT_EQ(claim.iterations, 10U);
+  EXPECT_EQ(claim.bytes, 20 * counted_bytes) << "what was cut counts, too";
+  EXPECT_EQ(claim.verdict(), ClaimVerdict::understated);
+}
+
+TEST(CaptureClaims, read__refuses_what_it_can_not_read) {
+  EXPECT_EQ(refusal(Buffer(40, std::byte{'a'})).find("x.pcapng: block 1 is no pcapng file; write one with "), 0U);
+  Buffer swapped = some_file();
+  std::reverse(swapped.begin() + 8, swapped.begin() + 12);
+  EXPECT_NE(refusal(swapped).find("block 1 is of another byte order"), std::string::npos);
+  Buffer two_lengths = some_file();
+  two_lengths[two_lengths.size() - 4] ^= std::byte{4};
+  EXPECT_NE(refusal(two_lengths).find("says two lengths"), std::string::npos);
+  Buffer nowhere;
+  append_section(nowhere, "", "");
+  append_packet(nowhere, 0, Nanos(), Direction::in, {}, {}, 0);
+  EXPECT_NE(refusal(nowhere).find("block 2 a packet contradicts its block"), std::string::npos);
+  EXPECT_FALSE(is_capture("/nowhere"));
+  EXPECT_FALSE(is_capture("/dev/null"));
+}
+
+TEST(CaptureClaims, read__takes_what_there_is_of_a_file_that_is_cut) {
+  const Buffer file = some_file();
+  for (std::size_t size = 1; size < file.size(); ++size) {
+    const CaptureClaims claims = claims_of(Buffer(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size)));
+    EXPECT_LE(claims.packets, 3U);
+  }
+  EXPECT_TRUE(claims_of(Buffer(file.begin(), file.end() - 1)).is_cut);
+  EXPECT_EQ(claims_of(Buffer(file.begin(), file.end() - 1)).packets, 3U);
+}
+
+TEST(CaptureClaims, read__stands_any_bytes) {
+  Random random(9);
+  const Buffer whole = some_file();
+  for (int i = 0; i < 20'000; ++i) {
+    Buffer file = whole;
+    for (int flips = 0; flips < 1 + i % 6; ++flips)
+      file[random.next() % file.size()] = static_cast<std::byte>(random.next());
+    file.shrink_to_fit();
+    static_cast<void>(refusal(file));
+  }
+}
+
+}  // namespace
+}  // namespace mltcp::capture::claims_test
