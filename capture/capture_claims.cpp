@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <span>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -144,6 +146,9 @@ class Reader {
 }  // namespace
 
 bool is_capture(const std::string& file) {
+  // A pipe is not looked into: what has been read of it is gone.
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return false;
   std::ifstream in(file, std::ios::binary);
   std::array<char, 4> first{};
   in.read(first.data(), first.size());

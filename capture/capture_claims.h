@@ -17,7 +17,7 @@ struct CaptureClaims {
   bool is_cut = false;        ///< the file ends within a block: it is still written, or its disk was full
 };
 
-/// Whether a file begins as a pcapng file does.
+/// Whether a file begins as a pcapng file does. Pipes and folders don't.
 bool is_capture(const std::string& file);
 
 /// Reads a pcapng file (draft-ietf-opsawg-pcapng) of this machine's byte order, block by block. Throws InputError

@@ -2,7 +2,10 @@
 // damaged.
 #include "mltcp/capture/capture_claims.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -143,6 +146,17 @@ TEST(CaptureClaims, read__refuses_what_it_can_not_read) {
   EXPECT_NE(refusal(nowhere).find("block 2 a packet contradicts its block"), std::string::npos);
   EXPECT_FALSE(is_capture("/nowhere"));
   EXPECT_FALSE(is_capture("/dev/null"));
+  const TemporaryFolder folder;
+  EXPECT_FALSE(is_capture(folder.string()));
+  const std::string pipe = (folder / "pipe").string();
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const int file = open(pipe.c_str(), O_RDWR | O_CLOEXEC);
+  const std::uint32_t section = 0x0A0D0D0A;
+  ASSERT_EQ(write(file, &section, sizeof section), 4);
+  EXPECT_FALSE(is_capture(pipe)) << "and nothing is taken out of it";
+  std::uint32_t left = 0;
+  EXPECT_EQ(read(file, &left, sizeof left), 4);
+  close(file);
 }
 
 TEST(CaptureClaims, read__takes_what_there_is_of_a_file_that_is_cut) {
