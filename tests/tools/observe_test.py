@@ -417,10 +417,16 @@ for i in p0 p1 q0 q1; do ip link set $i up; done
 switch=$!
 until grep -q ^ready out || ! kill -0 $switch; do sleep 0.05; done
 python3 send.py
-sleep 0.5
-{PROGRAM} top --json > top.json
-[ -z "{metrics}" ] || python3 -c 'from urllib.request import urlopen
-print(urlopen("http://127.0.0.1:{port}/metrics", timeout=10).read().decode())' > metrics.txt
+patiently() {{  # where the machine is busy, a switch does not answer in time
+  for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
+    sleep 0.3; "$@" > asked; grep -q '"8"' asked && break
+  done
+}}
+patiently {PROGRAM} top --json
+mv asked top.json
+[ -z "{metrics}" ] || patiently python3 -c 'from urllib.request import urlopen
+print(urlopen("http://127.0.0.1:{port}/metrics", timeout=10).read().decode())'
+[ ! -f asked ] || mv asked metrics.txt
 kill $switch
 wait $switch
 """
