@@ -59,7 +59,7 @@ Direction direction_of(std::span<const std::byte> options) {
 
 class Reader {
  public:
-  Reader(std::istream& in, const std::string& name) : in_(in), name_(name) {}
+  Reader(std::istream& in, std::string name) : in_(in), name_(std::move(name)) {}
 
   CaptureClaims read() {
     while (next_block()) {
