@@ -68,7 +68,8 @@ class Reader {
           refuse("is of another byte order; convert it with editcap on the machine that wrote it");
         links_.clear();
       } else if (type_ == kInterface) {
-        if (block_.size() < 8 || links_.size() == kMostInterfaces) refuse("an interface can't be read");
+        if (block_.size() < 8 || links_.size() == kMostInterfaces)
+          refuse("is an interface that can't be read; the file is damaged, so capture again");
         links_.push_back(half(block_, 0));
       } else if (type_ == kPacket) {
         packet();
@@ -92,14 +93,15 @@ class Reader {
     const std::size_t length = word(head, 4);
     if (block_count_ == 1 && type_ != kSection) refuse("is no pcapng file; write one with --pcap or tshark -F pcapng");
     if (length < kFrame || length % 4 != 0 || length > kLongestBlock)
-      refuse(fmt::format("says that it has {} bytes: the file is damaged, or of another byte order", length));
+      refuse(fmt::format("says that it has {} bytes; the file is damaged, or of another byte order, so capture again",
+                         length));
     block_.resize(length - kFrame);
     std::array<std::byte, 4> tail{};
     if (!read_into(block_) || !read_into(tail)) {
       claims_.is_cut = true;
       return false;
     }
-    if (word(tail, 0) != length) refuse("says two lengths: the file is damaged");
+    if (word(tail, 0) != length) refuse("says two lengths; the file is damaged, so capture again");
     return true;
   }
   bool read_into(std::span<std::byte> bytes) {
@@ -111,15 +113,17 @@ class Reader {
 
   void packet() {
     ++claims_.packets;
-    if (block_.size() < kPacketHeader) refuse("a packet can't be read");
+    if (block_.size() < kPacketHeader) refuse("is a packet that can't be read; the file is damaged, so capture again");
     const std::uint32_t interface = word(block_, 0);
     const std::size_t captured = word(block_, 12);
     const std::size_t original = std::min<std::size_t>(word(block_, 16), kLongestPacket);
     const auto rest = std::span<const std::byte>(block_).subspan(kPacketHeader);
-    if (captured > rest.size() || interface >= links_.size()) refuse("a packet contradicts its block");
+    if (captured > rest.size() || interface >= links_.size())
+      refuse("is a packet that contradicts its block; the file is damaged, so capture again");
     const auto bytes = rest.first(std::min({captured, original, kLongestPacket}));
     const std::size_t padded = std::min((captured + 3) & ~std::size_t{3}, rest.size());
     JobClaims& claims = direction_of(rest.subspan(padded)) == Direction::out ? claims_.sent : claims_.received;
+    if (bytes.size() < std::min(original, least_captured)) ++claims_.cut_packets;
     if (links_[interface] == static_cast<std::uint16_t>(LinkType::ethernet)) {
       encap::ClaimsTap::count_claims(bytes, original, claims);
     } else if (links_[interface] == static_cast<std::uint16_t>(LinkType::ip) && !bytes.empty()) {
@@ -130,6 +134,9 @@ class Reader {
       frame_[13] = is_v6 ? std::byte{0xDD} : std::byte{0x00};
       frame_.insert(frame_.end(), bytes.begin(), bytes.end());
       encap::ClaimsTap::count_claims(frame_, encap::kEthernetBytes + original, claims);
+    } else if (links_[interface] != static_cast<std::uint16_t>(LinkType::ip)) {
+      ++claims_.other_packets;
+      claims_.other_link = links_[interface];
     }
   }
 
@@ -145,16 +152,28 @@ class Reader {
 
 }  // namespace
 
-bool is_capture(const std::string& file) {
-  // A pipe is not looked into: what has been read of it is gone.
+namespace {
+
+/// The first four bytes; 0 of what has none, and of a pipe: what has been read of it is gone.
+std::uint32_t first_word(const std::string& file) {
   std::error_code error;
-  if (!std::filesystem::is_regular_file(file, error)) return false;
+  if (!std::filesystem::is_regular_file(file, error)) return 0;
   std::ifstream in(file, std::ios::binary);
   std::array<char, 4> first{};
   in.read(first.data(), first.size());
   std::uint32_t type = 0;
   std::memcpy(&type, first.data(), sizeof type);
-  return in.gcount() == 4 && type == kSection;
+  return in.gcount() == 4 ? type : 0;
+}
+
+}  // namespace
+
+bool is_capture(const std::string& file) { return first_word(file) == kSection; }
+
+bool is_classic_capture(const std::string& file) {
+  // Of microseconds and of nanoseconds, in either byte order.
+  constexpr std::array<std::uint32_t, 4> magic{0xA1B2C3D4, 0xD4C3B2A1, 0xA1B23C4D, 0x4D3CB2A1};
+  return std::find(magic.begin(), magic.end(), first_word(file)) != magic.end();
 }
 
 CaptureClaims read_claims(std::istream& in, const std::string& name) { return Reader(in, name).read(); }

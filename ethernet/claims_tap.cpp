@@ -29,7 +29,8 @@ bool ClaimsTap::count_claims(std::span<const std::byte> first, std::size_t frame
   const std::size_t kept = std::min(layout.payload_bytes, first.size() - layout.payload_offset);
   const std::span<const std::byte> payload = first.subspan(layout.payload_offset, kept);
   const auto tag = wire::peek_job_tag(payload);
-  if (!tag || !is_packet(payload, kept < layout.payload_bytes)) return false;
+  if (!tag || layout.payload_bytes <= wire::header_bytes || !is_packet(payload, kept < layout.payload_bytes))
+    return false;
   claims.add(*tag, layout.payload_bytes - wire::header_bytes);
   return true;
 }

@@ -36,4 +36,29 @@ std::string claims_table(const std::vector<JobClaim>& claims) {
   return text;
 }
 
+std::vector<std::string> doubts_of(const std::vector<JobClaim>& claims) {
+  constexpr std::size_t most_lines = 8;
+  std::vector<std::string> doubts;
+  std::size_t left_out = 0;
+  for (const JobClaim& claim : claims) {
+    if (!claim.is_doubtful()) continue;
+    if (doubts.size() == most_lines) {
+      ++left_out;
+      continue;
+    }
+    if (claim.verdict() == ClaimVerdict::understated)
+      doubts.push_back(fmt::format(
+          "job {} sends more than its iterations state: {:.1f}% of its bytes pass when it claims to be done, "
+          "and so it has the gain of an iteration's end too early; let its program state all that it sends",
+          name_of(claim), 100 * claim.share_at_end()));
+    else
+      doubts.push_back(fmt::format(
+          "job {} claims to be further along than what passes here accounts for, {:.2f} on average; let its "
+          "program state what it sends, unless it begins its iterations on another path",
+          name_of(claim), claim.mean_progress()));
+  }
+  if (left_out > 0) doubts.push_back(fmt::format("{} more claim more than they send", plural(left_out, "job")));
+  return doubts;
+}
+
 }  // namespace mltcp::tools

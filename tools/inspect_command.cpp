@@ -201,14 +201,34 @@ int print_capture(const InspectArguments& arguments) {
   if (received.empty() && sent.empty()) fmt::print("none has data of a job\n");
   if (!received.empty()) fmt::print("\nwhat jobs claimed in packets received\n{}", claims_table(received));
   if (!sent.empty()) fmt::print("\nwhat jobs claimed in packets sent\n{}", claims_table(sent));
+  std::vector<std::string> warnings = doubts_of(received);
+  for (std::string& doubt : doubts_of(sent)) warnings.push_back(std::move(doubt));
+  if (claims.cut_packets > 0)
+    warnings.push_back(
+        fmt::format("{} cut to less than {} bytes, and what they claim may be cut off; capture {} or more (snap=)",
+                    plural(claims.cut_packets, "packet"), capture::least_captured, capture::least_captured));
+  if (claims.other_packets > 0)
+    warnings.push_back(fmt::format("{} of links of type {} left out; capture on one interface of Ethernet (not any)",
+                                   plural(claims.other_packets, "packet"), claims.other_link));
   if (claims.is_cut)
-    print_warnings({fmt::format("{} ends within a packet: it is still written, or there was no room for all of it",
-                                arguments.file())});
+    warnings.push_back(fmt::format("{} ends within a packet: it is still written, or there was no room for all of it",
+                                   arguments.file()));
+  print_warnings(warnings);
   return 0;
 }
 
 int inspect(const InspectArguments& arguments) {
-  if (arguments.files.size() == 1 && capture::is_capture(arguments.file())) return print_capture(arguments);
+  for (const std::string& file : arguments.files) {
+    if (capture::is_classic_capture(file))
+      throw InputError(
+          fmt::format("{0}: this is a capture of the older format pcap; convert it: tshark -F pcapng -r {0} "
+                      "-w NEW.pcapng",
+                      file));
+    if (!capture::is_capture(file)) continue;
+    if (arguments.files.size() == 1) return print_capture(arguments);
+    throw InputError(
+        fmt::format("{}: this is a capture; give one at a time, or join them: mergecap -w ALL.pcapng FILE...", file));
+  }
   const Wanted wanted = wanted_of(arguments);
   if (arguments.toml) {
     const std::string wrong = experiment::objection_to_name(wanted.name);

@@ -24,6 +24,7 @@ std::string_view to_text(ClaimVerdict verdict) {
 }
 
 ClaimVerdict JobClaim::verdict() const {
+  if (job == JobClaims::other_jobs) return ClaimVerdict::too_few;  // of each
   if (progress_bytes == 0) return ClaimVerdict::unstated;
   if (iterations < least_iterations) return ClaimVerdict::too_few;
   if (share_at_end() > most_at_end) return ClaimVerdict::understated;

@@ -138,6 +138,12 @@ class JobClaims {
     std::array<Entry, 16> entries{};
 
     Recent() = default;
+    Recent(Recent&& other) noexcept { other.entries = {}; }
+    Recent& operator=(Recent&& other) noexcept {
+      entries = {};
+      other.entries = {};
+      return *this;
+    }
     ~Recent() = default;
     Recent(const Recent& /*other*/) {}
     Recent& operator=(const Recent& /*other*/) {

@@ -188,9 +188,9 @@ struct ShardConfig {
   /// to bring a cookie back first, and nothing is kept of it until then. 0: always. Without a value: a quarter of
   /// max_connections, at least 1.
   std::optional<std::uint32_t> max_half_open = std::nullopt;
-  /// So many accepted connections may one address have, an IPv6 network of 64 bits counting as one, once it has proven
-  /// that it receives there; further ones are refused with Status::full. Those that wait for proof are not counted:
-  /// anybody may send in another's name. 1 or more. Without a value: any number.
+  /// So many accepted connections may one address have, an IPv6 subnet of 64 bits counting as one, once it has proven
+  /// that it receives there; further ones are refused with Status::full. Those that wait for proof don't count: others
+  /// may send in its name. A crashed peer's do, until idle_limit ends them. 1 or more; without a value: any number.
   std::optional<std::uint32_t> max_accepted_per_address = std::nullopt;
   /// Packets of unknown connections that are answered with RESET, which tells a peer that this end has been restarted.
   /// 0: none.

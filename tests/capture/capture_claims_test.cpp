@@ -143,7 +143,7 @@ TEST(CaptureClaims, read__refuses_what_it_can_not_read) {
   Buffer nowhere;
   append_section(nowhere, "", "");
   append_packet(nowhere, 0, Nanos(), Direction::in, {}, {}, 0);
-  EXPECT_NE(refusal(nowhere).find("block 2 a packet contradicts its block"), std::string::npos);
+  EXPECT_NE(refusal(nowhere).find("block 2 is a packet that contradicts its block; "), std::string::npos);
   EXPECT_FALSE(is_capture("/nowhere"));
   EXPECT_FALSE(is_capture("/dev/null"));
   const TemporaryFolder folder;

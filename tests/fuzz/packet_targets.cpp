@@ -11,6 +11,7 @@ std::span<const Target> targets() {
       Target{"encapsulation", fuzz_encapsulation, 20'000},
       Target{"neighbours", fuzz_neighbours, 1000},
       Target{"shard", fuzz_shard, 150},
+      Target{"claims", fuzz_claims, 20'000},
   };
   return all;
 }

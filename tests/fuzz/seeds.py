@@ -423,8 +423,30 @@ communicate = "50 kB"
         "jobs": [], "connections": [], "ports": [], "left_out": 0}).encode())
 
 
+def block(kind, body):
+    body += bytes(-len(body) % 4)
+    return struct.pack("<II", kind, len(body) + 12) + body + struct.pack("<I", len(body) + 12)
+
+
+def claims():
+    sealed, has_job = 4, 8
+    packets = [ethernet(0x0800) + ipv4(udp(packet(FRAMES["data"] * n, sealed | has_job, number=n))) for n in range(1, 4)]
+    packets.append(ethernet(0x86DD) + ipv6(udp(packet(FRAMES["data"], sealed | has_job))))
+    section = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
+
+    def enhanced(data, out, missing=0):
+        flags = struct.pack("<HHIHH", 2, 4, 2 if out else 1, 0, 0)
+        return block(6, struct.pack("<IIIII", 0, 0, 0, len(data), len(data) + missing) + data + bytes(-len(data) % 4) + flags)
+
+    frames = b"".join(enhanced(data, n % 2 == 1, 9 * (n // 2)) for n, data in enumerate(packets))
+    write("claims", "ethernet", b"\0" + section + block(1, struct.pack("<HHI", 1, 0, 0)) + frames)
+    raw = b"".join(enhanced(data[14:], False) for data in packets)
+    write("claims", "raw", b"\0" + section + block(1, struct.pack("<HHI", 101, 0, 0)) + raw + raw[:50])
+    write("claims", "frames", b"\1" + b"".join(bytes([n, len(data)]) + data for n, data in enumerate(packets)))
+
+
 def main():
-    for make in (wire, encapsulation, neighbours, shard, experiment, traces, plan, http, words, control):
+    for make in (wire, encapsulation, neighbours, shard, claims, experiment, traces, plan, http, words, control):
         make()
     if len(sys.argv) > 1:
         results(str(Path(sys.argv[1]).resolve()))

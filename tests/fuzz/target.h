@@ -82,6 +82,7 @@ void fuzz_wire(Input input);
 void fuzz_encapsulation(Input input);
 void fuzz_neighbours(Input input);
 void fuzz_shard(Input input);
+void fuzz_claims(Input input);
 void fuzz_experiment(Input input);
 void fuzz_traces(Input input);
 void fuzz_results(Input input);

@@ -453,6 +453,40 @@ TEST(Proof, address_that_has_its_share__is_asked_for_proof_and_refused) {
   EXPECT_EQ(pair.s().stats().connections, 2u);
 }
 
+TEST(Proof, known_ids__do_not_get_an_address_beyond_its_share) {
+  Pair pair({}, {}, 50_us, {}, {.max_connections = 64, .max_half_open = 16, .max_accepted_per_address = 2, .seed = 1});
+  const Address host = nobody(1);
+  const auto cookie_for = [&](std::uint32_t source) -> std::optional<std::uint64_t> {
+    for (auto packet = pair.log.rbegin(); packet != pair.log.rend(); ++packet)
+      if (const ParsedFrame* const retry = packet->find(FrameType::retry); retry && packet->header.connection == source)
+        return retry->cookie;
+    return std::nullopt;
+  };
+  // Half-open places, none of which counts; then each is replaced by the next life of its id, with a cookie.
+  for (std::uint32_t i = 1; i <= 10; ++i) pair.inject(pair.server(), host, connect_as(i, i));
+  pair.run_for(1_ms);
+  ASSERT_EQ(pair.s().stats().half_open, 10u);
+  for (std::uint32_t i = 1; i <= 10; ++i) {
+    pair.inject(pair.server(), host, connect_as(i, 100 + i));
+    pair.run_for(1_ms);
+    const auto cookie = cookie_for(i);
+    ASSERT_TRUE(cookie.has_value());
+    pair.inject(pair.server(), host, connect_as(i, 100 + i, cookie));
+    pair.run_for(1_ms);
+  }
+  EXPECT_EQ(pair.s().stats().cookies_accepted, 2u);
+  EXPECT_EQ(pair.s().stats().refused_connects, 8u);
+  // One that counts is replaced by its peer's next life, and still counts as one.
+  pair.inject(pair.server(), host, connect_as(1, 201));
+  pair.run_for(1_ms);
+  pair.inject(pair.server(), host, connect_as(1, 201, cookie_for(1)));
+  pair.run_for(1_ms);
+  EXPECT_EQ(pair.s().stats().cookies_accepted, 3u);
+  pair.run_for(4_s);
+  EXPECT_EQ(pair.s().stats().half_open, 0u);
+  EXPECT_EQ(pair.s().stats().connections, 2u);
+}
+
 TEST(AddressCounts, network_of_64_bits__counts_as_one) {
   AddressCounts counts(SipKey{1, 2});
   const auto v6 = [](std::string_view text) { return Address::parse(text, 9); };
@@ -467,6 +501,14 @@ TEST(AddressCounts, network_of_64_bits__counts_as_one) {
   EXPECT_EQ(counts.of(v6("2001:db8::1")), 1u);
   counts.remove(v6("2001:db8::9"));
   EXPECT_EQ(counts.of(v6("2001:db8::1")), 0u);
+  counts.remove(v6("2001:db8::9"));  // of what is not there
+  EXPECT_EQ(counts.of(v6("2001:db8::1")), 0u);
+  // Neighbours on a link, and hosts behind a translator, share a subnet and nothing else.
+  counts.add(v6("fe80::1"));
+  counts.add(v6("64:ff9b::1.2.3.4"));
+  EXPECT_EQ(counts.of(v6("fe80::2")), 0u);
+  EXPECT_EQ(counts.of(v6("64:ff9b::1.2.3.5")), 0u);
+  EXPECT_EQ(counts.of(v6("64:ff9b::1.2.3.4")), 1u);
 }
 
 }  // namespace

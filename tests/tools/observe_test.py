@@ -253,7 +253,7 @@ size = "100 kB"
         self.assertIn("cut.pcapng ends within a packet", self.run_program("inspect", "cut.pcapng").stderr)
         (self.folder / "bad.pcapng").write_bytes(whole[:-4] + bytes(4))
         said = self.run_program("inspect", "bad.pcapng", status=2).stderr
-        self.assertRegex(said, r"^mltcp: bad.pcapng: block \d+ says two lengths: the file is damaged\n$")
+        self.assertRegex(said, r"^mltcp: bad.pcapng: block \d+ says two lengths; the file is damaged, so capture again\n$")
 
     # ---- gen over the kernel's sockets ------------------------------------------------------------------------------
 

@@ -1,5 +1,7 @@
 // How many connections come from each address, so that one can't take the place of all others. An address is one that a
-// peer has proven to receive at; an IPv6 host has a whole /64 of them (RFC 4291 section 2.5.1), which count together.
+// peer has proven to receive at. A host may have any address of its IPv6 subnet of 64 bits (RFC 4862), so these count
+// together, but for those where a subnet is no host's: link-local addresses (fe80::/10) and IPv4 hosts behind a
+// translator (64:ff9b::/96, RFC 6052).
 #pragma once
 
 #include <algorithm>
@@ -27,7 +29,7 @@ class AddressCounts {
   /// Of one that was added.
   void remove(const Address& address) {
     const auto found = counts_.find(network_of(address));
-    if (--found->second == 0) counts_.erase(found);
+    if (found != counts_.end() && --found->second == 0) counts_.erase(found);
   }
 
  private:
@@ -37,9 +39,14 @@ class AddressCounts {
     std::size_t operator()(const Network& network) const noexcept { return siphash(key, network); }
   };
   static Network network_of(const Address& address) {
-    constexpr std::size_t of_v6 = 8;
+    constexpr std::size_t of_subnet = 8;
+    constexpr std::array<std::uint8_t, 12> translated{0x00, 0x64, 0xFF, 0x9B};
+    const auto& ip = address.ip;
+    const bool is_link_local = ip[0] == 0xFE && (ip[1] & 0xC0) == 0x80;
+    const bool is_whole =
+        address.is_v4() || is_link_local || std::equal(translated.begin(), translated.end(), ip.begin());
     Network network{};
-    std::memcpy(network.data(), address.ip.data(), address.is_v4() ? network.size() : of_v6);
+    std::memcpy(network.data(), ip.data(), is_whole ? network.size() : of_subnet);
     return network;
   }
 

@@ -836,8 +836,12 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
   const bool is_proven = greeting.has_cookie && cookies_.holds(greeting.cookie, key, peer.tag, random_, now);
   // Where many that are not sealed as they say have come, nothing is tried with a key before the address is proven.
   const bool is_costly = greeting.has_key && greetings_paid_until_ > now + failed_greetings_saved_up;
-  const bool is_crowd = config_.max_accepted_per_address && known == by_peer_.end() &&
-                        accepted_from_.of(packet.source) >= *config_.max_accepted_per_address;
+  // One that is counted already may be replaced by its peer's next life.
+  const bool replaces_counted = known != by_peer_.end() && slots_[known->second].connection->was_accepted() &&
+                                slots_[known->second].connection->is_proven();
+  const bool is_crowd =
+      config_.max_accepted_per_address &&
+      accepted_from_.of(packet.source) >= *config_.max_accepted_per_address + (replaces_counted ? 1U : 0U);
   if (!is_proven && (known != by_peer_.end() || stats_.half_open >= max_half_open_ || is_costly || is_crowd)) {
     ++stats_.retries_sent;
     const std::uint64_t cookie = cookies_.make(key, peer.tag, random_, now);

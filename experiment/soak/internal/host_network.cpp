@@ -80,7 +80,9 @@ class PortNetworks final : public SoakNetworks {
  public:
   explicit PortNetworks(const std::vector<SoakPort>& ports) {
     register_datapaths_once();
-    if (ports.size() < 2) throw InputError("one port has nobody to talk to; give --port and --ip twice or more");
+    if (ports.size() < 2)
+      throw InputError(fmt::format("{}; give --port and --ip twice or more",
+                                   ports.empty() ? "no port is given" : "one port has nobody to talk to"));
     for (const SoakPort& port : ports) {
       const AddressPrefix own = AddressPrefix::parse(port.ip);
       sites_.push_back(
