@@ -34,9 +34,7 @@ class CapturedDatapath final : public HostDatapath {
   [[nodiscard]] std::uint32_t mtu() const override { return datapath_->mtu(); }
   [[nodiscard]] TimeSource& time() override { return datapath_->time(); }
   [[nodiscard]] std::string why_link_is_down() const override { return datapath_->why_link_is_down(); }
-  [[nodiscard]] std::string why_silent(const Address& peer) const override {
-    return datapath_->why_silent(peer);
-  }
+  [[nodiscard]] std::string why_silent(const Address& peer) const override { return datapath_->why_silent(peer); }
 
   void take_place(const HostPlace& place) override {
     datapath_->take_place(place);
