@@ -17,6 +17,7 @@
 #include "mltcp/capture/internal/pcapng.h"
 #include "mltcp/ethernet/claims_tap.h"
 #include "mltcp/ethernet/encapsulation.h"
+#include "mltcp/transport/wire.h"
 
 namespace mltcp::capture {
 namespace {
@@ -111,6 +112,27 @@ class Reader {
     return static_cast<std::size_t>(in_.gcount()) == bytes.size();
   }
 
+  /// Where MLTCP's header ends in a packet that begins so; 0 of what is no IP packet.
+  [[nodiscard]] std::size_t bytes_to_claim(std::span<const std::byte> bytes) const {
+    constexpr std::size_t udp = 8;
+    std::size_t ip = 0;
+    if (links_[word(block_, 0)] == static_cast<std::uint16_t>(LinkType::ethernet)) {
+      constexpr std::size_t tag = 4;
+      const auto type = [&](std::size_t at) {
+        return bytes.size() < at + 2
+                   ? 0U
+                   : std::to_integer<unsigned>(bytes[at]) << 8 | std::to_integer<unsigned>(bytes[at + 1]);
+      };
+      ip = encap::kEthernetBytes + (type(encap::kEthernetBytes - 2) == 0x8100 ? tag : 0);
+      const unsigned inner = type(ip - 2);
+      if (bytes.size() >= ip && inner != 0x0800 && inner != 0x86DD) return 0;
+    }
+    if (bytes.size() <= ip) return least_captured;
+    constexpr std::size_t v4 = 20;
+    constexpr std::size_t v6 = 40;
+    return ip + (std::to_integer<unsigned>(bytes[ip]) >> 4 == 6 ? v6 : v4) + udp + wire::header_bytes;
+  }
+
   void packet() {
     ++claims_.packets;
     if (block_.size() < kPacketHeader) refuse("is a packet that can't be read; the file is damaged, so capture again");
@@ -123,7 +145,7 @@ class Reader {
     const auto bytes = rest.first(std::min({captured, original, kLongestPacket}));
     const std::size_t padded = std::min((captured + 3) & ~std::size_t{3}, rest.size());
     JobClaims& claims = direction_of(rest.subspan(padded)) == Direction::out ? claims_.sent : claims_.received;
-    if (bytes.size() < std::min(original, least_captured)) ++claims_.cut_packets;
+    if (bytes.size() < std::min(original, bytes_to_claim(bytes))) ++claims_.cut_packets;
     if (links_[interface] == static_cast<std::uint16_t>(LinkType::ethernet)) {
       encap::ClaimsTap::count_claims(bytes, original, claims);
     } else if (links_[interface] == static_cast<std::uint16_t>(LinkType::ip) && !bytes.empty()) {

@@ -204,9 +204,8 @@ int print_capture(const InspectArguments& arguments) {
   std::vector<std::string> warnings = doubts_of(received);
   for (std::string& doubt : doubts_of(sent)) warnings.push_back(std::move(doubt));
   if (claims.cut_packets > 0)
-    warnings.push_back(
-        fmt::format("{} cut to less than {} bytes, and what they claim may be cut off; capture {} or more (snap=)",
-                    plural(claims.cut_packets, "packet"), capture::least_captured, capture::least_captured));
+    warnings.push_back(fmt::format("{} cut before what they claim; capture {} bytes or more (snap=)",
+                                   plural(claims.cut_packets, "packet"), capture::least_captured));
   if (claims.other_packets > 0)
     warnings.push_back(fmt::format("{} of links of type {} left out; capture on one interface of Ethernet (not any)",
                                    plural(claims.other_packets, "packet"), claims.other_link));

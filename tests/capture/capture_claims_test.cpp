@@ -132,6 +132,53 @@ TEST(CaptureClaims, read__takes_what_a_capture_wrote) {
   EXPECT_EQ(claim.verdict(), ClaimVerdict::understated);
 }
 
+TEST(CaptureClaims, read__counts_what_it_can_not_look_at) {
+  for (const bool v6 : {false, true}) {
+    const Buffer frame = frame_of(packet(1, 0), v6 ? v6_here : v4_here, v6 ? v6_there : v4_there);
+    const std::size_t needed = encap::kEthernetBytes + (v6 ? 40 : 20) + 8 + wire::header_bytes;
+    ASSERT_LE(needed, least_captured);
+    Buffer file;
+    append_section(file, "test", "a comment");
+    append_interface(file, {.name = "eth", .description = "", .link = LinkType::ethernet}, 0);
+    append_interface(file, {.name = "ip", .description = "", .link = LinkType::ip}, 0);
+    append_interface(file, {.name = "any", .description = "", .link = static_cast<LinkType>(113)}, 0);
+    const auto append = [&](std::uint32_t interface, std::size_t from, std::size_t end) {
+      append_packet(file, interface, Nanos(1), Direction::in, {}, std::span(frame).subspan(from, end - from),
+                    static_cast<std::uint32_t>(frame.size() - from));
+    };
+    append(0, 0, needed);
+    append(1, encap::kEthernetBytes, needed);
+    EXPECT_EQ(claims_of(file).cut_packets, 0U) << "no more is looked at";
+    for (const std::size_t end : {needed - 1, encap::kEthernetBytes, std::size_t{2}}) append(0, 0, end);
+    append(1, encap::kEthernetBytes, needed - 1);
+    append(2, 0, frame.size());
+    // An ARP packet may be as short as it likes.
+    Buffer arp = frame;
+    arp[12] = std::byte{0x08}, arp[13] = std::byte{0x06};
+    append_packet(file, 0, Nanos(1), Direction::in, {}, std::span(arp).first(30), 60);
+    const CaptureClaims claims = claims_of(file);
+    EXPECT_EQ(claims.cut_packets, 4U) << v6;
+    EXPECT_EQ(claims.other_packets, 1U);
+    EXPECT_EQ(claims.other_link, 113U);
+    ASSERT_EQ(claims.received.report().size(), 1U);
+    EXPECT_EQ(claims.received.report()[0].packets, 2U);
+  }
+}
+
+TEST(CaptureClaims, is_classic_capture__by_its_first_word) {
+  const TemporaryFolder folder;
+  const auto begins = [&](std::string_view bytes) {
+    const std::string file = (folder.path() / "x").string();
+    std::ofstream(file, std::ios::binary) << bytes;
+    return is_classic_capture(file);
+  };
+  EXPECT_TRUE(begins("\xd4\xc3\xb2\xa1"));
+  EXPECT_TRUE(begins("\xa1\xb2\x3c\x4d"));
+  EXPECT_FALSE(begins("\x0a\x0d\x0d\x0a"));
+  EXPECT_FALSE(begins("\xd4"));
+  EXPECT_FALSE(is_classic_capture(folder.path().string()));
+}
+
 TEST(CaptureClaims, read__refuses_what_it_can_not_read) {
   EXPECT_EQ(refusal(Buffer(40, std::byte{'a'})).find("x.pcapng: block 1 is no pcapng file; write one with "), 0U);
   Buffer swapped = some_file();
