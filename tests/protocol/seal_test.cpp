@@ -196,6 +196,8 @@ TEST_P(SealTest, packet_without_a_seal__is_not_taken_though_its_tag_be_right) {
   const auto [c, s] = pair.connect();
   // Both tags were told in the clear, by CONNECT and ACCEPT.
   for (const auto& [from, bytes] : std::vector(pair.sent)) {
+    // What is encrypted may look like one of them by chance.
+    if ((bytes[1] & std::byte{wire::clear}) == std::byte{}) continue;
     wire::Reader reader;
     reader.begin_opened(std::span<const std::byte>(bytes).subspan(wire::header_bytes), {}, 0);
     wire::Frame frame;
