@@ -17,16 +17,10 @@
 #include "mltcp/capture/internal/pcapng.h"
 #include "mltcp/ethernet/claims_tap.h"
 #include "mltcp/ethernet/encapsulation.h"
-#include "mltcp/transport/wire.h"
 
 namespace mltcp::capture {
 namespace {
 
-constexpr std::uint32_t kSection = 0x0A0D0D0A;
-constexpr std::uint32_t kByteOrder = 0x1A2B3C4D;
-constexpr std::uint32_t kInterface = 1;
-constexpr std::uint32_t kPacket = 6;
-constexpr std::uint16_t kPacketFlags = 2;
 constexpr std::size_t kFrame = 12;         ///< of a block: its type, and its length at both ends
 constexpr std::size_t kPacketHeader = 20;  ///< interface, time, captured and original length
 constexpr std::size_t kLongestBlock = std::size_t{16} << 20;
@@ -64,15 +58,15 @@ class Reader {
 
   CaptureClaims read() {
     while (next_block()) {
-      if (type_ == kSection) {
+      if (type_ == kSectionBlock) {
         if (block_.size() < 4 || word(block_, 0) != kByteOrder)
           refuse("is of another byte order; convert it with editcap on the machine that wrote it");
         links_.clear();
-      } else if (type_ == kInterface) {
+      } else if (type_ == kInterfaceBlock) {
         if (block_.size() < 8 || links_.size() == kMostInterfaces)
           refuse("is an interface that can't be read; the file is damaged, so capture again");
         links_.push_back(half(block_, 0));
-      } else if (type_ == kPacket) {
+      } else if (type_ == kPacketBlock) {
         packet();
       }
     }
@@ -92,7 +86,8 @@ class Reader {
     ++block_count_;
     type_ = word(head, 0);
     const std::size_t length = word(head, 4);
-    if (block_count_ == 1 && type_ != kSection) refuse("is no pcapng file; write one with --pcap or tshark -F pcapng");
+    if (block_count_ == 1 && type_ != kSectionBlock)
+      refuse("is no pcapng file; write one with --pcap or tshark -F pcapng");
     if (length < kFrame || length % 4 != 0 || length > kLongestBlock)
       refuse(fmt::format("says that it has {} bytes; the file is damaged, or of another byte order, so capture again",
                          length));
@@ -112,27 +107,6 @@ class Reader {
     return static_cast<std::size_t>(in_.gcount()) == bytes.size();
   }
 
-  /// Where MLTCP's header ends in a packet that begins so; 0 of what is no IP packet.
-  [[nodiscard]] std::size_t bytes_to_claim(std::span<const std::byte> bytes) const {
-    constexpr std::size_t udp = 8;
-    std::size_t ip = 0;
-    if (links_[word(block_, 0)] == static_cast<std::uint16_t>(LinkType::ethernet)) {
-      constexpr std::size_t tag = 4;
-      const auto type = [&](std::size_t at) {
-        return bytes.size() < at + 2
-                   ? 0U
-                   : std::to_integer<unsigned>(bytes[at]) << 8 | std::to_integer<unsigned>(bytes[at + 1]);
-      };
-      ip = encap::kEthernetBytes + (type(encap::kEthernetBytes - 2) == 0x8100 ? tag : 0);
-      const unsigned inner = type(ip - 2);
-      if (bytes.size() >= ip && inner != 0x0800 && inner != 0x86DD) return 0;
-    }
-    if (bytes.size() <= ip) return least_captured;
-    constexpr std::size_t v4 = 20;
-    constexpr std::size_t v6 = 40;
-    return ip + (std::to_integer<unsigned>(bytes[ip]) >> 4 == 6 ? v6 : v4) + udp + wire::header_bytes;
-  }
-
   void packet() {
     ++claims_.packets;
     if (block_.size() < kPacketHeader) refuse("is a packet that can't be read; the file is damaged, so capture again");
@@ -145,9 +119,8 @@ class Reader {
     const auto bytes = rest.first(std::min({captured, original, kLongestPacket}));
     const std::size_t padded = std::min((captured + 3) & ~std::size_t{3}, rest.size());
     JobClaims& claims = direction_of(rest.subspan(padded)) == Direction::out ? claims_.sent : claims_.received;
-    if (bytes.size() < std::min(original, bytes_to_claim(bytes))) ++claims_.cut_packets;
     if (links_[interface] == static_cast<std::uint16_t>(LinkType::ethernet)) {
-      encap::ClaimsTap::count_claims(bytes, original, claims);
+      count(bytes, original, claims);
     } else if (links_[interface] == static_cast<std::uint16_t>(LinkType::ip) && !bytes.empty()) {
       // As behind an Ethernet header, which has to say what follows.
       const bool is_v6 = std::to_integer<unsigned>(bytes[0]) >> 4 == 6;
@@ -155,11 +128,15 @@ class Reader {
       frame_[12] = is_v6 ? std::byte{0x86} : std::byte{0x08};
       frame_[13] = is_v6 ? std::byte{0xDD} : std::byte{0x00};
       frame_.insert(frame_.end(), bytes.begin(), bytes.end());
-      encap::ClaimsTap::count_claims(frame_, encap::kEthernetBytes + original, claims);
+      count(frame_, encap::kEthernetBytes + original, claims);
     } else if (links_[interface] != static_cast<std::uint16_t>(LinkType::ip)) {
       ++claims_.other_packets;
       claims_.other_link = links_[interface];
     }
+  }
+
+  void count(std::span<const std::byte> frame, std::size_t original, JobClaims& claims) {
+    if (encap::ClaimsTap::count_claims(frame, original, claims) == encap::ClaimsTap::Found::cut) ++claims_.cut_packets;
   }
 
   std::istream& in_;
@@ -171,10 +148,6 @@ class Reader {
   std::vector<std::byte> frame_;
   std::vector<std::uint16_t> links_;  ///< of interfaces
 };
-
-}  // namespace
-
-namespace {
 
 /// The first four bytes; 0 of what has none, and of a pipe: what has been read of it is gone.
 std::uint32_t first_word(const std::string& file) {
@@ -190,7 +163,7 @@ std::uint32_t first_word(const std::string& file) {
 
 }  // namespace
 
-bool is_capture(const std::string& file) { return first_word(file) == kSection; }
+bool is_capture(const std::string& file) { return first_word(file) == kSectionBlock; }
 
 bool is_classic_capture(const std::string& file) {
   // Of microseconds and of nanoseconds, in either byte order.

@@ -150,9 +150,8 @@ struct EndpointConfig {
 
   // Bounds, each shard's.
   std::uint32_t max_connections = 256;  ///< 1 to 65536, of both kinds
-  /// Of those that others open, so many from one address, an IPv6 network of 64 bits counting as one: one host that may
-  /// connect can't keep out all others. One by tag takes two. 1 or more, of each shard; without a value:
-  /// any number.
+  /// Of those that others open, so many from one address, an IPv6 subnet of 64 bits counting as one: one host that may
+  /// connect can't keep out all others. One by tag takes two. 1 to 2^20; without a value: any number.
   std::optional<std::uint32_t> max_accepted_per_address{};
   std::uint32_t max_operations = 4096;    ///< posted and not ended (or not waited for), 1 to 2^20
   std::uint32_t max_jobs = 64;            ///< 0 to 1024

@@ -22,17 +22,19 @@ bool is_packet(std::span<const std::byte> payload, bool is_cut) {
 
 }  // namespace
 
-bool ClaimsTap::count_claims(std::span<const std::byte> first, std::size_t frame_bytes, JobClaims& claims) noexcept {
+ClaimsTap::Found ClaimsTap::count_claims(std::span<const std::byte> first, std::size_t frame_bytes,
+                                         JobClaims& claims) noexcept {
   Layout layout;
-  if (parse_headers(first, frame_bytes, layout, VerifyIp::no) != Reject::none) return false;
-  if (layout.payload_offset >= first.size()) return false;
-  const std::size_t kept = std::min(layout.payload_bytes, first.size() - layout.payload_offset);
-  const std::span<const std::byte> payload = first.subspan(layout.payload_offset, kept);
+  const Reject reject = parse_headers(first, frame_bytes, layout, VerifyIp::no);
+  if (reject == Reject::truncated && first.size() < frame_bytes) return Found::cut;
+  if (reject != Reject::none || layout.payload_bytes <= wire::header_bytes) return Found::none;
+  const std::span<const std::byte> payload =
+      first.subspan(layout.payload_offset).first(std::min(layout.payload_bytes, first.size() - layout.payload_offset));
+  if (payload.size() < wire::header_bytes) return Found::cut;
   const auto tag = wire::peek_job_tag(payload);
-  if (!tag || layout.payload_bytes <= wire::header_bytes || !is_packet(payload, kept < layout.payload_bytes))
-    return false;
+  if (!tag || !is_packet(payload, payload.size() < layout.payload_bytes)) return Found::none;
   claims.add(*tag, layout.payload_bytes - wire::header_bytes);
-  return true;
+  return Found::claim;
 }
 
 }  // namespace mltcp::encap

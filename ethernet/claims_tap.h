@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "mltcp/ethernet/frame_tap.h"
@@ -20,10 +21,15 @@ class ClaimsTap final : public FrameTap {
     if (next_ != nullptr) next_->frame(way, first, frame_bytes);
   }
 
+  enum class Found : std::uint8_t {
+    none,
+    claim,
+    cut,  ///< `first` ends before it is known whether there is one
+  };
   /// Adds a frame of which `first` are the first bytes, if it is a packet with data of a job, behind one VLAN tag at
   /// most. Sealed packets are believed by their header alone, others by its checksum, as far as what that covers is
-  /// there. Returns whether it was one.
-  static bool count_claims(std::span<const std::byte> first, std::size_t frame_bytes, JobClaims& claims) noexcept;
+  /// there.
+  static Found count_claims(std::span<const std::byte> first, std::size_t frame_bytes, JobClaims& claims) noexcept;
 
  private:
   JobClaims& claims_;

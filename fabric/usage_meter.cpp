@@ -16,12 +16,7 @@ UsageMeter::UsageMeter(Nanos bin, std::size_t max_bins) : bin_(bin), max_bins_(m
 
 void UsageMeter::add(std::uint32_t job, Bytes bytes, Nanos now) {
   if (now < present_start_ || now - present_start_ >= bin_) move_to_bin_of(now);
-  Recent::Entry& recent = recent_.entries[job % recent_.entries.size()];
-  if (recent.series == nullptr || recent.job != job) {
-    recent.series = &series_of(job);
-    recent.job = job;
-  }
-  std::vector<Bytes>& series = *recent.series;
+  std::vector<Bytes>& series = recent_.get(job, [&]() -> std::vector<Bytes>& { return series_of(job); });
   if (series.size() <= present_) series.resize(present_ + 1);
   series[present_] += bytes;
 }

@@ -3,12 +3,12 @@
 // covered.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <vector>
 
+#include "mltcp/base/recent.h"
 #include "mltcp/base/units.h"
 
 namespace mltcp::fabric {
@@ -33,24 +33,6 @@ class UsageMeter {
   [[nodiscard]] const std::map<std::uint32_t, std::vector<Bytes>>& jobs() const { return jobs_; }
 
  private:
-  /// Cache of recently used series, by the low bits of the job number. The pointers refer to nodes of the owner's map,
-  /// which are stable; a copy of the meter starts with an empty cache.
-  struct Recent {
-    struct Entry {
-      std::uint32_t job = 0;
-      std::vector<Bytes>* series = nullptr;
-    };
-    std::array<Entry, 16> entries{};
-
-    Recent() = default;
-    ~Recent() = default;
-    Recent(const Recent& /*other*/) {}
-    Recent& operator=(const Recent& /*other*/) {
-      entries = {};
-      return *this;
-    }
-  };
-
   void move_to_bin_of(Nanos now);
   std::vector<Bytes>& series_of(std::uint32_t job);
 
@@ -60,7 +42,7 @@ class UsageMeter {
   Nanos present_start_;
   std::size_t present_ = 0;
   std::map<std::uint32_t, std::vector<Bytes>> jobs_;
-  Recent recent_;
+  Recent<std::vector<Bytes>> recent_;
 };
 
 }  // namespace mltcp::fabric

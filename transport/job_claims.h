@@ -26,6 +26,7 @@
 #include <string_view>
 #include <vector>
 
+#include "mltcp/base/recent.h"
 #include "mltcp/base/units.h"
 #include "mltcp/transport/wire.h"
 
@@ -94,10 +95,7 @@ class JobClaims {
   /// A packet with data of a job: its tag, and its bytes behind the header. In any order. Allocates for a new job only,
   /// which is counted among the others if there is no memory.
   void add(const wire::JobTag& tag, Bytes bytes) noexcept {
-    Recent::Entry& recent = recent_.entries[tag.job % recent_.entries.size()];
-    if (recent.job == nullptr || recent.number != tag.job) [[unlikely]]
-      recent = {tag.job, &find(tag.job)};
-    recent.job->add(tag, bytes);
+    recent_.get(tag.job, [&]() -> Job& { return find(tag.job); }).add(tag, bytes);
   }
 
   /// All jobs, those with the most bytes first.
@@ -128,35 +126,11 @@ class JobClaims {
   };
   static constexpr std::uint16_t full = std::numeric_limits<std::uint16_t>::max();
 
-  /// Jobs used lately, by the low bits of their numbers. The pointers refer to the owner, whose map's nodes are stable;
-  /// a copy of the owner starts with an empty cache.
-  struct Recent {
-    struct Entry {
-      std::uint32_t number = 0;
-      Job* job = nullptr;
-    };
-    std::array<Entry, 16> entries{};
-
-    Recent() = default;
-    Recent(Recent&& other) noexcept { other.entries = {}; }
-    Recent& operator=(Recent&& other) noexcept {
-      entries = {};
-      other.entries = {};
-      return *this;
-    }
-    ~Recent() = default;
-    Recent(const Recent& /*other*/) {}
-    Recent& operator=(const Recent& /*other*/) {
-      entries = {};
-      return *this;
-    }
-  };
-
   Job& find(std::uint32_t number) noexcept;
 
   std::map<std::uint32_t, Job> jobs_;
   Job others_;
-  Recent recent_;
+  Recent<Job> recent_;
 };
 
 }  // namespace mltcp

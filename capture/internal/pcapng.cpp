@@ -7,19 +7,13 @@
 namespace mltcp::capture {
 namespace {
 
-// Types of blocks, and codes of options.
-constexpr std::uint32_t kSection = 0x0A0D0D0A;
-constexpr std::uint32_t kInterface = 1;
-constexpr std::uint32_t kStatistics = 5;
-constexpr std::uint32_t kPacket = 6;
-constexpr std::uint32_t kByteOrder = 0x1A2B3C4D;
+// Codes of options.
 constexpr std::uint16_t kEnd = 0;
 constexpr std::uint16_t kComment = 1;
 constexpr std::uint16_t kSectionApplication = 4;
 constexpr std::uint16_t kInterfaceName = 2;
 constexpr std::uint16_t kInterfaceDescription = 3;
 constexpr std::uint16_t kInterfaceResolution = 9;
-constexpr std::uint16_t kPacketFlags = 2;
 constexpr std::uint16_t kStatisticsStart = 2;
 constexpr std::uint16_t kStatisticsEnd = 3;
 constexpr std::uint16_t kStatisticsReceived = 4;
@@ -82,7 +76,7 @@ class Block {
 }  // namespace
 
 void append_section(std::vector<std::byte>& out, std::string_view application, std::string_view comment) {
-  Block block(out, kSection);
+  Block block(out, kSectionBlock);
   block.put(kByteOrder);
   block.put(std::uint16_t{1});  // version 1.0
   block.put(std::uint16_t{0});
@@ -93,7 +87,7 @@ void append_section(std::vector<std::byte>& out, std::string_view application, s
 }
 
 void append_interface(std::vector<std::byte>& out, const InterfaceInfo& info, std::uint32_t snap_bytes) {
-  Block block(out, kInterface);
+  Block block(out, kInterfaceBlock);
   block.put(static_cast<std::uint16_t>(info.link));
   block.put(std::uint16_t{0});
   block.put(snap_bytes);
@@ -105,7 +99,7 @@ void append_interface(std::vector<std::byte>& out, const InterfaceInfo& info, st
 
 void append_packet(std::vector<std::byte>& out, std::uint32_t interface, Nanos time, Direction direction,
                    std::span<const std::byte> header, std::span<const std::byte> data, std::uint32_t original_bytes) {
-  Block block(out, kPacket);
+  Block block(out, kPacketBlock);
   block.put(interface);
   block.time(time);
   block.put(static_cast<std::uint32_t>(header.size() + data.size()));
@@ -118,7 +112,7 @@ void append_packet(std::vector<std::byte>& out, std::uint32_t interface, Nanos t
 }
 
 void append_statistics(std::vector<std::byte>& out, std::uint32_t interface, const InterfaceStatistics& statistics) {
-  Block block(out, kStatistics);
+  Block block(out, kStatisticsBlock);
   block.put(interface);
   block.time(statistics.end);
   const auto time = [&](std::uint16_t code, Nanos at) {

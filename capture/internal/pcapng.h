@@ -12,6 +12,14 @@
 
 namespace mltcp::capture {
 
+// Types of blocks, the word that tells a section's byte order, and the option of a packet's flags.
+constexpr std::uint32_t kSectionBlock = 0x0A0D0D0A;
+constexpr std::uint32_t kInterfaceBlock = 1;
+constexpr std::uint32_t kStatisticsBlock = 5;
+constexpr std::uint32_t kPacketBlock = 6;
+constexpr std::uint32_t kByteOrder = 0x1A2B3C4D;
+constexpr std::uint16_t kPacketFlags = 2;
+
 /// What the packets of an interface begin with: the values of the registry of link-layer header types.
 enum class LinkType : std::uint16_t {
   ethernet = 1,

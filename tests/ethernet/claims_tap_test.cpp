@@ -49,7 +49,7 @@ Bytes8 frame_of(const Bytes8& payload, std::uint16_t vlan = 0, bool v6 = false) 
 
 std::optional<JobClaim> seen_of(std::span<const std::byte> first, std::size_t frame_bytes) {
   JobClaims claims;
-  const bool counted = ClaimsTap::count_claims(first, frame_bytes, claims);
+  const bool counted = ClaimsTap::count_claims(first, frame_bytes, claims) == ClaimsTap::Found::claim;
   const auto all = claims.report();
   EXPECT_EQ(counted, all.size() == 1);
   return all.size() == 1 ? std::optional(all.front()) : std::nullopt;

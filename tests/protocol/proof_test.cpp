@@ -488,7 +488,7 @@ TEST(Proof, known_ids__do_not_get_an_address_beyond_its_share) {
 }
 
 TEST(AddressCounts, network_of_64_bits__counts_as_one) {
-  AddressCounts counts(SipKey{1, 2});
+  AddressCounts counts(3, SipKey{1, 2});
   const auto v6 = [](std::string_view text) { return Address::parse(text, 9); };
   counts.add(v6("2001:db8::1"));
   counts.add(v6("2001:db8::2:0:0:1"));

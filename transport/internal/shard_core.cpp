@@ -110,7 +110,7 @@ ShardCore::ShardCore(PacketIo& io, const ShardConfig& config)
   for (std::uint32_t i = config.max_connections; i-- > 0;)
     slots_[i].id = random_.seeded() != nullptr ? seeded_id(*random_.seeded(), i) : draw_id(i, 0);
   by_peer_ = decltype(by_peer_)(0, PeerKeyHash{random_.key()});
-  if (config.max_accepted_per_address) accepted_from_ = AddressCounts(random_.key());
+  if (config.max_accepted_per_address) accepted_from_ = {*config.max_accepted_per_address, random_.key()};
   free_slots_.reserve(config.max_connections);
   for (std::uint32_t i = 0; i < config.max_connections; ++i) free_slots_.push(i);
   jobs_.resize(config.max_jobs);
@@ -202,7 +202,7 @@ void ShardCore::free_connection(std::uint32_t index) {
   deadlines_.set(watch_deadline(index), Nanos::never());
   if (!connection.is_proven())
     --stats_.half_open;
-  else if (connection.was_accepted() && config_.max_accepted_per_address)
+  else if (connection.was_accepted())
     accepted_from_.remove(connection.remote());
   slot.id = draw_id(index, slot.id);
   slot.connection.reset();
@@ -629,9 +629,9 @@ void ShardCore::deliver(Connection& connection, const RxPacket& packet, const wi
   const bool is_settled = connection.state() != Connection::State::connecting && was_proven;
   connection.on_packet(header, reader, packet, now);
   if (!is_settled) [[unlikely]] {
-    if (!was_proven && connection.is_proven() && config_.max_accepted_per_address) {
+    if (!was_proven && connection.is_proven()) {
       // Several may have waited for proof.
-      if (accepted_from_.of(connection.remote()) >= *config_.max_accepted_per_address) {
+      if (accepted_from_.has_share(connection.remote())) {
         connection.abort(now);
         activate(connection);
       }
@@ -827,11 +827,11 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
       return;
     }
   }
-  if (const wire::CloseReason refusal = why_refused(peer); refusal != wire::CloseReason::done) {
+  const auto refuse = [&](wire::CloseReason reason) {
     ++stats_.refused_connects;
-    answer(packet.source, peer.source_connection, peer.tag, [&](wire::Writer& writer) { writer.close(refusal); });
-    return;
-  }
+    answer(packet.source, peer.source_connection, peer.tag, [&](wire::Writer& writer) { writer.close(reason); });
+  };
+  if (const wire::CloseReason refusal = why_refused(peer); refusal != wire::CloseReason::done) return refuse(refusal);
   // Who claims to have started anew, under an id whose connection lives, has to prove its address, too.
   const bool is_proven = greeting.has_cookie && cookies_.holds(greeting.cookie, key, peer.tag, random_, now);
   // Where many that are not sealed as they say have come, nothing is tried with a key before the address is proven.
@@ -839,28 +839,16 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
   // One that is counted already may be replaced by its peer's next life.
   const bool replaces_counted = known != by_peer_.end() && slots_[known->second].connection->was_accepted() &&
                                 slots_[known->second].connection->is_proven();
-  const bool is_crowd =
-      config_.max_accepted_per_address &&
-      accepted_from_.of(packet.source) >= *config_.max_accepted_per_address + (replaces_counted ? 1U : 0U);
+  const bool is_crowd = accepted_from_.has_share(packet.source, replaces_counted ? 1 : 0);
   if (!is_proven && (known != by_peer_.end() || stats_.half_open >= max_half_open_ || is_costly || is_crowd)) {
     ++stats_.retries_sent;
     const std::uint64_t cookie = cookies_.make(key, peer.tag, random_, now);
     answer(packet.source, peer.source_connection, peer.tag, [&](wire::Writer& writer) { writer.retry(cookie); });
     return;
   }
-  if (is_crowd) {
-    ++stats_.refused_connects;
-    answer(packet.source, peer.source_connection, peer.tag,
-           [](wire::Writer& writer) { writer.close(wire::CloseReason::full); });
-    return;
-  }
+  if (is_crowd) return refuse(wire::CloseReason::full);
   const PacketKey* const key_used = key_of(packet, header, greeting, now);
-  if (key_used == nullptr && (greeting.has_key || !listen_config_->keys.empty())) {
-    ++stats_.refused_connects;
-    answer(packet.source, peer.source_connection, peer.tag,
-           [](wire::Writer& writer) { writer.close(wire::CloseReason::key); });
-    return;
-  }
+  if (key_used == nullptr && (greeting.has_key || !listen_config_->keys.empty())) return refuse(wire::CloseReason::key);
   if (known != by_peer_.end() && !may_replace(*slots_[known->second].connection,
                                               key_used != nullptr ? std::optional(key_used->id()) : std::nullopt)) {
     ++stats_.forged_packets;
@@ -880,7 +868,7 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
   connection->start_accept(peer, slot.tag, is_proven, now);
   if (is_proven) {
     ++stats_.cookies_accepted;
-    if (config_.max_accepted_per_address) accepted_from_.add(packet.source);
+    accepted_from_.add(packet.source);
   } else {
     ++stats_.half_open;
   }
