@@ -819,19 +819,19 @@ class Maker {
     const Bytes bytes = bytes_of(given);
     if (bytes == 0) {
       const Waits at = writer.barrier(group, ProgramWriter::begin(group, waits));
-      return ProgramWriter::end(group, at);
+      return writer.end(group, at);
     }
     if (options_.islands > 1) {
       if (auto parts = split(group, given.group)) {
         if (parts->locals.size() > 1) {
           const Waits at = collect_on_islands(writer, *parts, group, given, bytes, ProgramWriter::begin(group, waits));
-          return ProgramWriter::end(group, at);
+          return writer.end(group, at);
         }
       } else {
         uneven_.insert(group.sequence);
       }
     }
-    return ProgramWriter::end(group, flat(writer, group, given.collective, bytes, root_in(group, given), waits));
+    return writer.end(group, flat(writer, group, given.collective, bytes, root_in(group, given), waits));
   }
 
   [[nodiscard]] std::uint32_t root_in(const Group& group, const GraphNode& given) const {
@@ -929,7 +929,10 @@ class Maker {
     for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
       if (rests_[rank].count > 0) {
         Waits ends;
-        for (const std::uint32_t end : ends_[rank]) ends = both(std::move(ends), nodes_[rank][end].done);
+        for (const std::uint32_t end : ends_[rank]) {
+          const Waits& done = nodes_[rank][end].done;
+          ends.insert(ends.end(), done.begin(), done.end());
+        }
         writers_[rank].delay(rests_[rank], writers_[rank].joined(std::move(ends)));
         result_.node_of[rank].resize(writers_[rank].operations(), kNone);
       }

@@ -226,6 +226,11 @@ RankProgram::Load RankProgram::load() const {
   return load;
 }
 
+bool RankProgram::communicates() const {
+  return std::any_of(operations.begin(), operations.end(),
+                     [](const Operation& operation) { return operation.communicates(); });
+}
+
 void check(const Pattern& pattern) {
   using Kind = Pattern::Kind;
   if (pattern.ranks < 2 || pattern.ranks > kMostRanks)

@@ -126,6 +126,8 @@ struct RankProgram {
     Bytes received = 0;
   };
   [[nodiscard]] Load load() const;
+  /// Whether it sends or receives anything, barriers included.
+  [[nodiscard]] bool communicates() const;
 };
 
 /// Of all ranks of a job. Operations of ranks fit together: what one sends is received, in the same order.

@@ -65,7 +65,18 @@ class Tree {
   std::uint32_t root_;
 };
 
+void sort_unique(Waits& waits) {
+  std::sort(waits.begin(), waits.end());
+  waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
+}
+
 }  // namespace
+
+Waits both(Waits a, const Waits& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  sort_unique(a);
+  return a;
+}
 
 Waits ProgramWriter::compute(Nanos time, const Waits& waits) {
   Operation operation;
@@ -81,8 +92,7 @@ Waits ProgramWriter::delay(Nanos time, const Waits& waits) {
 
 Waits ProgramWriter::joined(Waits waits) {
   constexpr std::size_t most = 8;
-  std::sort(waits.begin(), waits.end());
-  waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
+  sort_unique(waits);
   if (waits.size() <= most) return waits;
   Operation operation;
   operation.kind = Operation::Kind::delay;
@@ -110,15 +120,16 @@ Waits ProgramWriter::all_gather(Group& group, Bytes size, const Waits& waits) {
 Waits ProgramWriter::all_to_all(Group& group, Bytes size, const Waits& waits) {
   const std::uint32_t n = group.size();
   const Bytes mine = block({0, size}, n, group.me).bytes;  // of everyone's
-  Waits sent = begin(group, waits);
-  Waits received = sent;
+  Waits at = begin(group, waits);
+  Waits received = at;
   for (std::uint32_t k = 1; k < n; ++k) {
     const bool exchange = std::has_single_bit(n);
     const std::uint32_t to = exchange ? group.me ^ k : (group.me + k) % n;
     const std::uint32_t from = exchange ? group.me ^ k : (group.me + n - k) % n;
-    const Waits step = k == 1 ? received : both(sent, received);
-    sent = send(group.rank(to), block({0, size}, n, to), tag_of(group.sequence, k), step);
-    received = receive(group.rank(from), {from * mine, mine}, tag_of(group.sequence, k), false, step);
+    const Waits sent = send(group.rank(to), block({0, size}, n, to), tag_of(group.sequence, k), at);
+    received = receive(group.rank(from), {from * mine, mine}, tag_of(group.sequence, k), false, at);
+    // The next step waits for this one. What is not empty has waited for `at` already.
+    at = sent == at ? received : received == at ? sent : both(sent, received);
   }
   return end(group, received);
 }

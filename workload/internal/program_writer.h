@@ -15,10 +15,8 @@ namespace mltcp::workload::internal {
 /// Operations that have to be done first.
 using Waits = std::vector<std::uint32_t>;
 
-inline Waits both(Waits a, const Waits& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
+/// Sorted and without duplicates, so that repeated joining of the same operations does not grow.
+Waits both(Waits a, const Waits& b);
 
 struct Slice {
   Bytes offset = 0;
@@ -110,9 +108,9 @@ class ProgramWriter {
   Waits whole_ring(Group& group, bool reduce, bool gather, Bytes size, const Waits& waits);
 
   static Waits begin(const Group& group, const Waits& waits) { return both(waits, group.last); }
-  static Waits end(Group& group, const Waits& waits) {
+  Waits end(Group& group, Waits waits) {
     ++group.sequence;
-    return group.last = waits;
+    return group.last = joined(std::move(waits));
   }
 
  private:
