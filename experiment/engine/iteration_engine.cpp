@@ -7,10 +7,21 @@ namespace mltcp::experiment {
 
 using workload::Operation;
 
+namespace {
+
+IterationEngine::Settings ending(IterationEngine::Settings settings, const workload::RankProgram& program) {
+  if (program.communicates()) return settings;
+  settings.stop_when_done = true;
+  settings.iterations = std::max(settings.iterations, 1U);
+  return settings;
+}
+
+}  // namespace
+
 IterationEngine::IterationEngine(const workload::RankProgram& program, const workload::Job& job,
                                  const Settings& settings)
     : program_(program),
-      settings_(settings),
+      settings_(ending(settings, program)),
       compute_varies_(job.compute_varies()),
       compute_times_(job, settings.seed, settings.stream) {
   const std::vector<Operation>& operations = program_.operations;
@@ -25,9 +36,9 @@ IterationEngine::IterationEngine(const workload::RankProgram& program, const wor
   waits_.resize(operations.size());
   finished_.reserve(operations.size());
   to_compute_.reserve(operations.size());
-  starts_.reserve(settings.iterations);
-  times_.reserve(settings.iterations);
-  if (compute_varies_) computes_.reserve(settings.iterations);
+  starts_.reserve(settings_.iterations);
+  times_.reserve(settings_.iterations);
+  if (compute_varies_) computes_.reserve(settings_.iterations);
   timeline_.resize(operations.size() * settings.timeline);
   later_.reserve(
       static_cast<std::size_t>(std::count_if(operations.begin(), operations.end(), [](const auto& operation) {
@@ -65,7 +76,7 @@ IterationEngine::Step IterationEngine::advance(Nanos now, Carrier& carrier) {
     moved = true;
   }
   while (state_ == State::running) {
-    settle(now, carrier);
+    if (settle(now, carrier)) moved = true;
     if (wake_.is_never() && computed_ < to_compute_.size()) {
       const Nanos compute = compute_times_.of(program_.operations[to_compute_[computed_]].compute);
       compute_ += compute;
@@ -87,12 +98,13 @@ IterationEngine::Step IterationEngine::advance(Nanos now, Carrier& carrier) {
   return moved ? Step::advanced : Step::waiting;
 }
 
-void IterationEngine::settle(Nanos now, Carrier& carrier) {
+bool IterationEngine::settle(Nanos now, Carrier& carrier) {
   std::erase_if(later_, [&](const Later& later) {
     if (later.at > now) return false;
     finished_.push_back(later.operation);
     return true;
   });
+  const bool any = !finished_.empty();
   while (!finished_.empty()) {
     const std::uint32_t done = finished_.back();
     finished_.pop_back();
@@ -101,9 +113,10 @@ void IterationEngine::settle(Nanos now, Carrier& carrier) {
     for (std::uint32_t i = first_dependent_[done]; i < first_dependent_[done + 1]; ++i)
       if (--waits_[dependents_[i]] == 0) begin(dependents_[i], now, carrier);
   }
-  if (ending_ == 0 || ending_ != left_ || now < ending_until_) return;
+  if (ending_ == 0 || ending_ != left_ || now < ending_until_) return any;
   left_ = ending_ = 0;
   ending_until_ = {};
+  return true;
 }
 
 void IterationEngine::begin(std::uint32_t operation, Nanos now, Carrier& carrier) {

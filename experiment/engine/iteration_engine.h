@@ -5,7 +5,9 @@
 // An operation begins as soon as those it depends on are done; computations run one at a time, as on one accelerator,
 // delays beside them.
 // An iteration is over when all of its operations are done, and the next one begins at once. When a phase of a job is
-// over is defined by its program: workload/phase_program.h.
+// over is defined by its program: workload/phase_program.h. A program that communicates with nobody ends with the last
+// iteration to record: nothing waits for more, and one without operations would begin iterations for ever at one
+// instant.
 //
 // Allocates only at set-up, except for operations whose end time is given in advance (flow level).
 #pragma once
@@ -103,8 +105,8 @@ class IterationEngine {
 
   void begin_iteration(Nanos now, Carrier& carrier);
   Step end_iteration(Nanos now);
-  /// Notifies the dependents of finished operations.
-  void settle(Nanos now, Carrier& carrier);
+  /// Notifies the dependents of finished operations. Yields whether any had finished: the carrier may have to send.
+  bool settle(Nanos now, Carrier& carrier);
   void begin(std::uint32_t operation, Nanos now, Carrier& carrier);
   /// Of the current iteration; null if nobody asks.
   OperationTimes* times_of(std::uint32_t operation) {

@@ -78,11 +78,12 @@ JobResult merge_ranks(const workload::Job& job, std::span<const RankResult> rank
   result.compute = job.compute_per_iteration();
   std::size_t recorded = ranks.front().times.size();
   for (const RankResult& rank : ranks) recorded = std::min(recorded, rank.times.size());
+  const bool all_alone = std::all_of(ranks.begin(), ranks.end(), [](const RankResult& rank) { return rank.alone; });
   for (std::size_t i = 0; i < recorded; ++i) {
     const RankResult* slowest = &ranks.front();
     Nanos start = Nanos::never();
     for (const RankResult& rank : ranks) {
-      start = std::min(start, rank.starts[i]);
+      if (all_alone || !rank.alone) start = std::min(start, rank.starts[i]);
       if (rank.times[i] > slowest->times[i]) slowest = &rank;
     }
     result.starts.push_back(start - epoch);
@@ -623,6 +624,7 @@ RankResult RankDriver::result() const {
   result.times = engine_.times();
   result.computes = engine_.computes();
   result.communications = communications_;
+  result.alone = channels_.empty();
   result.bytes_per_iteration = load_.sent;
   result.retransmitted_packets = done() ? retransmitted_packets_ : retransmitted_packets();
   result.verified_messages = verified_;

@@ -46,6 +46,7 @@ struct RankResult {
   /// Time from the end of computing to the end of the iteration, without waits for the slot; empty unless the pattern
   /// is a single collective (workload::bus_factor()).
   std::vector<Nanos> communications;
+  bool alone = false;             ///< it communicates with no other rank, so its iterations follow nobody's
   Bytes bytes_per_iteration = 0;  ///< sent
   std::uint64_t retransmitted_packets = 0;
   std::uint64_t verified_messages = 0;  ///< segments
@@ -56,8 +57,8 @@ struct RankResult {
 };
 
 /// Merges the results of a job's ranks, of which there must be at least one, in order: an iteration starts with the
-/// first rank and ends with the slowest. Times are relative to `epoch`. Only iterations that all ranks have recorded
-/// count.
+/// first rank that communicates and ends with the slowest. Times are relative to `epoch`. Only iterations that all
+/// ranks have recorded count.
 JobResult merge_ranks(const workload::Job& job, std::span<const RankResult> ranks, Nanos epoch);
 
 /// How long the rank computes before its first send; empty if its sends depend on receives. Ranks of the first kind

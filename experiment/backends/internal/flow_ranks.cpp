@@ -65,6 +65,7 @@ struct FlowRanks::Rank final : IterationEngine::Carrier {
         number(its_number),
         program(workload::rank_program(all.spec_.job, number)),
         load(program.load()),
+        alone(!program.communicates()),
         job(job_of(all.spec_.job, number)),
         lead(time_to_first_send(program)),
         engine(program, job,
@@ -93,6 +94,7 @@ struct FlowRanks::Rank final : IterationEngine::Carrier {
   const std::uint32_t number;
   const workload::RankProgram program;
   const workload::RankProgram::Load load;
+  const bool alone;         ///< see RankResult::alone
   const workload::Job job;  ///< for its compute times
   const std::optional<Nanos> lead;
   IterationEngine engine;
@@ -233,7 +235,7 @@ void FlowRanks::advance(const std::function<void(std::uint32_t, Nanos, Nanos)>& 
         spans_.resize(iteration + 1, {Nanos::never(), Nanos()});
       }
       auto& [first, length] = spans_[iteration];
-      first = std::min(first, rank.engine.iteration_start());
+      if (!rank.alone) first = std::min(first, rank.engine.iteration_start());
       length = std::max(length, rank.engine.times().back());
       if (++ranks_done_[iteration] < ranks_.size()) continue;
       ++recorded_;
@@ -331,6 +333,7 @@ JobResult FlowRanks::result() const {
     result.starts = rank->engine.starts();
     result.times = rank->engine.times();
     result.computes = rank->engine.computes();
+    result.alone = rank->alone;
     result.bytes_per_iteration = rank->load.sent;
     result.gate = rank->engine.done() ? rank->gate_in_the_end : rank->gate.stats();
     result.timeline = rank->engine.timeline();

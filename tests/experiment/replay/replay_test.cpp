@@ -155,6 +155,58 @@ TEST(Replay, flows__take_as_long_as_packets) {
     }
 }
 
+TEST(Replay, collective_behind_a_delay__is_sent_when_the_delay_ends) {
+  // It begins 10 us after all that it waits for, and nothing else of either rank happens then. Beside a computation
+  // that goes on for long it takes no longer.
+  for (const bool beside : {false, true}) {
+    SmallGraph graph(2);
+    graph.step(0, 0_ms, beside ? 55_ms : Nanos(10'010'000));
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      const auto first = graph.compute(rank, 9_ms, {}, 0_ms);
+      graph.collective(rank, Collective::all_reduce, 1'250'000, {first}, 0, Nanos(9'010'000), 1_ms);
+      if (beside) graph.compute(rank, 46_ms, {first}, 9_ms);
+    }
+    const GraphPrograms programs = workload::graph_programs(graph.graph());
+    const Experiment experiment = on_switch({programs});
+    for (const bool flows : {false, true}) {
+      const std::unique_ptr<Datapath> datapath = flows ? make_flow_datapath() : make_sim_datapath();
+      const JobResult job = run_experiment(experiment, *datapath).runs[0].jobs[0];
+      ASSERT_EQ(job.iterations.size(), 4U);
+      for (const Nanos time : job.iterations) {
+        EXPECT_GE(time, beside ? 55_ms : 10_ms + Nanos(10'000));
+        EXPECT_LE(time, beside ? 55_ms : 10_ms + Nanos(300'000));
+      }
+      const ReplayResult replay = summarize_replay(graph.graph(), programs, job);
+      EXPECT_NEAR(replay.collectives[0].replayed.millis(), 1.1, 0.15);
+    }
+  }
+}
+
+TEST(Replay, ranks_without_communication__hold_up_nobody) {
+  // Rank 2 has nothing to do and rank 3 computes alone: their iterations are over while the others' go on.
+  SmallGraph graph(4);
+  const std::uint32_t pair = graph.group({0, 1});
+  for (const std::uint32_t rank : {0U, 1U})
+    graph.collective(rank, Collective::all_reduce, 1'250'000, {graph.compute(rank, 9_ms)}, pair);
+  graph.compute(3, 2_ms);
+  const GraphPrograms programs = workload::graph_programs(graph.graph());
+  ASSERT_TRUE(programs.ranks[2].operations.empty());
+  const Experiment experiment = on_switch({programs});
+  for (const bool flows : {false, true}) {
+    const std::unique_ptr<Datapath> datapath = flows ? make_flow_datapath() : make_sim_datapath();
+    const JobResult job = run_experiment(experiment, *datapath).runs[0].jobs[0];
+    ASSERT_EQ(job.iterations.size(), 4U);
+    for (std::size_t i = 0; i < 4; ++i) {
+      EXPECT_NEAR(job.iterations[i].millis(), 10.1, 0.2);
+      const Nanos before = i > 0 ? job.starts[i - 1] + job.iterations[i - 1] : Nanos(0);
+      EXPECT_NEAR(job.starts[i].millis(), before.millis(), 0.05);
+    }
+    ASSERT_EQ(job.ranks.size(), 4U);
+    EXPECT_EQ(job.ranks[2].mean, 0_ms);
+    EXPECT_EQ(job.ranks[3].mean, 2_ms);
+  }
+}
+
 TEST(Replay, two_jobs__share_the_links_of_their_hosts) {
   const GraphPrograms programs = workload::graph_programs(training(2));
   for (const bool flows : {false, true}) {
