@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <string_view>
 
 namespace mltcp::tools {
 namespace {
@@ -13,13 +14,34 @@ namespace {
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): a signal handler reaches nothing else
 std::atomic<int> ended_by = 0;
 static_assert(std::atomic<int>::is_always_lock_free, "or a signal handler could not write it");
+// Whether somebody has asked since. NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
+std::atomic<bool> noticed = false;
+
+constexpr unsigned seconds_to_notice = 1;
+
+void on_signal(int signal) {
+  ended_by = signal;
+  alarm(seconds_to_notice);
+}
+
+// Ends the program as the signal would have done, unless it ends by itself. Calls only what a signal handler may.
+void on_alarm(int /*signal*/) {
+  if (noticed) return;
+  constexpr std::string_view text = "mltcp: ended by a signal within its work; results written before are kept\n";
+  const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+  static_cast<void>(written);  // there is nobody else to tell
+  kill(getpid(), ended_by);    // whose action is the default one again (SA_RESETHAND)
+}
 
 }  // namespace
 
 EndOnSignal::EndOnSignal() {
+  noticed = false;
   struct sigaction action {};
-  action.sa_handler = [](int signal) { ended_by = signal; };
   action.sa_flags = static_cast<int>(SA_RESETHAND);
+  action.sa_handler = on_alarm;
+  sigaction(SIGALRM, &action, &before_alarm_);
+  action.sa_handler = on_signal;
   for (std::size_t i = 0; i < signals.size(); ++i) {
     sigaction(signals[i], nullptr, &before_[i]);
     if (before_[i].sa_handler != SIG_IGN) sigaction(signals[i], &action, nullptr);
@@ -27,14 +49,19 @@ EndOnSignal::EndOnSignal() {
 }
 
 EndOnSignal::~EndOnSignal() {
+  alarm(0);
+  sigaction(SIGALRM, &before_alarm_, nullptr);
   for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &before_[i], nullptr);
 }
 
-bool EndOnSignal::came() { return ended_by != 0; }
+bool EndOnSignal::came() {
+  if (ended_by != 0) noticed = true;
+  return ended_by != 0;
+}
 
 std::string EndOnSignal::why() {
+  if (!came()) return "";
   const int signal = ended_by;
-  if (signal == 0) return "";
   if (signal == SIGINT) return "interrupted by its user";
   // The testbed is the first process of its PID namespace, and says so to all that it starts (testbed/testbed.cpp).
   if (getppid() == 1 && std::getenv("MLTCP_TESTBED") != nullptr) return "ended by the testbed";

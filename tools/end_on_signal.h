@@ -7,8 +7,9 @@
 
 namespace mltcp::tools {
 
-/// During its lifetime, terminating signals are only recorded; a second one terminates the program. Ignored signals
-/// stay ignored, as set by nohup(1) and by shells for background jobs. At most one at a time.
+/// During its lifetime, terminating signals are only recorded; a second one terminates the program, and so does the
+/// first if nobody has asked for it (came(), why()) within a second: no loop of a command keeps it alive. Uses SIGALRM.
+/// Ignored signals stay ignored, as set by nohup(1) and by shells for background jobs. At most one at a time.
 class EndOnSignal {
  public:
   EndOnSignal();
@@ -25,6 +26,7 @@ class EndOnSignal {
  private:
   static constexpr std::array<int, 3> signals{SIGINT, SIGTERM, SIGHUP};
   std::array<struct sigaction, 3> before_{};
+  struct sigaction before_alarm_ {};
 };
 
 }  // namespace mltcp::tools
