@@ -29,7 +29,7 @@ using sim::DuelConfig;
 using sim::DuelFlow;
 
 const std::vector<std::string> all_algorithms{"reno", "cubic", "dctcp", "swift", "dcqcn"};
-constexpr double payload_share = 1428.0 / 1514;  // of a full packet on the wire
+constexpr double payload_share = 1424.0 / 1514;  // of a full packet on the wire
 constexpr Bytes packet_bytes = 1514;
 
 struct Options {

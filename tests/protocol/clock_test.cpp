@@ -13,7 +13,7 @@ using namespace testing_network;
 /// A message of 300 packets, during which the client's clock changes by `jump`, so that packets are under way.
 void expect_transfer_over(Nanos jump, Pair& pair) {
   const auto [c, s] = pair.connect();
-  const auto message = random_bytes(300 * 1428);
+  const auto message = random_bytes(300 * full_payload);
   ByteVector buffer(message.size());
   ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
   pair.run_for(1_ms);

@@ -197,7 +197,7 @@ TEST(AckRatio, short_messages__do_not_end_it) {
 
 TEST(AckRatio, last_packet__is_acknowledged_at_once) {
   // The first: behind whole groups of 16. The others: with some over.
-  for (const std::size_t bytes : {std::size_t{1428 * 16 * 600}, std::size_t{13'000'000}, std::size_t{13'007'300}}) {
+  for (const std::size_t bytes : {full_payload * 16 * 600, std::size_t{13'000'000}, std::size_t{13'007'300}}) {
     Transfer transfer(bytes, window_of_256);
     transfer.pair.rate = ten_gbps;
     transfer.complete();
@@ -502,7 +502,7 @@ TEST(Bounds, reassembly__of_every_second_packet_missing) {
   std::set<std::uint32_t> dropped;
   transfer.pair.fate = [&](const Parsed& packet, Fate& fate) {
     const ParsedFrame* data = packet.find(FrameType::data);
-    if (packet.from == 0 && data != nullptr && (data->offset / 1428) % 2 == 1)
+    if (packet.from == 0 && data != nullptr && (data->offset / full_payload) % 2 == 1)
       fate.drop = dropped.insert(data->offset).second;
   };
   transfer.complete(60_s);

@@ -13,7 +13,7 @@ namespace {
 
 using namespace literals;
 
-constexpr double full = 1428.0 / 1514;  // goodput of a full link
+constexpr double full = 1424.0 / 1514;  // goodput of a full link
 
 /// A link with a buffer of two round trips, that marks at a sixth of one, and a round trip of `rtt`.
 DuelConfig path(Rate rate, Nanos rtt) {

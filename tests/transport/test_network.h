@@ -35,6 +35,10 @@ using namespace mltcp::literals;
 using ByteVector = std::vector<std::byte>;
 using wire::FrameType;
 
+/// Of a message, in a packet of 1472 bytes that carries nothing else.
+constexpr std::size_t full_payload = 1472 - wire::header_bytes - wire::data_frame_bytes;
+static_assert(full_payload == 1424, "the documents say so");
+
 /// What a packet says. Of acknowledgements only the largest range is kept.
 struct ParsedFrame {
   FrameType type = FrameType::ping;
