@@ -8,8 +8,9 @@
 namespace mltcp::tools {
 
 /// During its lifetime, terminating signals are only recorded; a second one terminates the program, and so does the
-/// first if nobody has asked for it (came(), why()) within a second: no loop of a command keeps it alive. Uses SIGALRM.
-/// Ignored signals stay ignored, as set by nohup(1) and by shells for background jobs. At most one at a time.
+/// first if nobody has asked for it (came(), why()) within a second in which the program had the processor: no loop of a
+/// command keeps it alive. Uses SIGALRM. Ignored signals stay ignored, as set by nohup(1) and by shells for background
+/// jobs. At most one at a time.
 class EndOnSignal {
  public:
   EndOnSignal();

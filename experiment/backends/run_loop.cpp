@@ -120,6 +120,7 @@ Run Datapath::run(const Experiment& experiment, const RunPlan& plan, const std::
       last_progress = std::max(last_progress, now);
     }
     progress.tell();
+    progress.ask();
     if (plan.between) plan.between(live->jobs(), epoch, now);
     if (now > last_progress + patience) throw RunError(lost_patience(plan, patience));
   }
