@@ -5,14 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <utility>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
 #include "mltcp/workload/inspection.h"
-#include "mltcp/workload/internal/kineto_events.h"
+#include "mltcp/workload/internal/kineto_steps.h"
 
 namespace mltcp::workload {
 namespace {
@@ -48,62 +47,52 @@ class Computation {
   std::vector<KinetoSpan> joined_;
 };
 
-KinetoTrace make_trace(const KinetoEvents& events) {
+KinetoTrace make_trace(KinetoEvents events) {
+  if (!events.unknown_type.empty())
+    throw InputError(one_line(fmt::format("{}: {}; leave out what communicates it", events.file, events.unknown_type)));
+  if (events.steps.empty())
+    throw InputError(
+        one_line(fmt::format("{}: there is no \"ProfilerStep#\"; call step() of torch.profiler.profile once in each "
+                             "iteration",
+                             events.file)));
+  const KinetoSteps found = find_kineto_steps(events);
   KinetoTrace trace;
   trace.file = events.file;
   trace.rank = events.rank.value_or(0);
   trace.workers = std::max(events.workers, 1U);
-  const auto warn = [&](std::string_view what) {
-    trace.warnings.push_back(one_line(fmt::format("{}: {}", trace.file, what)));
-  };
-  if (!events.unknown_type.empty())
-    throw InputError(one_line(fmt::format("{}: {}; leave out what communicates it", trace.file, events.unknown_type)));
+  for (const std::string& warning : found.warnings)
+    trace.warnings.push_back(one_line(fmt::format("{}: {}", trace.file, warning)));
   auto& steps = trace.steps;
-  for (const auto& step : events.steps) steps.push_back({step.name, step.start, step.length, {}});
-  if (steps.empty())
-    throw InputError(
-        one_line(fmt::format("{}: there is no \"ProfilerStep#\"; call step() of torch.profiler.profile once in each "
-                             "iteration",
-                             trace.file)));
+  for (const auto& step : found.steps)
+    steps.push_back({step.name, step.start - found.steps.front().start, step.length, {}});
   const Computation computation(events.kernels);
   std::vector<double> shares;  // of the steps; -1: not known yet
   shares.resize(steps.size(), -1);
-  std::size_t outside = 0;
-  std::size_t unknown = 0;
-  for (const auto& kernel : events.communications) {
-    const auto* const launch = events.launch(kernel.correlation);
-    const Nanos launched = launch == nullptr ? kernel.start : launch->start;
-    const auto after = std::upper_bound(steps.begin(), steps.end(), launched,
-                                        [](Nanos at, const KinetoStep& step) { return at < step.start; });
-    if (after == steps.begin() ||
-        (after == steps.end() && launched > std::prev(after)->start + std::prev(after)->length)) {
-      ++outside;
-      continue;
+  for (const auto& one : found.communications) {
+    const KinetoSpan& step = found.steps[one.step];
+    double& all = shares[one.step];
+    if (all < 0) all = computation.share(step.start, step.end());
+    const double share = computation.share(one.start, one.end());
+    for (std::size_t i = one.first; i < one.first + one.count; ++i) {
+      const KinetoTransfer& transfer = found.transfers[i];
+      KinetoCommunication communication{std::max(one.start - step.start, Nanos(0)),
+                                        one.length,
+                                        transfer.collective,
+                                        transfer.size,
+                                        transfer.workers,
+                                        share > 0 && share * 2 >= all};
+      if (transfer.kind == Kind::send) {
+        // What a send sends is what a worker sends that forwards a broadcast.
+        communication.collective = Collective::broadcast;
+        communication.workers = 2;
+      }
+      if (transfer.kind == Kind::receive) communication.size = 0;
+      steps[one.step].communications.push_back(communication);
     }
-    KinetoStep& step = *std::prev(after);
-    const auto transfer = events.resolve(kernel);
-    if (!transfer) {
-      ++unknown;
-      continue;
-    }
-    KinetoCommunication communication{kernel.start - step.start, kernel.length, transfer->collective, transfer->size,
-                                      transfer->workers,         false};
-    if (transfer->kind == Kind::send) {
-      // What a send sends is what a worker sends that forwards a broadcast.
-      communication.collective = Collective::broadcast;
-      communication.workers = 2;
-    }
-    if (transfer->kind == Kind::receive) communication.size = 0;
-    double& all = shares[static_cast<std::size_t>(&step - steps.data())];
-    if (all < 0) all = computation.share(step.start, step.start + step.length);
-    const double share = computation.share(kernel.start, kernel.end());
-    communication.overlaps = share > 0 && share * 2 >= all;
-    step.communications.push_back(communication);
   }
-  if (outside > 0) warn(fmt::format("{} communications lie outside all steps and are left out", outside));
-  if (unknown > 0) warn(fmt::format("{} communications whose size or kind is not told are left out", unknown));
-  const Nanos first = steps.front().start;
-  for (KinetoStep& step : steps) step.start -= first;
+  for (KinetoStep& step : steps)
+    std::stable_sort(step.communications.begin(), step.communications.end(),
+                     [](const KinetoCommunication& a, const KinetoCommunication& b) { return a.start < b.start; });
   return trace;
 }
 

@@ -4,18 +4,22 @@
 // What is read, of events with "ph": "X" ("ts" and "dur" in microseconds, whole or not):
 //
 //   steps           "ProfilerStep#N" of category user_annotation: `ts`, `dur`
-//   communications  kernels (category kernel) named ncclKernel_... or ncclDevKernel_...: `ts`, `dur`
+//   communications  kernels of libraries that communicate, by their names (ncclDevKernel_..., mscclKernel_...,
+//                   hcom_allReduce_... and so on) or because they have `Collective name`: `ts`, `dur`
 //   their sizes     args of the kernel itself, as PyTorch 2.3 and later write them: `Collective name`, `In msg nelems`,
-//                   `Out msg nelems`, `dtype`, `Group size`. Without them, the launch (category cuda_runtime) is looked
-//                   for that has the kernel's `correlation`, and the annotation ("nccl:all_reduce" and so on, category
-//                   user_annotation) or the operation record_param_comms (category cpu_op) around it on its thread
-//                   (`tid`): the same args, or `Input Dims` and `Input type` of an older PyTorch
+//                   `Out msg nelems`, `dtype`, `Group size`. Without them, the launch (category cuda_runtime and those
+//                   of other devices) is looked for that has the kernel's `correlation`, and the annotation
+//                   ("nccl:all_reduce" and so on, category user_annotation) or the operation record_param_comms
+//                   (category cpu_op) around it on its thread (`tid`): the same args, or `Input Dims` and `Input type`
+//                   of an older PyTorch. Operations that are launched together are described before "nccl:coalesced".
+//                   Where no kernel communicates (Gloo), the operations are the communications
 //   workers         `Group size`, or `world_size` of the file's `distributedInfo`
 //   computation     all other kernels: a communication overlaps if the GPU computes meanwhile, at least half as much as
 //                   on average in its step
 //
-// A communication belongs to the step in which it was launched. Its kernel's duration includes the wait for slower
-// workers and so says little about the network; its size is reliable.
+// A communication belongs to the step in which it was launched, and steps are as long as the GPU needs
+// (internal/kineto_steps.h). A kernel's duration includes the wait for slower workers and so says little about the
+// network; its size is reliable.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +47,7 @@ struct KinetoCommunication {
 
 struct KinetoStep {
   std::string name;  ///< "ProfilerStep#10"
-  Nanos start;       ///< relative to the start of the first step
+  Nanos start;       ///< on the GPU, relative to the start of the first step
   Nanos length;
   std::vector<KinetoCommunication> communications;  ///< by start
 };

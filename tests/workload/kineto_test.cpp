@@ -14,6 +14,7 @@ namespace mltcp::workload::kineto_test {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -77,7 +78,8 @@ TEST(Kineto, sizes__stand_in_the_kernel_of_a_newer_trace) {
   EXPECT_EQ(sent_bytes(all[1], {}), 600u) << "3/4 of the 800 bytes that come out";
   EXPECT_EQ(sent_bytes(all[2], {}), 80u);
   EXPECT_EQ(sent_bytes(all[3], {}), 0u);
-  EXPECT_THAT(trace.warnings, IsEmpty());
+  EXPECT_THAT(trace.warnings,
+              ElementsAre("t.json: the launches of 4 communications are not in it; their start is taken instead"));
 }
 
 TEST(Kineto, launches__by_the_driver_count_as_those_by_the_runtime) {
@@ -193,10 +195,237 @@ TEST(Kineto, steps__have_the_communications_that_they_launched) {
   EXPECT_EQ(trace.steps[0].name, "ProfilerStep#7");
   ASSERT_EQ(trace.steps[0].communications.size(), 1u);
   EXPECT_EQ(trace.steps[0].communications[0].start, Nanos(1'100'000)) << "runs when the next step has begun";
-  EXPECT_EQ(trace.steps[1].start, Nanos(1'000'000));
+  EXPECT_EQ(trace.steps[1].start, Nanos(1'101'000)) << "on the GPU, when that is over";
   EXPECT_EQ(trace.steps[1].communications.size(), 1u);
   EXPECT_THAT(trace.warnings, ElementsAre("t.json: 2 communications lie outside all steps and are left out",
-                                          "t.json: 1 communications whose size or kind is not told are left out"));
+                                          "t.json: 1 communications whose size or kind is not told are left out",
+                                          "t.json: the launches of 4 communications are not in it; their start is "
+                                          "taken instead"));
+}
+
+/// An all-reduce of 4000 bytes among 2, as arguments.
+const std::string reduced =
+    R"("Collective name": "allreduce", "In msg nelems": 1000, "Out msg nelems": 1000, "Group size": 2, "dtype": "Float")";
+
+TEST(Kineto, names__of_kernels_are_those_of_any_library) {
+  for (const std::string name :
+       {"ncclDevKernel_Generic_4(x)", "nccldevkernel_allreduce_sum_f32_ring_ll", "rcclDevKernel(x)",
+        "mscclKernel_Sum_float_Simple_false(ncclDevComm*, mscclAlgo*)", "oneccl_allreduce_kernel",
+        "hcom_allReduce__123_0_1", "void one_shot_all_reduce_kernel<float>(x)", "anything that has arguments"}) {
+    const KinetoTrace trace = parse({step, event("kernel", name, "1100", "50", "{" + reduced + "}")});
+    ASSERT_EQ(trace.steps[0].communications.size(), 1u) << name;
+    EXPECT_EQ(sent_bytes(trace.steps[0].communications[0], {}), 4000u) << name;
+  }
+  // Without arguments, those that a name gives away are counted.
+  const KinetoTrace trace = parse(
+      {step, event("kernel", "mscclKernel_Sum(x)", "1100", "50"), event("kernel", "hcom_allReduce__1", "1200", "50"),
+       event("kernel", "triton_poi_fused_all_reduce_0", "1300", "50"),
+       event("kernel", "void at::reduce_kernel<ncclBfloat16>(x)", "1400", "50"),
+       event("kernel", "void c10d::checkForNaN<float>(x)", "1500", "5", "{" + reduced + "}")});
+  EXPECT_THAT(trace.steps[0].communications, IsEmpty());
+  EXPECT_THAT(trace.warnings, Contains("t.json: 2 communications whose size or kind is not told are left out"));
+}
+
+TEST(Kineto, reductions_to_one_rank__gathers_and_scatters_are_taken_as_others) {
+  const auto of = [](const std::string& name, const std::string& sizes) {
+    const KinetoTrace trace = parse(
+        {step, event("kernel", "ncclDevKernel_Reduce_Sum_f32_RING_LL(x)", "1100", "50",
+                     R"({"Group size": 4, "dtype": "Float", "Collective name": ")" + name + "\", " + sizes + "}")});
+    EXPECT_EQ(trace.steps[0].communications.size(), 1u);
+    EXPECT_THAT(trace.warnings,
+                Contains(HasSubstr("t.json: 1 " + std::string(name.ends_with("er") ? "gathers" : "red"))));
+    return trace.steps[0].communications.at(0);
+  };
+  for (const std::string name : {"reduce", "_reduce_oop"}) {
+    const auto reduce = of(name, R"("In msg nelems": 100, "Out msg nelems": 100)");
+    EXPECT_EQ(reduce.collective, Collective::broadcast);
+    EXPECT_EQ(sent_bytes(reduce, {}), 400u);
+  }
+  // What all send to one, or it to all.
+  EXPECT_EQ(sent_bytes(of("gather", R"("In msg nelems": 100, "Out msg nelems": 400)"), {}), 1200u);
+  EXPECT_EQ(sent_bytes(of("scatter", R"("In msg nelems": 400, "Out msg nelems": 100)"), {}), 1200u);
+}
+
+TEST(Kineto, host__tells_what_no_kernel_does) {
+  // Gloo, on CPUs: the operation on one thread, what carries it out on another.
+  const KinetoTrace trace = parse({
+      step,
+      event("cpu_op", "record_param_comms", "1100", "30", "{" + reduced + "}"),
+      event("user_annotation", "gloo:all_reduce", "1110", "400", R"({"Input Dims": [[1000]], "Input type": ["float"]})",
+            5),
+      event("cpu_op", "record_param_comms", "1200", "90", R"({"Collective name": "barrier", "Group size": 2})"),
+      event("cpu_op", "record_param_comms", "1210", "30", "{" + reduced + "}"),
+      event("cpu_op", "record_param_comms", "1300", "30",
+            R"({"Collective name": "wait", "In msg nelems": 0, "dtype": "Byte"})"),
+      event("cpu_op", "record_param_comms", "1400", "30",
+            R"({"Collective name": "odd", "In msg nelems": 7, "dtype": "Byte"})"),
+  });
+  ASSERT_EQ(trace.steps[0].communications.size(), 2u) << "the barrier is not what it does";
+  EXPECT_EQ(sent_bytes(trace.steps[0].communications[0], {}), 4000u);
+  EXPECT_EQ(sent_bytes(trace.steps[0].communications[1], {}), 0u);
+  EXPECT_THAT(
+      trace.warnings,
+      ElementsAre("t.json: no kernels communicate: 3 communications that the host recorded count instead, and how "
+                  "long they took is not known",
+                  "t.json: 1 communications whose size or kind is not told are left out"));
+  const KinetoTrace annotated = parse({step,
+                                       event("user_annotation", "hccl:all_reduce", "1110", "400",
+                                             R"({"Input Dims": [[1000]], "Input type": ["float"]})"),
+                                       event("user_annotation", "my:all_reduce", "1600", "40",
+                                             R"({"Input Dims": [[1000]], "Input type": ["float"]})")});
+  ASSERT_EQ(annotated.steps[0].communications.size(), 1u);
+  EXPECT_EQ(annotated.steps[0].communications[0].size, 4000u);
+}
+
+TEST(Kineto, host__warns_of_what_has_no_kernel) {
+  const KinetoTrace trace = parse({
+      step,
+      event("cpu_op", "record_param_comms", "1100", "30", "{" + reduced + "}"),
+      event("cuda_runtime", "cudaLaunchKernel", "1110", "5", R"({"correlation": 1})"),
+      event("kernel", "ncclDevKernel_AllReduce(x)", "1200", "50", "{\"correlation\": 1, " + reduced + "}"),
+      event("cpu_op", "record_param_comms", "1300", "30", "{" + reduced + "}"),
+      event("cpu_op", "record_param_comms", "1400", "30", "{" + reduced + "}"),
+      // Launched when the operation has ended.
+      event("cuda_runtime", "cudaLaunchKernel", "1440", "5", R"({"correlation": 2})"),
+      event("kernel", "ncclDevKernel_AllReduce(x)", "1500", "50", "{\"correlation\": 2, " + reduced + "}"),
+  });
+  EXPECT_EQ(trace.steps[0].communications.size(), 2u);
+  EXPECT_THAT(trace.warnings, ElementsAre("t.json: 1 communications of the host have no kernel and are left out"));
+}
+
+// An all-gather of different sizes is a broadcast for each rank, which tell the same.
+TEST(Kineto, kernels__of_one_operation_communicate_it_once) {
+  const KinetoTrace trace = parse({
+      step,
+      event("cpu_op", "record_param_comms", "1100", "90", "{" + reduced + "}"),
+      event("cuda_runtime", "cudaLaunchKernel", "1110", "5", R"({"correlation": 1})"),
+      event("cuda_runtime", "cudaLaunchKernel", "1120", "5", R"({"correlation": 2})"),
+      event("cuda_runtime", "cudaLaunchKernel", "1200", "5", R"({"correlation": 3})"),
+      event("kernel", "ncclDevKernel_Broadcast(x)", "1200", "50", "{\"correlation\": 1, " + reduced + "}"),
+      event("kernel", "ncclDevKernel_Broadcast(x)", "1260", "50", "{\"correlation\": 2, " + reduced + "}"),
+      event("kernel", "ncclDevKernel_Broadcast(x)", "1400", "50", "{\"correlation\": 3, " + reduced + "}"),
+  });
+  ASSERT_EQ(trace.steps[0].communications.size(), 2u);
+  EXPECT_EQ(trace.steps[0].communications[0].length, Nanos(110'000));
+}
+
+TEST(Kineto, groups__are_launched_by_the_kernel_behind_them) {
+  const auto operation = [](const std::string& at, const std::string& args) {
+    return event("cpu_op", "record_param_comms", at, "5", "{" + args + "}");
+  };
+  const KinetoTrace trace = parse({
+      step,
+      operation("1100", reduced),
+      operation("1110", reduced),
+      event("user_annotation", "nccl:coalesced", "1120", "20"),
+      event("cuda_runtime", "cudaLaunchKernel", "1125", "5", R"({"correlation": 1})"),
+      event("cuda_runtime", "cudaLaunchKernel", "1130", "5", R"({"correlation": 2})"),
+      event("kernel", "ncclDevKernel_Generic(x)", "1200", "50", R"({"correlation": 1})"),
+      event("kernel", "ncclDevKernel_Generic(x)", "1260", "50", R"({"correlation": 2})"),
+      // Nothing tells of a graph's kernels, and what was recorded before it is not theirs.
+      operation("1300", reduced),
+      event("cuda_runtime", "cudaGraphLaunch", "1320", "5", R"({"correlation": 3})"),
+      event("kernel", "ncclDevKernel_AllReduce(x)", "1400", "50", R"({"correlation": 3})"),
+      event("kernel", "ncclDevKernel_AllReduce(x)", "1500", "50", R"({"correlation": 3})"),
+  });
+  ASSERT_EQ(trace.steps[0].communications.size(), 2u);
+  EXPECT_EQ(trace.steps[0].communications[1].length, Nanos(110'000)) << "of both kernels";
+  EXPECT_THAT(trace.warnings, ElementsAre("t.json: 2 communications whose size or kind is not told are left out",
+                                          "t.json: 1 communications of the host have no kernel and are left out"));
+}
+
+TEST(Kineto, launches__of_other_devices_count) {
+  for (const auto& [category, call] : {std::pair{"cuda_runtime", "hipExtModuleLaunchKernel"},
+                                       {"xpu_runtime", "urEnqueueKernelLaunch"},
+                                       {"privateuse1_driver", "launch"},
+                                       {"Runtime", "cudaLaunchKernel"}}) {
+    const KinetoTrace trace = parse({
+        step,
+        event("user_annotation", "ProfilerStep#8", "2000", "1000"),
+        event(category, call, "1900", "5", R"({"correlation": 1})"),
+        event("kernel", "ncclDevKernel_AllReduce(x)", "2100", "50", "{\"correlation\": 1, " + reduced + "}"),
+    });
+    EXPECT_EQ(trace.steps[0].communications.size(), 1u) << category;
+    EXPECT_THAT(trace.warnings, IsEmpty());
+  }
+}
+
+TEST(Kineto, numbers__that_are_none_are_skipped_wherever_they_stand) {
+  const std::string kernel = event(
+      "kernel", "ncclDevKernel_AllReduce(x)", "1100", "50",
+      R"({"a":inf, "b": -inf,"c": nan, "d": -nan, "e": [nan ,inf], "f": Infinity, "g": NaN, "h": null, "i": -1, )" +
+          reduced + "}");
+  // Across pieces of the file, too.
+  constexpr std::size_t piece = 65'536;
+  for (std::size_t cut = 0; cut < 24; ++cut) {
+    std::string text = trace_of({step, ""});
+    text.resize(text.size() - 2);
+    const std::size_t at = kernel.find("\"b\": ");
+    text += std::string(piece - text.size() - at - cut, ' ') + kernel + "]}";
+    const KinetoTrace trace = parse_kineto(text, "t.json");
+    ASSERT_EQ(trace.steps[0].communications.size(), 1u) << cut;
+    EXPECT_EQ(trace.steps[0].communications[0].size, 4000u) << cut;
+  }
+  for (const std::string wrong : {"info", "nano", "nil", "in", "-", "-i"})
+    EXPECT_THAT(refusal("{\"traceEvents\": [], \"x\": " + wrong + "}"), HasSubstr("no JSON")) << wrong;
+}
+
+TEST(Kineto, times__that_cannot_be_leave_their_events_out) {
+  const std::vector<std::string> good{
+      event("user_annotation", "ProfilerStep#1", "1700000000000000", "1000"),
+      event("cuda_runtime", "cudaLaunchKernel", "1700000000000010", "5", R"({"correlation": 1})"),
+      event("kernel", "ncclDevKernel_AllReduce(x)", "1700000000000100", "50", "{\"correlation\": 1, " + reduced + "}"),
+      event("user_annotation", "ProfilerStep#2", "1700000000001000", "1000")};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> events = good;
+    events.insert(events.end(), more.begin(), more.end());
+    const KinetoTrace trace = parse(events);
+    EXPECT_EQ(trace.steps.size(), 2u);
+    EXPECT_EQ(trace.steps[0].length, Nanos(1'000'000));
+    EXPECT_EQ(trace.steps[0].communications.size(), 1u);
+    EXPECT_EQ(trace.warnings.size(), 1u);
+    return trace.warnings.empty() ? "" : trace.warnings.front();
+  };
+  EXPECT_THAT(with({event("user_annotation", "ProfilerStep#3", "0", "0.000"),
+                    event("cuda_runtime", "cudaLaunchKernel", "0.000", "0.000", R"({"correlation": 7})"),
+                    event("kernel", "ncclDevKernel_AllReduce(x)", "0", "0", "{\"correlation\": 7, " + reduced + "}")}),
+              HasSubstr("3 events begin at 0 and take no time"));
+  EXPECT_THAT(with({event("user_annotation", "ProfilerStep#3", "1700000000003000", "0")}), HasSubstr("1 step"));
+  // Of another clock, or garbage.
+  for (const std::string at : {"0", "4458676524670.5", "1699996399999999", "1700003700000000", "2999999999999999"})
+    EXPECT_THAT(with({event("kernel", "gemm", at, "10"), event("user_annotation", "ProfilerStep#0", at, "10")}),
+                HasSubstr("2 events lie hours from the others"))
+        << at;
+  for (const std::string length : {"999999999999999", "61000000"})
+    EXPECT_THAT(with({event("kernel", "gemm", "1700000000000500", length),
+                      event("user_annotation", "ProfilerStep#3", "1700000000003000", length)}),
+                HasSubstr("2 events lie hours from the others, or take longer than all of them"));
+  // A single kernel of a minute is no mistake, nor are hours if something happens in all of them.
+  EXPECT_THAT(parse({step, event("kernel", "ncclDevKernel_AllReduce(x)", "1100", "59000000", "{" + reduced + "}")})
+                  .steps[0]
+                  .communications.size(),
+              1u);
+  EXPECT_THAT(refusal(trace_of({event("user_annotation", "ProfilerStep#1", "0", "0")})), HasSubstr("ProfilerStep#"));
+}
+
+TEST(Kineto, steps__are_as_long_as_the_gpu_needs) {
+  std::vector<std::string> events{event("kernel", "gemm", "900", "3050", R"({"correlation": 1})")};
+  for (int i = 0; i < 3; ++i) {  // the GPU is 3 ms behind, and takes 2 ms for what the host launches in 1
+    const auto at = [&](int us) { return std::to_string(1000 + i * 1000 + us); };
+    const std::string number = R"({"correlation": )" + std::to_string(i + 2);
+    events.push_back(event("user_annotation", "ProfilerStep#" + std::to_string(i), at(0), "990"));
+    events.push_back(event("cuda_runtime", "cudaLaunchKernel", at(100), "5", number + "}"));
+    events.push_back(
+        event("kernel", "ncclDevKernel_AllReduce(x)", at(3000 + i * 1000), "2000", number + ", " + reduced + "}"));
+  }
+  const KinetoTrace trace = parse(events);
+  for (const KinetoStep& one : trace.steps) {
+    ASSERT_EQ(one.communications.size(), 1u);
+    EXPECT_NEAR(one.length.millis(), 2, 0.06);
+    EXPECT_GE(one.communications[0].start, Nanos(0));
+  }
+  EXPECT_EQ(trace.steps[1].length, Nanos(2'000'000));
+  EXPECT_EQ(to_job(trace, "j").bytes_per_iteration(), 4000u);
 }
 
 TEST(Kineto, phases__overlap_where_the_gpu_computes) {

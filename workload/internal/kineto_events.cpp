@@ -21,10 +21,14 @@
 namespace mltcp::workload {
 namespace {
 
+using namespace mltcp::literals;
 using Kind = KinetoDetails::Kind;
 
 constexpr double kMostStart = 3e15;  // microseconds since 1970: the year 2065
 constexpr double kMostLength = 1e15;
+constexpr Nanos kMostApart = 3600_s;  // between events: no profiler runs that long
+constexpr Nanos kMostAlone = 60_s;    // that an event may take, however short the trace
+constexpr Nanos kTolerance = 1_us;    // of times: older profilers write whole microseconds
 constexpr std::int64_t kMostWorkers = 10'000'000;
 constexpr int kMostDepth = 64;
 constexpr std::size_t kMostValues = 1'000'000;  // of an event
@@ -87,20 +91,66 @@ std::optional<Bytes> element_bytes(std::string_view type) {
   return found == sizes.end() ? std::nullopt : std::optional(found->second);
 }
 
-std::pair<Kind, Collective> kind_of(std::string_view name) {
+/// What kind of communication a name tells of.
+void name_kind(std::string_view name, KinetoDetails& of) {
   std::string plain = lower(name);
   std::erase_if(plain, [](char c) { return c < 'a' || c > 'z'; });
   const auto has = [&](std::string_view part) { return plain.find(part) != std::string::npos; };
-  if (has("reducescatter")) return {Kind::collective, Collective::reduce_scatter};
-  if (has("allreduce")) return {Kind::collective, Collective::all_reduce};
-  if (has("allgather")) return {Kind::collective, Collective::all_gather};
-  if (has("alltoall")) return {Kind::collective, Collective::all_to_all};
-  if (has("broadcast")) return {Kind::collective, Collective::broadcast};
-  if (has("sendrecv")) return {Kind::unknown, Collective::none};  // a kernel's name: an all-to-all, a send or a receive
-  if (has("recv")) return {Kind::receive, Collective::none};
-  if (has("barrier")) return {Kind::barrier, Collective::none};
-  if (has("send")) return {Kind::send, Collective::none};
-  return {Kind::unknown, Collective::none};
+  const auto collective = [&](Collective kind, const char* instead = nullptr) {
+    of.kind = Kind::collective;
+    of.collective = kind;
+    of.instead = instead;
+  };
+  if (has("reducescatter")) return collective(Collective::reduce_scatter);
+  if (has("allreduce")) return collective(Collective::all_reduce);
+  if (has("allgather")) return collective(Collective::all_gather);
+  if (has("alltoall")) return collective(Collective::all_to_all);
+  if (has("broadcast") || has("bcast")) return collective(Collective::broadcast);
+  if (has("sendrecv")) return;  // a kernel's name: an all-to-all, a send or a receive
+  if (has("recv") || has("receive")) {
+    of.kind = Kind::receive;
+  } else if (has("barrier")) {
+    of.kind = Kind::barrier;
+  } else if (has("send")) {
+    of.kind = Kind::send;
+  } else if (has("gather") || has("scatter")) {
+    collective(Collective::all_to_all, "gathers and scatters are taken as all-to-alls, by the busiest rank");
+  } else if (has("reduce")) {
+    collective(Collective::broadcast, "reductions to one rank are taken for broadcasts from it");
+  }
+}
+
+/// Whether a kernel is one of a library that communicates: NCCL, RCCL, MSCCL, oneCCL, HCCL and others.
+bool names_communication(std::string_view name) {
+  static constexpr std::string_view parts[] = {
+      "allreduce", "all_reduce", "allgather", "all_gather", "alltoall",       "all_to_all",    "hccl",     "hcom_",
+      "nccl",      "oneccl",     "rccl",      "sccl",       "reduce_scatter", "reducescatter", "sendrecv", "xccl"};
+  // Every kernel is looked at: few have any two letters that a part begins with. Capitals have the same 5 low bits.
+  static constexpr auto pair = [](char a, char b) { return static_cast<std::size_t>((a & 31) << 5 | (b & 31)); };
+  static constexpr auto begins = [] {
+    std::array<bool, 1024> all{};
+    for (const std::string_view part : parts) all[pair(part[0], part[1])] = true;
+    return all;
+  }();
+  if (name.starts_with("triton_")) return false;  // named after what a compiler fused
+  // What follows is of what types it is.
+  for (std::size_t at = 0; at + 1 < name.size() && name[at] != '<' && name[at] != '('; ++at) {
+    if (!begins[pair(name[at], name[at + 1])]) continue;
+    const std::string rest = lower(name.substr(at, 14));
+    for (const std::string_view part : parts)
+      if (rest.starts_with(part)) return true;
+  }
+  return false;
+}
+
+/// Of an annotation, what follows the name of a library that communicates: "all_reduce" of "nccl:all_reduce".
+std::string_view annotated(std::string_view name) {
+  const std::size_t colon = name.substr(0, 5).find(':');
+  if (colon == std::string_view::npos) return {};
+  static constexpr std::string_view libraries[] = {"nccl", "rccl", "xccl", "hccl", "hcom", "gloo", "mpi", "ucc"};
+  return std::find(std::begin(libraries), std::end(libraries), name.substr(0, colon)) == std::end(libraries)
+             ? std::string_view()
+             : name.substr(colon + 1);
 }
 
 /// Microseconds as nanoseconds. A double could not tell them apart: there are too many of them since 1970.
@@ -167,6 +217,9 @@ class Stream {
     if (at_ == end_) refill();
   }
 
+  /// Found by RapidJSON in place of its own: what stands next is no text.
+  friend void SkipWhitespace(Stream& stream) { stream.skip(); }
+
   [[nodiscard]] Ch Peek() const { return *at_; }
   Ch Take() {
     const char c = *at_;
@@ -177,7 +230,7 @@ class Stream {
   [[nodiscard]] bool ended() const { return at_ == end_; }
   /// Of what is read next, from 1.
   [[nodiscard]] std::size_t line() const {
-    return lines_ + static_cast<std::size_t>(std::count(static_cast<const char*>(buffer_->data()), at_, '\n')) + 1;
+    return lines_ + static_cast<std::size_t>(std::count(buffer_->data(), at_, '\n')) + 1;
   }
   void value() { quiet_ = 0; }
 
@@ -198,14 +251,49 @@ class Stream {
     const std::size_t filled = source_(buffer_->data(), kChunk);
     at_ = buffer_->data();
     end_ = at_ + filled;
-    (*buffer_)[filled] = '\0';
+    *end_ = '\0';
+  }
+
+  void skip() {
+    enum : std::uint8_t { kOther, kBlank, kNumber };
+    static constexpr auto kinds = [] {
+      std::array<std::uint8_t, 256> all{};
+      for (const char c : {' ', '\n', '\r', '\t'}) all[static_cast<unsigned char>(c)] = kBlank;
+      for (const char c : {'-', 'i', 'n'}) all[static_cast<unsigned char>(c)] = kNumber;
+      return all;
+    }();
+    const auto kind = [&] { return kinds[static_cast<unsigned char>(*at_)]; };
+    while (kind() == kBlank)
+      if (++at_ == end_) refill();
+    if (kind() == kNumber) respell();
+  }
+
+  /// A number that is none, as libkineto writes it, becomes what RapidJSON reads: Inf, NaN.
+  void respell() {
+    constexpr std::ptrdiff_t most = 4;  // characters
+    if (end_ - at_ < most) {
+      // The others follow in the next piece.
+      const auto rest = static_cast<std::size_t>(end_ - at_);
+      before_ = Tell();
+      lines_ = line() - 1;
+      std::copy(at_, end_, buffer_->data());
+      at_ = buffer_->data();
+      end_ = at_ + rest;
+      for (std::size_t read = 1; read > 0 && end_ - at_ < most; end_ += read)
+        read = source_(end_, kChunk - static_cast<std::size_t>(end_ - at_));
+      *end_ = '\0';
+    }
+    char* const number = at_ + (*at_ == '-' ? 1 : 0);
+    const std::string_view spelled(number, static_cast<std::size_t>(end_ - number));
+    if (spelled.starts_with("inf")) number[0] = 'I';
+    if (spelled.starts_with("nan")) number[0] = number[2] = 'N';
   }
 
   const KinetoSource& source_;
   const std::string& file_;
   std::unique_ptr<std::array<char, kChunk + 1>> buffer_ = std::make_unique<std::array<char, kChunk + 1>>();
-  const char* at_ = nullptr;
-  const char* end_ = nullptr;
+  char* at_ = nullptr;
+  char* end_ = nullptr;
   std::size_t before_ = 0;  ///< bytes before the buffer
   std::size_t lines_ = 0;   ///< ends of lines before it
   std::size_t quiet_ = 0;   ///< pieces since the last value
@@ -564,14 +652,18 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     if (text(kPhase) != "X") return Sort::none;
     const std::string_view category = text(kCategory);
     const std::string_view name = text(kName);
+    if (category == "cpu_op" || category == "Operator") return name == "record_param_comms" ? Sort::around : Sort::none;
     // PyTorch up to 1.11 begins them with a capital.
-    if (category == "kernel" || category == "Kernel")
-      return name.starts_with("nccl") && name.find("Kernel") != std::string_view::npos ? Sort::communication
-                                                                                       : Sort::kernel;
+    if (category == "kernel" || category == "Kernel" || category == "mtia_ccp_events" || category == "hpu_op")
+      return Sort::kernel;
     if (category == "gpu_memcpy" || category == "gpu_memset" || category == "Memcpy" || category == "Memset")
       return Sort::copy;
-    // NCCL launches its kernels by the driver from CUDA 11.8 on.
-    if (category == "cuda_runtime" || category == "cuda_driver" || category == "Runtime") {
+    if (category == "user_annotation") {
+      if (name.starts_with("ProfilerStep#")) return Sort::step;
+      return annotated(name).empty() ? Sort::none : Sort::around;
+    }
+    // NCCL launches its kernels by the driver from CUDA 11.8 on. Those of other devices have a prefix of their own.
+    if (category.ends_with("_runtime") || category.ends_with("_driver") || category == "Runtime") {
       const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
       if (has("Synchronize")) return Sort::synchronisation;
       if (has("StreamWaitEvent")) return Sort::wait_call;
@@ -579,11 +671,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
       return has("Event") || has("Capturing") || has("Get") || has("Attribute") || has("Occupancy") ? Sort::none
                                                                                                     : Sort::launch;
     }
-    if (category == "user_annotation") {
-      if (name.starts_with("ProfilerStep#")) return Sort::step;
-      if (name.starts_with("nccl:")) return Sort::around;
-    }
-    if (category == "cpu_op" && name == "record_param_comms") return Sort::around;
+    if (category == "collective_comm") return Sort::around;
     if (category == "cuda_sync" && name == "Stream Wait Event") return Sort::wait;
     return Sort::none;
   }
@@ -593,8 +681,12 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
   /// Takes what is needed of an event.
   void take() {
     values_ = 0;
-    const Sort sort = this->sort();
+    Sort sort = this->sort();
     if (sort == Sort::none) return;
+    // The check for numbers that are none, which PyTorch launches beside a communication, has its arguments.
+    if (sort == Sort::kernel && (names_communication(text(kName)) ||
+                                 (has(kCollective) && text(kName).find("checkForNaN") == std::string_view::npos)))
+      sort = Sort::communication;
     const bool detailed = sort == Sort::around || sort == Sort::communication || sort == Sort::step;
     const std::string_view name = text(kName);
     keep((detailed ? sizeof(KinetoEvents::Communication) : sizeof(KinetoEvents::Kernel)) +
@@ -602,6 +694,10 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     const Nanos start = time(kStart, "ts", kMostStart);
     // A profiler that was stopped in a call may leave it out.
     const Nanos length = sort == Sort::wait && !has(kLength) ? Nanos(0) : time(kLength, "dur", kMostLength);
+    if (start.count == 0 && length.count == 0 && sort != Sort::wait) {
+      ++untimed_;
+      return;
+    }
     const std::int64_t correlation = number(kCorrelation, -1);
     const auto stream = static_cast<std::uint32_t>(number(kStream, number(kThread, 0)) & 0xFFFFFFFF);
     switch (sort) {
@@ -624,7 +720,10 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
         KinetoEvents::Around around;
         around.start = start;
         around.length = length;
-        around.details = details(name == "record_param_comms" ? std::string_view() : name.substr(5));
+        const std::string_view what = annotated(name);
+        around.operation = what.empty();
+        around.details = details(what);
+        around.coalesced = what.find("coalesced") != std::string_view::npos && !around.details.in;
         events_.around[thread].push_back(around);
         break;
       }
@@ -649,7 +748,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
         communication.stream = stream;
         communication.name = name_of(name.substr(0, name.find('(')));
         communication.event = events_.count;
-        communication.details = details(name);
+        communication.details = details(name.substr(0, name.find('(')));
         devices_.insert(number(kDevice, number(kProcess, 0)));
         events_.communications.push_back(communication);
         break;
@@ -690,7 +789,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
   KinetoDetails details(std::string_view name) {
     KinetoDetails result;
     const std::string_view spelled = text(kCollective).empty() ? name : text(kCollective);
-    std::tie(result.kind, result.collective) = kind_of(spelled);
+    name_kind(spelled, result);
     if (const auto size = whole(kGroupSize, "Group size", 0, kMostWorkers))
       result.workers = static_cast<std::uint32_t>(*size);
     result.group = group(result.workers);
@@ -768,6 +867,10 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     events_.rank = rank_;
     events_.workers = world_.value_or(0);
     events_.devices = static_cast<std::uint32_t>(devices_.size());
+    if (untimed_ > 0)
+      warn(fmt::format("{} begin at 0 and take no time: nobody timed them, and they are left out",
+                       plural(untimed_, "event")));
+    leave_out_steps();
     for (auto& group : events_.groups) {
       if (!group.ranks.empty()) continue;
       const auto found = std::find_if(configured_.begin(), configured_.end(),
@@ -794,6 +897,152 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     const auto kept = std::unique(launches.rbegin(), launches.rend(),
                                   [](const auto& a, const auto& b) { return a.correlation == b.correlation; });
     launches.erase(launches.begin(), kept.base());
+    find_launches();
+    leave_out_far();
+    take_from_host();
+  }
+
+  void warn(std::string_view warning) { events_.warnings.emplace_back(warning); }
+
+  void leave_out_steps() {
+    const std::size_t none =
+        std::erase_if(events_.steps, [](const KinetoSpan& step) { return step.length.count == 0; });
+    if (none > 0) warn(fmt::format("{} take no time and are left out", plural(none, "step")));
+  }
+
+  /// Finds what launched each kernel. Where most begin before that, or hours behind it, the clocks of host and GPU
+  /// differ.
+  void find_launches() {
+    using Call = KinetoEvents::Kernel::Call;
+    std::vector<Nanos> late;  // by how much kernels begin behind their launch
+    keep((events_.kernels.size() + events_.communications.size()) * sizeof(Nanos));
+    std::size_t early = 0;
+    const auto each_on_gpu = [&](const auto& visit) {
+      for (auto& kernel : events_.kernels) visit(kernel);
+      for (auto& kernel : events_.communications) visit(kernel);
+    };
+    const auto& launches = events_.launches;
+    if (launches.empty()) return;
+    each_on_gpu([&](KinetoEvents::Kernel& kernel) {
+      if (kernel.correlation <= 0 || kernel.correlation > launches.back().correlation) return;
+      const auto after = std::upper_bound(launches.begin(), launches.end(), kernel.correlation,
+                                          [](std::int64_t key, const auto& each) { return key < each.correlation; });
+      kernel.known = Call::earlier;
+      if (after == launches.begin()) return;
+      kernel.call = std::prev(after)->start;
+      kernel.known = std::prev(after)->correlation == kernel.correlation ? Call::own : Call::nearest;
+      if (kernel.known == Call::nearest) return;
+      late.push_back(kernel.start - kernel.call);
+      if (late.back() < Nanos(0) - kTolerance) ++early;
+    });
+    if (late.empty()) return;
+    const auto least = late.begin() + static_cast<std::ptrdiff_t>(late.size() / 50);
+    const auto middle = late.begin() + static_cast<std::ptrdiff_t>(late.size() / 2);
+    std::nth_element(late.begin(), middle, late.end());
+    const bool differ = *middle < Nanos(0) - kTolerance || *middle > kMostApart;
+    if (differ) {
+      std::nth_element(late.begin(), least, late.end());
+      each_on_gpu([by = *least](KinetoEvents::Kernel& kernel) { kernel.start -= by; });
+    }
+    if (differ || early > 0)
+      warn(fmt::format("{} they are launched: the clocks of host and GPU differ{}",
+                       early > 0 ? fmt::format("{} kernels begin before", early) : "kernels begin hours after",
+                       differ
+                           ? fmt::format(", so the GPU's times are moved by {:+.3f} ms", (Nanos(0) - *least).millis())
+                           : std::string()));
+  }
+
+  /// Leaves out what lies an hour and more from the other events, or takes much longer than all of them.
+  void leave_out_far() {
+    const auto each_list = [&](const auto& visit) {
+      visit(events_.steps);
+      visit(events_.kernels);
+      visit(events_.communications);
+      visit(events_.launches);
+      visit(events_.synchronisations);
+      visit(events_.wait_calls);
+      for (auto& all : events_.around) visit(all);
+    };
+    KinetoSpan range{Nanos::never(), Nanos(0)};
+    Nanos last;
+    std::size_t count = 0;
+    each_list([&](const auto& all) {
+      for (const auto& each : all) {
+        range.start = std::min(range.start, each.start);
+        last = std::max(last, each.start);
+      }
+      count += all.size();
+    });
+    if (count == 0) return;
+    range.length = last - range.start;
+    if (range.length > kMostApart) range = largest_heap(each_list, count);
+    const Nanos most = std::max(kMostAlone, std::min(range.length, kMostApart) * 10);
+    std::size_t far = 0;
+    each_list([&](auto& all) {
+      far += std::erase_if(all, [&](const auto& each) {
+        if constexpr (requires { each.length; })
+          if (each.length > most) return true;
+        return each.start < range.start || each.start > range.end();
+      });
+    });
+    if (far > 0)
+      warn(
+          fmt::format("{} lie hours from the others, or take longer than all of them: their times are wrong, and they "
+                      "are left out",
+                      plural(far, "event")));
+  }
+
+  /// The most events of which each begins within an hour of another; of as many, the later ones.
+  template <typename EachList>
+  KinetoSpan largest_heap(const EachList& each_list, std::size_t count) {
+    std::vector<Nanos> starts;
+    keep(count * sizeof(Nanos));
+    starts.reserve(count);
+    each_list([&](const auto& all) {
+      for (const auto& each : all) starts.push_back(each.start);
+    });
+    std::sort(starts.begin(), starts.end());
+    KinetoSpan largest;
+    std::size_t most = 0;
+    for (std::size_t from = 0, to = 0; from < count; from = to) {
+      for (to = from + 1; to < count && starts[to] - starts[to - 1] <= kMostApart;) ++to;
+      if (to - from >= most) largest = {starts[from], starts[to - 1] - starts[from]};
+      most = std::max(most, to - from);
+    }
+    return largest;
+  }
+
+  /// Where no kernel communicates, as on CPUs, what the host recorded stands for them.
+  void take_from_host() {
+    if (!events_.communications.empty()) return;
+    const auto tells = [](const KinetoEvents::Around& around) {
+      return around.details.kind != Kind::unknown || around.details.in.value_or(0) > 0 ||
+             around.details.out.value_or(0) > 0;
+    };
+    bool operations = false;
+    for (const auto& all : events_.around)
+      for (const auto& around : all) operations |= around.operation && tells(around);
+    for (std::uint32_t thread = 0; thread < events_.around.size(); ++thread) {
+      Nanos end;
+      for (const auto& around : events_.around[thread]) {
+        if (around.operation != operations || !tells(around) || around.start < end) continue;
+        end = around.end();
+        KinetoEvents::Communication one;
+        one.start = around.start;
+        one.length = around.length;
+        one.stream = thread;
+        one.name = name_of(around.details.kind == Kind::send      ? "send"
+                           : around.details.kind == Kind::receive ? "receive"
+                           : around.details.kind == Kind::barrier ? "barrier"
+                                                                  : name(around.details.collective));
+        one.details = around.details;
+        keep(sizeof(one));
+        events_.communications.push_back(one);
+      }
+    }
+    std::stable_sort(events_.communications.begin(), events_.communications.end(),
+                     [](const KinetoSpan& a, const KinetoSpan& b) { return a.start < b.start; });
+    events_.of_host = !events_.communications.empty();
   }
 
   Stream stream_;
@@ -825,37 +1074,8 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
   std::unordered_map<std::string, std::uint32_t> names_;
   std::unordered_map<std::string, std::int32_t> groups_;
   std::set<std::int64_t> devices_;
+  std::size_t untimed_ = 0;  ///< events
 };
-
-/// What `details` make of a kernel; nothing if they don't tell enough.
-std::optional<KinetoTransfer> complete(const KinetoEvents& events, const KinetoEvents::Communication& kernel,
-                                       const KinetoDetails& details) {
-  const KinetoDetails& kind = details.kind != Kind::unknown ? details : kernel.details;
-  KinetoTransfer result;
-  result.kind = kind.kind;
-  result.collective = kind.collective;
-  result.workers = details.workers > 0 ? details.workers : std::max(events.workers, 1U);
-  result.group = details.group >= 0 ? details.group : kernel.details.group;
-  result.peer = details.peer;
-  result.peer_of_group = details.peer_of_group;
-  if (result.kind == Kind::unknown) return std::nullopt;
-  if (result.kind == Kind::barrier) return result;
-  if (result.kind == Kind::receive) {
-    // What comes in is what counts; a trace that tells no size counts for those who look at what is sent.
-    result.size = details.out.value_or(details.in.value_or(0));
-    return result;
-  }
-  // The size of an all-gather is that of the whole, which is what comes out.
-  if (result.collective == Collective::all_gather) {
-    if (!details.in && !details.out) return std::nullopt;
-    const Uint128 size = details.out ? Uint128{*details.out} : Uint128{*details.in} * result.workers;
-    result.size = static_cast<Bytes>(std::min<Uint128>(size, kMostKinetoBytes));
-    return result;
-  }
-  if (!details.in) return std::nullopt;
-  result.size = *details.in;
-  return result;
-}
 
 }  // namespace
 
@@ -863,22 +1083,6 @@ const KinetoEvents::Launch* KinetoEvents::launch(std::int64_t correlation) const
   const auto found = std::lower_bound(launches.begin(), launches.end(), correlation,
                                       [](const Launch& each, std::int64_t key) { return each.correlation < key; });
   return found == launches.end() || found->correlation != correlation ? nullptr : &*found;
-}
-
-std::optional<KinetoTransfer> KinetoEvents::resolve(const Communication& communication) const {
-  if (const auto own = complete(*this, communication, communication.details)) return own;
-  const Launch* const launched = launch(communication.correlation);
-  if (launched == nullptr || launched->thread >= around.size()) return std::nullopt;
-  const std::vector<Around>& all = around[launched->thread];
-  // The innermost that encloses the launch is the last that began before; what began before that may enclose it.
-  auto at = std::upper_bound(all.begin(), all.end(), launched->start,
-                             [](Nanos when, const Around& each) { return when < each.start; });
-  for (int looked = 0; looked < 4 && at != all.begin(); ++looked) {
-    --at;
-    if (at->end() < launched->start) continue;
-    if (const auto found = complete(*this, communication, at->details)) return found;
-  }
-  return std::nullopt;
 }
 
 KinetoEvents read_kineto_events(const KinetoSource& source, const std::string& file, const KinetoKeep& keep) {

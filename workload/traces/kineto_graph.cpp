@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "mltcp/base/text.h"
-#include "mltcp/workload/internal/kineto_events.h"
+#include "mltcp/workload/internal/kineto_steps.h"
 #include "mltcp/workload/traces/graph_builder.h"
 
 namespace mltcp::workload {
@@ -41,9 +41,15 @@ struct Kernel {
   std::uint32_t stream = 0;
 };
 
+/// A node of its own.
+struct Transfer {
+  KinetoTransfer what;
+  std::uint32_t group = 0;
+  std::uint32_t peer = 0;
+};
+
 struct Communication {
   const KinetoEvents::Communication* kernel = nullptr;
-  KinetoTransfer transfer;
   Nanos start;
   Nanos end;
   Nanos launch;
@@ -51,9 +57,9 @@ struct Communication {
   std::size_t step = 0;
   std::size_t lane = 0;
   std::size_t in_lane = 0;  ///< its place there
-  std::uint32_t group = 0;
-  std::uint32_t peer = 0;
-  std::uint32_t node = 0;  ///< once it is there
+  std::size_t first = 0;    ///< of its transfers, which go on together
+  std::size_t count = 0;
+  std::uint32_t node = 0;  ///< of the first, once it is there; the others follow
 };
 
 /// From `from` to `to` the GPU waits for a communication; not at all if they are equal, but what follows depends on it.
@@ -65,14 +71,14 @@ struct Wait {
 
 class Reader {
  public:
-  Reader(GraphBuilder& builder, const KinetoEvents& events) : builder_(builder), events_(events) {}
+  Reader(GraphBuilder& builder, const KinetoEvents& events, const KinetoSteps& steps)
+      : builder_(builder), events_(events), steps_(steps) {}
 
   PartialGraph read() {
     find_rank();
     find_steps();
     find_computation();
     find_communications();
-    find_bounds();
     find_waits();
     write();
     PartialGraph part = builder_.take();
@@ -109,77 +115,27 @@ class Reader {
   }
 
   void find_steps() {
-    struct Named {
-      Nanos start;
-      Nanos length;
-      std::string name;
-    };
-    std::vector<Named> steps;
-    for (const auto& step : events_.steps) steps.push_back({step.start, step.length, one_line(step.name)});
-    if (steps.empty()) {
-      Nanos first = Nanos::never();
-      Nanos last;
-      const auto take = [&](const auto& all) {
-        for (const auto& each : all) {
-          const auto* const launch = events_.launch(each.correlation);
-          first = std::min({first, each.start, launch != nullptr ? launch->start : each.start});
-          last = std::max(last, each.end());
-        }
-      };
-      take(events_.kernels);
-      take(events_.communications);
-      if (first.is_never())
-        builder_.fail("it has neither \"ProfilerStep#\" nor kernels of a GPU",
-                      "profile with ProfilerActivity.CUDA, and call step() of torch.profiler.profile once in each "
-                      "iteration");
-      steps.push_back({first, last - first, std::string()});
-      builder_.warn("there is no \"ProfilerStep#\": all of it is taken for one step");
-    }
-    begin_ = steps.front().start;
+    begin_ = steps_.steps.front().start;
+    finish_ = steps_.steps.back().end();
     absolute_ = clock_ + begin_ >= kLeastClock;
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      if (i > 0) {
-        const Nanos over = steps[i - 1].start + steps[i - 1].length - steps[i].start;
-        if (over * 100 > std::min(steps[i - 1].length, steps[i].length) && over > 1_ms)
-          builder_.fail(fmt::format("{} begins {:.3f} ms before {} ends", in_quotes(steps[i].name), over.millis(),
-                                    in_quotes(steps[i - 1].name)),
-                        "give a trace of one loop, whose steps follow each other");
-      }
-      builder_.step(steps[i].name, shown(steps[i].start), steps[i].length);
-      bounds_.push_back(steps[i].start);
-    }
-    finish_ = steps.back().start + steps.back().length;
+    for (const auto& step : steps_.steps) builder_.step(step.name, shown(step.start), step.length);
+    for (const std::string& warning : steps_.warnings) builder_.warn(warning);
+    if (!events_.unknown_type.empty()) builder_.warn(events_.unknown_type);
   }
 
   /// Of a time, what goes into the graph.
   [[nodiscard]] Nanos shown(Nanos time) const { return absolute_ ? clock_ + time : time - begin_; }
 
-  /// The step in which something was launched; nothing if in none.
-  [[nodiscard]] std::optional<std::size_t> step_of(Nanos launch) const {
-    const auto after = std::upper_bound(bounds_.begin(), bounds_.end(), launch);
-    if (after == bounds_.begin() || (after == bounds_.end() && launch > finish_)) return std::nullopt;
-    return static_cast<std::size_t>(after - bounds_.begin()) - 1;
-  }
-
   void find_computation() {
-    std::size_t backwards = 0;
     std::vector<Nanos> latencies;
     builder_.hold(events_.kernels.size() * (sizeof(kernels_.front()) + sizeof(Nanos)));
     for (const auto& each : events_.kernels) {
-      const auto* const launch = events_.launch(each.correlation);
-      Nanos launched = each.start;
-      if (launch != nullptr && launch->start <= each.start + kTolerance) {
-        launched = std::min(launch->start, each.start);
+      const Nanos launched = std::min(each.launch().value_or(each.start), each.start);
+      if (each.known == KinetoEvents::Kernel::Call::own && each.call <= each.start + kTolerance)
         latencies.push_back(each.start - launched);
-      } else if (launch != nullptr) {
-        ++backwards;
-      }
-      if (launched > finish_ || each.end() <= begin_) continue;
+      if (launched > steps_.launched_until || each.end() <= begin_) continue;
       kernels_.push_back({each.start, each.end(), launched, launched, each.correlation, each.stream});
     }
-    if (backwards > 0)
-      builder_.warn(
-          fmt::format("{} kernels begin before they are launched: the clocks of host and GPU differ", backwards));
     // How long a kernel takes to begin that nothing holds up: what few stay below.
     if (!latencies.empty()) {
       const auto few = latencies.begin() + static_cast<std::ptrdiff_t>(latencies.size() / 50);
@@ -202,63 +158,41 @@ class Reader {
   }
 
   /// The latest end of what was launched up to `when`; the beginning of the trace if nothing was.
-  [[nodiscard]] Nanos end_of_launched(Nanos when, bool including) const {
+  [[nodiscard]] Nanos end_of_launched(Nanos when) const {
     const auto after =
-        including ? std::partition_point(ended_.begin(), ended_.end(), [&](const auto& e) { return e.first <= when; })
-                  : std::partition_point(ended_.begin(), ended_.end(), [&](const auto& e) { return e.first < when; });
+        std::partition_point(ended_.begin(), ended_.end(), [&](const auto& e) { return e.first <= when; });
     return after == ended_.begin() ? begin_ : std::prev(after)->second;
   }
 
   void find_communications() {
-    std::size_t outside = 0;
-    std::size_t unknown = 0;
     std::size_t alone = 0;
-    std::size_t unlaunched = 0;
     std::size_t peerless = 0;
-    for (const auto& each : events_.communications) {
-      const auto* const launch = events_.launch(each.correlation);
+    for (const auto& each : steps_.communications) {
       Communication one;
-      one.kernel = &each;
+      one.kernel = each.kernel;
       one.start = each.start;
       one.end = each.end();
-      one.launch = launch == nullptr ? each.start : std::min(launch->start, each.start);
-      const auto step = step_of(one.launch);
-      if (!step) {
-        ++outside;
-        continue;
+      one.launch = std::min(each.launch, each.start);
+      one.step = each.step;
+      one.first = transfers_.size();
+      for (std::size_t i = each.first; i < each.first + each.count; ++i) {
+        Transfer transfer;
+        transfer.what = steps_.transfers[i];
+        const bool message = transfer.what.kind == Kind::send || transfer.what.kind == Kind::receive;
+        if (message ? find_peer(transfer) : find_group(*each.kernel, transfer))
+          transfers_.push_back(transfer);
+        else
+          ++(message ? peerless : alone);
       }
-      one.step = *step;
-      const auto transfer = events_.resolve(each);
-      if (!transfer) {
-        ++unknown;
-        continue;
-      }
-      one.transfer = *transfer;
-      const bool message = transfer->kind == Kind::send || transfer->kind == Kind::receive;
-      if (message ? !find_peer(one) : false) {
-        ++peerless;
-        continue;
-      }
-      if (!message && !find_group(one)) {
-        ++alone;
-        continue;
-      }
-      if (launch == nullptr) ++unlaunched;
-      communications_.push_back(one);
+      one.count = transfers_.size() - one.first;
+      if (one.count > 0) communications_.push_back(one);
     }
-    if (outside > 0) builder_.warn(fmt::format("{} communications lie outside all steps and are left out", outside));
-    if (unknown > 0)
-      builder_.warn(fmt::format("{} communications whose size or kind is not told are left out", unknown));
-    if (!events_.unknown_type.empty()) builder_.warn(events_.unknown_type);
     if (broadcasts_ > 0)
       builder_.warn(
           fmt::format("the roots of {} broadcasts are not told; the first rank of each group is taken", broadcasts_));
     if (peerless > 0)
       builder_.warn(fmt::format("{} messages whose other end or size is not told are left out", peerless));
     if (alone > 0) builder_.warn(fmt::format("{} communications of a rank with nobody else are left out", alone));
-    if (unlaunched > 0)
-      builder_.warn(
-          fmt::format("the launches of {} communications are not in it; their start is taken instead", unlaunched));
     // A stream runs its kernels in the order in which they were launched.
     std::stable_sort(communications_.begin(), communications_.end(),
                      [](const Communication& a, const Communication& b) { return a.launch < b.launch; });
@@ -270,23 +204,24 @@ class Reader {
       if (last.size() <= one.lane) last.resize(one.lane + 1), count.resize(one.lane + 1);
       one.in_lane = count[one.lane]++;
       const Communication* const before = std::exchange(last[one.lane], &one);
-      one.ready = one.start;
+      const Nanos least = steps_.steps[one.step].start;  // steps of a rank's nodes ascend
+      one.ready = std::max(one.start, least);
       if (before == nullptr || before->end < one.start - kQueued || before->end > one.start + kTolerance) continue;
-      const Nanos launched = std::max(one.launch, end_of_launched(one.launch, true)) + latency_;
-      one.ready = std::clamp(launched, std::min(before->ready, one.start), one.start);
+      const Nanos launched = std::max(one.launch, end_of_launched(one.launch)) + latency_;
+      one.ready = std::max(std::clamp(launched, std::min(before->ready, one.start), one.start), least);
     }
     lanes_ = lanes.size();
     if (lanes_ > kMostLanes)
       builder_.fail(fmt::format("it communicates on {} streams", lanes_), "give the trace of one process");
   }
 
-  bool find_group(Communication& one) {
-    const std::uint32_t size = one.transfer.workers;
-    const bool told = one.kernel->details.workers > 0 || events_.workers > 0 || size > 1;
+  bool find_group(const KinetoEvents::Communication& kernel, Transfer& one) {
+    const std::uint32_t size = one.what.workers;
+    const bool told = kernel.details.workers > 0 || events_.workers > 0 || size > 1;
     if (told && size < 2) return false;
     const KinetoEvents::Group* const group =
-        one.transfer.group >= 0 ? &events_.groups[static_cast<std::size_t>(one.transfer.group)] : nullptr;
-    if (one.transfer.collective == Collective::broadcast && one.transfer.kind == Kind::collective) ++broadcasts_;
+        one.what.group >= 0 ? &events_.groups[static_cast<std::size_t>(one.what.group)] : nullptr;
+    if (one.what.collective == Collective::broadcast && one.what.kind == Kind::collective) ++broadcasts_;
     one.peer = 0;  // a broadcast's root is not told: the first rank
     if (group != nullptr && !group->ranks.empty()) {
       if (rank_ == kUnknownRank || std::binary_search(group->ranks.begin(), group->ranks.end(), rank_)) {
@@ -298,7 +233,7 @@ class Reader {
         builder_.warn(
             fmt::format("event {}: rank {} is not in the group that it communicates in; the group's size is "
                         "taken alone",
-                        one.kernel->event, rank_));
+                        kernel.event, rank_));
     }
     if (!told || size == events_.workers) {
       one.group = builder_.group({});
@@ -309,11 +244,11 @@ class Reader {
     return true;
   }
 
-  bool find_peer(Communication& one) const {
-    if (one.transfer.size == 0 || one.transfer.peer < 0) return false;
-    std::int64_t peer = one.transfer.peer;
-    if (one.transfer.peer_of_group && one.transfer.group >= 0) {
-      const auto& ranks = events_.groups[static_cast<std::size_t>(one.transfer.group)].ranks;
+  bool find_peer(Transfer& one) const {
+    if (one.what.size == 0 || one.what.peer < 0) return false;
+    std::int64_t peer = one.what.peer;
+    if (one.what.peer_of_group && one.what.group >= 0) {
+      const auto& ranks = events_.groups[static_cast<std::size_t>(one.what.group)].ranks;
       if (!ranks.empty()) {
         if (static_cast<std::uint64_t>(peer) >= ranks.size()) return false;
         peer = ranks[static_cast<std::size_t>(peer)];
@@ -321,20 +256,6 @@ class Reader {
     }
     one.peer = static_cast<std::uint32_t>(peer);
     return one.peer != rank_;
-  }
-
-  /// Where steps begin on the GPU.
-  void find_bounds() {
-    const std::vector<Nanos> starts = bounds_;
-    std::vector<Nanos> first(starts.size(), Nanos::never());
-    for (const Kernel& kernel : kernels_)
-      if (const auto step = step_of(kernel.launch)) first[*step] = std::min(first[*step], kernel.start);
-    for (std::size_t i = first.size() - 1; i-- > 0;) first[i] = std::min(first[i], first[i + 1]);
-    for (std::size_t i = 1; i < starts.size(); ++i) {
-      bounds_[i] = std::max(starts[i], std::min(std::max(starts[i], end_of_launched(starts[i], false)), first[i]));
-      bounds_[i] = std::max(bounds_[i], bounds_[i - 1]);
-    }
-    finish_ = std::max({finish_, end_of_launched(finish_, true), bounds_.back()});
   }
 
   void find_waits() {
@@ -352,6 +273,8 @@ class Reader {
                                               [&](const auto& b) { return b.first < one.end - kTolerance; });
       const Nanos idle = after == busy_.begin() ? begin_ : std::prev(after)->second;
       if (since.is_never() && idle <= one.end - kShortestWait) since = returned(one.end);
+      // Nothing follows it, and the host is done.
+      if (since.is_never() && one.end >= finish_ && one.end > steps_.launched_until) since = steps_.launched_until;
       if (since.is_never()) continue;
       const Nanos from = std::min(std::max({idle, one.ready, since}), one.end);
       waits_.push_back({from, one.end, i});
@@ -409,6 +332,7 @@ class Reader {
 
   /// Calls that let a stream wait for another without telling which, matched with what there was to wait for.
   void match_wait_calls() {
+    if (events_.wait_calls.empty() || communications_.empty()) return;
     // By thread: what launched communications, and what was launched.
     std::map<std::uint32_t, std::vector<KinetoSpan>> launching;
     for (const Communication& one : communications_) {
@@ -432,7 +356,7 @@ class Reader {
     std::size_t last_step = 0;
     for (const auto& call : events_.wait_calls) {
       for (; next < communications_.size() && communications_[next].launch < call.start; ++next) open.push_back(next);
-      const auto step = step_of(call.start);
+      const auto step = steps_.step_of(call.start);
       if (!step) continue;
       if (*step != std::exchange(last_step, *step))
         std::erase_if(open, [&](std::size_t index) { return communications_[index].step < *step; });
@@ -468,23 +392,25 @@ class Reader {
     at_ = begin_;
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < communications_.size(); ++i) order.push_back(i);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return communications_[a].ready < communications_[b].ready; });
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return std::pair(communications_[a].step, communications_[a].ready) <
+             std::pair(communications_[b].step, communications_[b].ready);
+    });
     for (const Wait& wait : waits_)
       if (wait.from < wait.to) idle_.emplace_back(wait.from, wait.to);
     std::sort(idle_.begin(), idle_.end());
     auto wait = waits_.begin();
     auto next = order.begin();
     std::size_t bound = 1;
-    while (wait != waits_.end() || next != order.end() || bound < bounds_.size()) {
+    while (wait != waits_.end() || next != order.end() || bound < steps_.steps.size()) {
       const Nanos wait_at = wait == waits_.end() ? Nanos::never() : wait->to;
-      const Nanos bound_at = bound == bounds_.size() ? Nanos::never() : bounds_[bound];
+      const Nanos bound_at = bound == steps_.steps.size() ? Nanos::never() : steps_.steps[bound].start;
       const Nanos next_at = next == order.end() ? Nanos::never() : communications_[*next].ready;
       if (wait_at <= std::min(bound_at, next_at)) {
         compute_until(wait_at);
         depend(communications_[wait->communication]);
         ++wait;
-      } else if (bound_at <= next_at) {
+      } else if (bound_at <= next_at && (next == order.end() || communications_[*next].step >= bound)) {
         compute_until(bound_at);
         for (const Communication* last : last_)
           if (last != nullptr && last->end <= bound_at) depend(*last);
@@ -501,7 +427,10 @@ class Reader {
   void depend(const Communication& one) {
     if (joined_[one.lane] > one.in_lane) return;  // it has waited for a later one
     joined_[one.lane] = one.in_lane + 1;
-    pending_.push_back(one.node);
+    wait_for(one, pending_);
+  }
+  static void wait_for(const Communication& one, std::vector<std::uint32_t>& waits) {
+    for (std::uint32_t i = 0; i < one.count; ++i) waits.push_back(one.node + i);
   }
 
   void compute_until(Nanos end) {
@@ -529,35 +458,36 @@ class Reader {
   }
 
   void communicate(Communication& one) {
-    GraphNode node;
-    node.kind = one.transfer.kind == Kind::send      ? GraphNode::Kind::send
-                : one.transfer.kind == Kind::receive ? GraphNode::Kind::receive
-                                                     : GraphNode::Kind::collective;
-    node.collective = one.transfer.kind == Kind::barrier ? Collective::all_reduce : one.transfer.collective;
-    node.bytes = one.transfer.kind == Kind::barrier ? 0 : one.transfer.size;
-    node.group = one.group;
-    node.peer = one.peer;
-    node.name = builder_.name(one_line(events_.names[one.kernel->name]));
-    node.lane = builder_.lane(fmt::format("stream {}", one.kernel->stream));
-    // What was launched in a step belongs to it, as long as steps of a rank's nodes ascend.
-    const auto begun =
-        static_cast<std::size_t>(std::upper_bound(bounds_.begin(), bounds_.end(), one.ready) - bounds_.begin());
-    step_of_last_ = std::max({step_of_last_, computed_ ? builder_.at(0).nodes[*computed_].step : 0,
-                              static_cast<std::uint32_t>(std::min(one.step, std::max<std::size_t>(begun, 1) - 1))});
-    node.step = step_of_last_;
-    node.start = shown(one.start);
-    node.length = one.end - one.start;
     std::vector<std::uint32_t> waits = pending_;
     if (computed_) waits.push_back(*computed_);
     const Communication* const before = std::exchange(last_[one.lane], &one);
-    if (before != nullptr) waits.push_back(before->node);
+    if (before != nullptr) wait_for(*before, waits);
     std::sort(waits.begin(), waits.end());
     waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
-    one.node = builder_.add(0, node, waits);
+    for (std::size_t i = 0; i < one.count; ++i) {
+      const Transfer& transfer = transfers_[one.first + i];
+      const bool barrier = transfer.what.kind == Kind::barrier;
+      GraphNode node;
+      node.kind = transfer.what.kind == Kind::send      ? GraphNode::Kind::send
+                  : transfer.what.kind == Kind::receive ? GraphNode::Kind::receive
+                                                        : GraphNode::Kind::collective;
+      node.collective = barrier ? Collective::all_reduce : transfer.what.collective;
+      node.bytes = barrier ? 0 : transfer.what.size;
+      node.group = transfer.group;
+      node.peer = transfer.peer;
+      node.name = builder_.name(one_line(events_.names[one.kernel->name]));
+      node.lane = builder_.lane(fmt::format("stream {}", one.kernel->stream));
+      node.step = static_cast<std::uint32_t>(one.step);
+      node.start = shown(one.start);
+      node.length = one.end - one.start;
+      const std::uint32_t added = builder_.add(0, node, waits);
+      if (i == 0) one.node = added;
+    }
   }
 
   GraphBuilder& builder_;
   const KinetoEvents& events_;
+  const KinetoSteps& steps_;
   std::uint32_t rank_ = kUnknownRank;
   std::size_t broadcasts_ = 0;
   bool foreign_ = false;  ///< a group without its rank has been seen
@@ -566,11 +496,11 @@ class Reader {
   Nanos begin_;
   Nanos finish_;
   Nanos latency_;
-  std::vector<Nanos> bounds_;  ///< where steps begin
   std::vector<Kernel> kernels_;
   std::vector<std::pair<Nanos, Nanos>> busy_;   ///< from, to; apart from each other
   std::vector<std::pair<Nanos, Nanos>> ended_;  ///< by launch: up to it, the latest end
   std::vector<Communication> communications_;   ///< by launch
+  std::vector<Transfer> transfers_;
   std::size_t lanes_ = 0;
   std::vector<Wait> waits_;  ///< by end
   // While nodes are written:
@@ -578,7 +508,6 @@ class Reader {
   std::size_t idle_at_ = 0;
   Nanos at_;  ///< up to where computation is written
   std::size_t step_ = 0;
-  std::uint32_t step_of_last_ = 0;
   std::uint32_t lane_ = 0;
   std::uint32_t compute_ = 0;
   std::optional<std::uint32_t> computed_;
@@ -598,9 +527,11 @@ bool recognise(const std::string& /*name*/, std::string_view beginning) {
 
 PartialGraph read(TraceInput& input, const TraceOptions& /*options*/) {
   GraphBuilder builder("Kineto", input);
-  const KinetoEvents events = read_kineto_events([&](char* to, std::size_t most) { return input.read(to, most); },
-                                                 input.name(), [&](std::size_t bytes) { builder.hold(bytes); });
-  return Reader(builder, events).read();
+  const KinetoKeep keep = [&](std::size_t bytes) { builder.hold(bytes); };
+  KinetoEvents events =
+      read_kineto_events([&](char* to, std::size_t most) { return input.read(to, most); }, input.name(), keep);
+  const KinetoSteps steps = find_kineto_steps(events, keep);
+  return Reader(builder, events, steps).read();
 }
 
 }  // namespace

@@ -2,20 +2,17 @@
 // rank a file, or an archive or folder of them. What a GPU did becomes a graph that, if every communication takes as
 // long as recorded, takes as long as recorded itself.
 //
-//   steps           "ProfilerStep#N"; a trace that has none is one step. On the GPU a step begins when what was
-//   launched
-//                   before it has ended, or when the first kernel launched in it begins, whichever is earlier
+//   steps           "ProfilerStep#N", as the GPU runs them (internal/kineto_steps.h); a trace that has none is one step
 //   computation     the time between two points at which a communication begins or one is waited for, whatever runs on
 //                   the GPU then, all its streams together; nothing, too: a GPU that waits for the host to launch a
 //                   kernel is no less busy for the network
-//   communication   a kernel of NCCL: its stream is its lane, and it waits for the one before on that stream and for
-//   the
-//                   computation up to its start; if it was queued behind the one before, only for what had been
-//                   launched before it
-//   waiting         the GPU waits for a communication if a kernel that could have begun before begins within 25 us
-//   after
+//   communication   a kernel of NCCL or its kind: its stream is its lane, and it waits for the one before on that
+//                   stream and for the computation up to its start; if it was queued behind the one before, only for
+//                   what had been launched before it. Operations that one kernel carries out are nodes that wait for
+//                   the same, and not for each other
+//   waiting         the GPU waits for a communication if a kernel that could have begun before begins within 25 us after
 //                   its end, or if a call of the host that waits for the GPU returns within 50 us; that time is not
-//                   computation but waiting for it
+//                   computation but waiting for it. So is what is left of the last step when the host is done
 //   dependencies    computation may depend on a communication without having been held up by it. Where the profiler
 //                   recorded "Stream Wait Event" (enable_cuda_sync_events), that tells. Otherwise calls of
 //                   cudaStreamWaitEvent outside of those that launch communications are taken for the waits of
