@@ -868,8 +868,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     events_.workers = world_.value_or(0);
     events_.devices = static_cast<std::uint32_t>(devices_.size());
     if (untimed_ > 0)
-      warn(fmt::format("{} begin at 0 and take no time: nobody timed them, and they are left out",
-                       plural(untimed_, "event")));
+      warn(fmt::format("{} at 0 that took no time left out: nobody timed them", plural(untimed_, "event")));
     leave_out_steps();
     for (auto& group : events_.groups) {
       if (!group.ranks.empty()) continue;
@@ -907,7 +906,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
   void leave_out_steps() {
     const std::size_t none =
         std::erase_if(events_.steps, [](const KinetoSpan& step) { return step.length.count == 0; });
-    if (none > 0) warn(fmt::format("{} take no time and are left out", plural(none, "step")));
+    if (none > 0) warn(fmt::format("{} that took no time left out", plural(none, "step")));
   }
 
   /// Finds what launched each kernel. Where most begin before that, or hours behind it, the clocks of host and GPU
@@ -986,10 +985,8 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
       });
     });
     if (far > 0)
-      warn(
-          fmt::format("{} lie hours from the others, or take longer than all of them: their times are wrong, and they "
-                      "are left out",
-                      plural(far, "event")));
+      warn(fmt::format("{} left out, hours from the others or longer than all of them: such times are wrong",
+                       plural(far, "event")));
   }
 
   /// The most events of which each begins within an hour of another; of as many, the later ones.

@@ -325,8 +325,11 @@ class StepFinder {
       }
       steps[i].length = std::max(end - start, Nanos(0));
     }
-    ended = std::max(ended, runs_.back().end);
-    steps.back().length = std::max(steps.back().end(), ended) - steps.back().start;
+    // What goes on beside the next step does so after the last one.
+    const Nanos beside = steps.size() > 1 ? std::max(ended - steps.back().start, Nanos(0)) : Nanos(0);
+    ended = std::max(ended, runs_.back().end) - beside;
+    steps.back().length =
+        std::max({steps.back().end(), ended, communicates, runs_.back().communicates}) - steps.back().start;
   }
 
   KinetoEvents& events_;

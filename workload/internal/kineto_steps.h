@@ -7,7 +7,8 @@
 //
 // On the GPU a step begins when what was launched before it has ended, or when the first kernel launched in it begins,
 // whichever is earlier; but not before the host's step begins, nor before the last communication of the step before.
-// It ends with what was launched in it and with the host's step, or where the next one begins. The first is behind the
+// It ends with what was launched in it and with the host's step, or where the next one begins; of the last, as much is
+// taken to go on beside a next one as of the step before. The first is behind the
 // host's by no more than the last one ends behind it: otherwise the GPU has caught up, and waits for the host.
 //
 // What a kernel communicates stands in its own arguments, or in those of what encloses its launch on its thread. A

@@ -28,6 +28,7 @@ constexpr Nanos kQueued = 30_us;       // from a communication to the next that 
 constexpr Nanos kTolerance = 1_us;     // of times: older profilers write whole microseconds
 constexpr std::size_t kLooked = 64;    // kernels, or communications, that are looked at for one
 constexpr std::size_t kMostLanes = 1000;
+constexpr std::size_t kMostPending = 16;  // communications that others wait for as well
 constexpr Nanos kMostClock(3'000'000'000'000'000'000);
 constexpr Nanos kLeastClock(1'000'000'000'000'000'000);  // in 2001: what is less counts from no common beginning
 
@@ -274,7 +275,7 @@ class Reader {
       const Nanos idle = after == busy_.begin() ? begin_ : std::prev(after)->second;
       if (since.is_never() && idle <= one.end - kShortestWait) since = returned(one.end);
       // Nothing follows it, and the host is done.
-      if (since.is_never() && one.end >= finish_ && one.end > steps_.launched_until) since = steps_.launched_until;
+      if (since.is_never() && one.end == finish_ && one.end > steps_.launched_until) since = steps_.launched_until;
       if (since.is_never()) continue;
       const Nanos from = std::min(std::max({idle, one.ready, since}), one.end);
       waits_.push_back({from, one.end, i});
@@ -443,21 +444,27 @@ class Reader {
         continue;
       }
       const Nanos until = idle_at_ < idle_.size() ? std::min(end, idle_[idle_at_].first) : end;
-      GraphNode node;
-      node.name = compute_;
-      node.lane = lane_;
-      node.step = static_cast<std::uint32_t>(step_);
-      node.start = shown(at_);
-      node.length = until - at_;
-      std::vector<std::uint32_t> waits = std::exchange(pending_, {});
-      if (computed_) waits.push_back(*computed_);
-      std::sort(waits.begin(), waits.end());
-      computed_ = builder_.add(0, node, waits);
+      compute(until - at_);
       at_ = until;
     }
   }
 
+  void compute(Nanos length) {
+    GraphNode node;
+    node.name = compute_;
+    node.lane = lane_;
+    node.step = static_cast<std::uint32_t>(step_);
+    node.start = shown(at_);
+    node.length = length;
+    std::vector<std::uint32_t> waits = std::exchange(pending_, {});
+    if (computed_) waits.push_back(*computed_);
+    std::sort(waits.begin(), waits.end());
+    computed_ = builder_.add(0, node, waits);
+  }
+
   void communicate(Communication& one) {
+    // Each of many communications would wait for each of many: once is enough, for all of them.
+    if (pending_.size() > kMostPending) compute(Nanos(0));
     std::vector<std::uint32_t> waits = pending_;
     if (computed_) waits.push_back(*computed_);
     const Communication* const before = std::exchange(last_[one.lane], &one);
