@@ -7,6 +7,7 @@ usage: tests/fuzz/seeds.py [MLTCP]
 """
 
 import json
+import math
 import re
 import struct
 import subprocess
@@ -238,24 +239,58 @@ def chakra():
 
 
 def kineto():
-    event = lambda name, start, length, stream, correlation, category="kernel", **more: {
-        "ph": "X", "cat": category, "name": name, "pid": 0, "tid": stream, "ts": start, "dur": length,
-        "args": {"device": 0, "stream": stream, "correlation": correlation, **more}}
-    reduce = {"Collective name": "allreduce", "In msg nelems": 1000, "Out msg nelems": 1000, "Group size": 2, "dtype": "Float",
-              "Process Group Name": "0", "Process Group Ranks": "[0, 1]"}
-    step = lambda number, start: {"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{number}", "pid": 9, "tid": 1,
-                                  "ts": start, "dur": 1000}
-    events = []
+    """Traces of PyTorch's profiler by name: "" is the plainest."""
+    def event(name, start, length, stream, correlation=None, category="kernel", **more):
+        args = {"device": 0, "stream": stream, **more}
+        if correlation is not None:
+            args["correlation"] = correlation
+        return {"ph": "X", "cat": category, "name": name, "pid": 0, "tid": stream, "ts": start, "dur": length, "args": args}
+
+    def step(number, start, length=1000):
+        return {"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{number}", "pid": 9, "tid": 1, "ts": start,
+                "dur": length}
+
+    def trace(events):
+        return json.dumps({"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank": 0, "world_size": 2},
+                           "traceEvents": events}).replace("Infinity", "inf").replace("NaN", "nan").encode()
+
+    def told(name, **more):
+        return {"Collective name": name, "In msg nelems": 1000, "Out msg nelems": 1000, "Group size": 2, "dtype": "Float",
+                "Process Group Name": "0", "Process Group Ranks": "[0, 1]", **more}
+
+    def operation(name, start, **more):
+        return event("record_param_comms", start, 20, 1, None, "cpu_op", **told(name, **more))
+
+    plain, behind, group, host = [], [event("gemm", 1000, 2990, 7, 1)], [], []
     for number in (1, 2):
         at = number * 1000
-        events += [step(number, at), event("cudaLaunchKernel", at, 5, 1, number * 9 + 1, "cuda_runtime"),
-                   event("gemm", at + 10, 190, 7, number * 9 + 1),
-                   event("cudaLaunchKernel", at + 190, 5, 1, number * 9 + 2, "cuda_runtime"),
-                   event("ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", at + 200, 300, 40, number * 9 + 2, **reduce),
-                   event("cudaStreamSynchronize", at + 220, 290, 1, number * 9 + 3, "cuda_runtime"),
-                   event("adam", at + 520, 98, 7, number * 9 + 4)]
-    return json.dumps({"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank": 0, "world_size": 2},
-                       "traceEvents": events}).encode()
+        nth = number * 9
+        plain += [step(number, at), event("cudaLaunchKernel", at, 5, 1, nth + 1, "cuda_runtime"),
+                  event("gemm", at + 10, 190, 7, nth + 1),
+                  event("cudaLaunchKernel", at + 190, 5, 1, nth + 2, "cuda_runtime"),
+                  event("ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", at + 200, 300, 40, nth + 2, **told("allreduce")),
+                  event("cudaStreamSynchronize", at + 220, 290, 1, nth + 3, "cuda_runtime"),
+                  event("adam", at + 520, 98, 7, nth + 4)]
+        late = 3000 + number * 1000
+        behind += [step(number, at, 990), event("hipLaunchKernel", at + 10, 5, 1, nth + 1, "cuda_runtime"),
+                   event("gemm", late, 900, 7, nth + 1),
+                   event("launch", at + 50, 5, 1, nth + 2, "xpu_runtime"),
+                   event("hcom_allReduce__1", late + 500, 400, 40, nth + 2, **told("reduce")),
+                   event("mscclKernel_Sum(x)", late + 900, 300, 41, nth + 3, **told("gather"))]
+        group += [step(number, at, 990), operation("send", at + 100, **{"Dst Rank": 1}),
+                  operation("recv", at + 130, **{"Src Rank": 1}),
+                  event("nccl:coalesced", at + 160, 9, 1, None, "user_annotation"),
+                  event("cudaLaunchKernelExC", at + 165, 5, 1, nth, "cuda_runtime"),
+                  event("ncclDevKernel_SendRecv(x)", at + 200, 300, 40, nth),
+                  event("ncclDevKernel_SendRecv(x)", at + 510, 100, 40, nth)]
+        host += [step(number, at), operation("allreduce", at + 100), operation("barrier", at + 130),
+                 event("gloo:all_reduce", at + 200, 90, 2, None, "user_annotation")]
+    wrong = plain + [step(3, 0, 0.0), step(4, 4458676524670.5), event("gemm", 2500, 1e10, 7, 29),
+                     event("Memcpy HtoD", 2600, 9, 7, 29, "gpu_memcpy",
+                           **{"memory bandwidth (GB/s)": math.inf, "a": -math.inf, "b": math.nan})]
+    early = [dict(one, ts=one["ts"] - 500) if one["cat"] == "kernel" else one for one in plain]
+    return {"": trace(plain), "-behind": trace(behind), "-group": trace(group), "-host": trace(host),
+            "-wrong-times": trace(wrong), "-clocks": trace(early)}
 
 
 def traces():
@@ -283,9 +318,10 @@ def traces():
         {"comms": "wait", "req": 1, "startTime_ns": 20},
         {"comms": "send", "in_msg_size": 4, "dtype": "int", "dst_rank": 1},
         {"comms": "recv", "out_msg_size": 4, "dtype": "int", "src_rank": 1, "markers": ["## step 4 ##"]}]))
-    seed("kineto", 0, kineto())
-    seed("kineto-phases", 5, kineto())
-    seed("kineto-tree", 0x80, kineto())
+    for name, trace in kineto().items():
+        seed("kineto" + name, 0, trace)
+    seed("kineto-phases", 5, kineto()[""])
+    seed("kineto-tree", 0x80, kineto()[""])
     log = ""
     for rank in range(2):
         log += (f"node1:{100 + rank}:{100 + rank} [{rank}] NCCL INFO ncclCommInitRank comm 0xa rank {rank} nranks 2 cudaDev "
