@@ -26,7 +26,7 @@ constexpr std::size_t kPacketHeader = 20;  ///< interface, time, captured and or
 constexpr std::size_t kLongestBlock = std::size_t{16} << 20;
 constexpr std::size_t kMostInterfaces = 65'536;
 /// Of what a packet begins with, so much is looked at.
-constexpr std::size_t kLongestPacket = encap::kMostHeaderBytes + encap::kMaxPayloadBytes;
+constexpr std::size_t kLongestPacket = encap::kMostHeaderBytes + 16 * most_tags + encap::kMaxPayloadBytes;
 
 std::uint32_t word(std::span<const std::byte> bytes, std::size_t at) {
   std::uint32_t value = 0;
@@ -37,6 +37,11 @@ std::uint16_t half(std::span<const std::byte> bytes, std::size_t at) {
   std::uint16_t value = 0;
   std::memcpy(&value, bytes.data() + at, sizeof value);
   return value;
+}
+
+/// In the order of the network.
+unsigned network_half(std::span<const std::byte> bytes, std::size_t at) {
+  return std::to_integer<unsigned>(bytes[at]) << 8 | std::to_integer<unsigned>(bytes[at + 1]);
 }
 
 /// The direction in the options of a packet's block; `in` if they don't say.
@@ -120,23 +125,109 @@ class Reader {
     const std::size_t padded = std::min((captured + 3) & ~std::size_t{3}, rest.size());
     JobClaims& claims = direction_of(rest.subspan(padded)) == Direction::out ? claims_.sent : claims_.received;
     if (links_[interface] == static_cast<std::uint16_t>(LinkType::ethernet)) {
-      count(bytes, original, claims);
+      frame(bytes, original, claims);
     } else if (links_[interface] == static_cast<std::uint16_t>(LinkType::ip) && !bytes.empty()) {
-      // As behind an Ethernet header, which has to say what follows.
-      const bool is_v6 = std::to_integer<unsigned>(bytes[0]) >> 4 == 6;
-      frame_.assign(encap::kEthernetBytes, std::byte{0});
-      frame_[12] = is_v6 ? std::byte{0x86} : std::byte{0x08};
-      frame_[13] = is_v6 ? std::byte{0xDD} : std::byte{0x00};
-      frame_.insert(frame_.end(), bytes.begin(), bytes.end());
-      count(frame_, encap::kEthernetBytes + original, claims);
+      ip_packet(bytes, original, claims);
     } else if (links_[interface] != static_cast<std::uint16_t>(LinkType::ip)) {
       ++claims_.other_packets;
       claims_.other_link = links_[interface];
     }
   }
 
+  /// What is behind an Ethernet header: tags (802.1Q, 802.1ad and what was usual before it), labels of MPLS (RFC 3032),
+  /// PPPoE (RFC 2516), in any order.
+  void frame(std::span<const std::byte> bytes, std::size_t original, JobClaims& claims) {
+    std::size_t at = encap::kEthernetBytes - 2;
+    for (std::size_t tags = 0; tags <= most_tags; ++tags) {
+      if (bytes.size() < at + 2) {
+        if (bytes.size() < original) ++claims_.cut_packets;
+        return;
+      }
+      switch (const unsigned type = network_half(bytes, at)) {
+        case 0x0800:
+        case 0x86DD:
+          return tags == 0 ? count(bytes, original, claims)
+                           : ip_packet(bytes.subspan(at + 2), original - at - 2, claims);
+        case 0x8100:
+        case 0x88A8:
+        case 0x9100:
+          at += 4;
+          continue;
+        case 0x8847:
+        case 0x8848: {
+          at += 2;
+          // Until the label that says that it is the last. What follows tells itself by its version of IP.
+          bool is_last = false;
+          for (; !is_last && bytes.size() >= at + 4 && tags < most_tags; ++tags, at += 4)
+            is_last = (std::to_integer<unsigned>(bytes[at + 2]) & 1) != 0;
+          if (is_last && bytes.size() > at) return ip_packet(bytes.subspan(at), original - at, claims);
+          if (bytes.size() < std::min(original, at + 4))
+            ++claims_.cut_packets;
+          else if (!is_last)
+            ++claims_.deep_packets;
+          return;
+        }
+        case 0x8864: {
+          constexpr std::size_t session = 8;  // header, and the protocol of PPP
+          constexpr unsigned ppp_v4 = 0x0021;
+          constexpr unsigned ppp_v6 = 0x0057;
+          at += 2;
+          if (bytes.size() < at + session) {
+            if (bytes.size() < original) ++claims_.cut_packets;
+            return;
+          }
+          const unsigned protocol = network_half(bytes, at + session - 2);
+          if (protocol == ppp_v4 || protocol == ppp_v6)
+            ip_packet(bytes.subspan(at + session), original - at - session, claims);
+          return;
+        }
+        default:
+          static_cast<void>(type);
+          return;
+      }
+    }
+    ++claims_.deep_packets;
+  }
+
+  /// As behind an Ethernet header, which has to say what follows.
+  void ip_packet(std::span<const std::byte> bytes, std::size_t original, JobClaims& claims) {
+    const bool is_v6 = !bytes.empty() && std::to_integer<unsigned>(bytes[0]) >> 4 == 6;
+    frame_.assign(encap::kEthernetBytes, std::byte{0});
+    frame_[12] = is_v6 ? std::byte{0x86} : std::byte{0x08};
+    frame_[13] = is_v6 ? std::byte{0xDD} : std::byte{0x00};
+    frame_.insert(frame_.end(), bytes.begin(), bytes.end());
+    count(frame_, encap::kEthernetBytes + original, claims);
+  }
+
+  /// A frame with an IP packet right behind its header.
   void count(std::span<const std::byte> frame, std::size_t original, JobClaims& claims) {
-    if (encap::ClaimsTap::count_claims(frame, original, claims) == encap::ClaimsTap::Found::cut) ++claims_.cut_packets;
+    using Found = encap::ClaimsTap::Found;
+    const Found found = encap::ClaimsTap::count_claims(frame, original, claims);
+    if (found == Found::cut) ++claims_.cut_packets;
+    if (found == Found::none) note_unread(frame.subspan(encap::kEthernetBytes));
+  }
+
+  /// Of an IP packet without a claim, whether one may be in it all the same.
+  void note_unread(std::span<const std::byte> ip) {
+    constexpr std::size_t v4_bytes = 20;
+    constexpr std::size_t v6_bytes = 40;
+    const unsigned version = ip.empty() ? 0 : std::to_integer<unsigned>(ip[0]) >> 4;
+    if (version == 4 && ip.size() >= v4_bytes && ip[9] == std::byte{17} && (network_half(ip, 6) & 0x3FFF) != 0)
+      ++claims_.fragments;
+    if (version != 6 || ip.size() < v6_bytes) return;
+    switch (std::to_integer<unsigned>(ip[6])) {  // RFC 8200, section 4
+      case 44:
+        ++claims_.fragments;
+        return;
+      case 0:
+      case 43:
+      case 51:
+      case 60:
+        ++claims_.extended;
+        return;
+      default:
+        return;
+    }
   }
 
   std::istream& in_;

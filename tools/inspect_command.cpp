@@ -206,6 +206,16 @@ int print_capture(const InspectArguments& arguments) {
   if (claims.cut_packets > 0)
     warnings.push_back(fmt::format("{} cut before what they claim; capture {} bytes or more (snap=)",
                                    plural(claims.cut_packets, "packet"), capture::least_captured));
+  if (claims.deep_packets > 0)
+    warnings.push_back(fmt::format("{} behind more than {} VLAN tags or MPLS labels left out",
+                                   plural(claims.deep_packets, "packet"), capture::most_tags));
+  if (claims.fragments > 0)
+    warnings.push_back(
+        fmt::format("{} of IP left out; MLTCP's packets are not fragmented, so these are others', or a "
+                    "tunnel on the way fragments them",
+                    plural(claims.fragments, "fragment")));
+  if (claims.extended > 0)
+    warnings.push_back(fmt::format("{} of IPv6 with extension headers left out", plural(claims.extended, "packet")));
   if (claims.other_packets > 0)
     warnings.push_back(fmt::format("{} of links of type {} left out; capture on one interface of Ethernet (not any)",
                                    plural(claims.other_packets, "packet"), claims.other_link));

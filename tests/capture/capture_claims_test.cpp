@@ -12,6 +12,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "../temporary_folder.h"
@@ -162,6 +163,77 @@ TEST(CaptureClaims, read__counts_what_it_can_not_look_at) {
     EXPECT_EQ(claims.other_link, 113U);
     ASSERT_EQ(claims.received.report().size(), 1U);
     EXPECT_EQ(claims.received.report()[0].packets, 2U);
+  }
+}
+
+Buffer hex(const std::string& digits) {
+  Buffer bytes;
+  for (std::size_t i = 0; i + 1 < digits.size(); i += 2)
+    bytes.push_back(static_cast<std::byte>(std::stoul(digits.substr(i, 2), nullptr, 16)));
+  return bytes;
+}
+
+/// One interface of Ethernet, and the frame on it, of which `captured` bytes are there.
+CaptureClaims claims_of_frame(const Buffer& frame, std::size_t captured = 1U << 20) {
+  Buffer file;
+  append_section(file, "test", "a comment");
+  append_interface(file, {.name = "eth", .description = "", .link = LinkType::ethernet}, 0);
+  append_packet(file, 0, Nanos(1), Direction::in, {}, std::span(frame).first(std::min(captured, frame.size())),
+                static_cast<std::uint32_t>(frame.size()));
+  return claims_of(file);
+}
+/// With `more` in place of the type, before the IP packet.
+Buffer behind(Buffer frame, const std::string& more) {
+  const Buffer bytes = hex(more);
+  frame.erase(frame.begin() + 12, frame.begin() + 14);
+  frame.insert(frame.begin() + 12, bytes.begin(), bytes.end());
+  return frame;
+}
+
+TEST(CaptureClaims, read__looks_behind_tags_labels_and_sessions) {
+  for (const bool v6 : {false, true}) {
+    const Buffer frame = frame_of(packet(1, 0), v6 ? v6_here : v4_here, v6 ? v6_there : v4_there);
+    const std::string type = v6 ? "86dd" : "0800";
+    for (const std::string& more :
+         {type, "8100000a" + type, "88a8000a8100000b" + type, "88a8000a88a8000c910000018100000b" + type,
+          std::string("8847000641ff"), std::string("8847") + "000640ff000641ff",
+          "88a8000a8847" + std::string("000641ff"), std::string("886411000001") + "0000" + (v6 ? "0057" : "0021"),
+          "8100000a886411000001" + std::string("0000") + (v6 ? "0057" : "0021")}) {
+      const Buffer wrapped = behind(frame, more);
+      const CaptureClaims claims = claims_of_frame(wrapped);
+      ASSERT_EQ(claims.received.report().size(), 1U) << more;
+      EXPECT_EQ(claims.received.report()[0].bytes, counted_bytes) << more;
+      EXPECT_EQ(claims.cut_packets + claims.deep_packets + claims.fragments + claims.extended, 0U) << more;
+      // Cut before the claim, wherever.
+      const std::size_t needed = wrapped.size() - data_bytes - wire::data_frame_bytes;
+      EXPECT_EQ(claims_of_frame(wrapped, needed).cut_packets, 0U) << more;
+      for (std::size_t size = 0; size < needed; ++size)
+        EXPECT_EQ(claims_of_frame(wrapped, size).cut_packets, 1U) << more << " " << size;
+    }
+  }
+}
+
+TEST(CaptureClaims, read__counts_what_it_does_not_look_behind) {
+  const Buffer frame = frame_of(packet(1, 0), v4_here, v4_there);
+  std::string tags;
+  for (std::size_t i = 0; i < most_tags; ++i) tags += "8100000a";
+  EXPECT_EQ(claims_of_frame(behind(frame, tags + "0800")).received.report().size(), 1U);
+  EXPECT_EQ(claims_of_frame(behind(frame, tags + "8100000a0800")).deep_packets, 1U);
+  std::string labels;
+  for (std::size_t i = 0; i <= most_tags; ++i) labels += "000640ff";
+  EXPECT_EQ(claims_of_frame(behind(frame, "8847" + labels + "000641ff")).deep_packets, 1U);
+  EXPECT_EQ(claims_of_frame(behind(frame, "88a8000a0806")).deep_packets, 0U)
+      << "ARP is none of ours, however it is tagged";
+  Buffer fragment = frame;
+  fragment[encap::kEthernetBytes + 6] = std::byte{0x20};
+  EXPECT_EQ(claims_of_frame(fragment).fragments, 1U);
+  EXPECT_EQ(claims_of_frame(behind(fragment, "88a8000a8100000b0800")).fragments, 1U);
+  const Buffer v6 = frame_of(packet(1, 0), v6_here, v6_there);
+  for (const auto& [next, fragments, extended] : {std::tuple{44, 1U, 0U}, {0, 0U, 1U}, {60, 0U, 1U}, {6, 0U, 0U}}) {
+    Buffer other = v6;
+    other[encap::kEthernetBytes + 6] = static_cast<std::byte>(next);
+    EXPECT_EQ(claims_of_frame(other).fragments, fragments) << next;
+    EXPECT_EQ(claims_of_frame(other).extended, extended) << next;
   }
 }
 
