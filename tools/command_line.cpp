@@ -80,6 +80,9 @@ std::string no_argument(const CLI::App& app, const CLI::App& command, const std:
   std::vector<std::string> known{"--help"};
   for (const CLI::Option* one : command.get_options())
     for (const std::string& long_name : one->get_lnames()) known.push_back("--" + long_name);
+  if (!name.starts_with("--") && option->find('.') != std::string::npos)
+    return fmt::format("{0} is no option of mltcp {1}; for the file of that name write {2}; {3}", in_quotes(*option),
+                       command.get_name(), in_quotes("./" + *option), see);
   // Two edits make any short word of any other.
   auto meant = nearest(name, known);
   constexpr std::size_t shortest = 5;
@@ -159,7 +162,11 @@ void name_values(CLI::App& app) {
 std::string wrong_usage(const CLI::App& app, const CLI::ParseError& error, const std::string& first) {
   if (app.get_subcommands().empty()) return no_command(app, first);
   const CLI::App& command = *app.get_subcommands().back();
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) return no_argument(app, command, app.remaining(true));
+  // What is taken for an option may be the argument that is missing.
+  const std::vector<std::string> left = app.remaining(true);
+  const bool is_extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+  if (is_extra || (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !left.empty()))
+    return no_argument(app, command, left);
   const std::string why = error.what();
   return fmt::format("{}{} see mltcp {} --help", why, why.ends_with('?') ? "" : ";", command.get_name());
 }
@@ -318,6 +325,10 @@ Options CommandLine::add_command(const std::string& name, const std::string& hel
 int CommandLine::run(int argc, char** argv) {
   CLI::App& app = program_->app;
   name_values(app);
+  // CLI11 would print --help, and be content.
+  const std::vector<std::string> commands = names_of_commands(app);
+  if (argc > 1 && argv[1][0] != '-' && std::find(commands.begin(), commands.end(), argv[1]) == commands.end())
+    throw InputError(no_command(app, argv[1]));
   if (const std::string missing = missing_value(app, argc, argv); !missing.empty()) throw InputError(missing);
   try {
     app.parse(argc, argv);

@@ -38,6 +38,10 @@ TEST_F(Command, none_or_unknown__named_with_the_list) {
   EXPECT_EQ(refusal(""), "mltcp: no command is given; " + list);
   EXPECT_EQ(refusal("bogus e.toml"), "mltcp: \"bogus\" is not a command; " + list);
   EXPECT_THAT(refusal("run"), HasSubstr("EXPERIMENT.toml is required; see mltcp run --help"));
+  EXPECT_EQ(refusal("bogus --help"), "mltcp: \"bogus\" is not a command; " + list);
+  EXPECT_EQ(refusal("bogus inspect --help"), "mltcp: \"bogus\" is not a command; " + list);
+  EXPECT_EQ(refusal("inspec --version"),
+            "mltcp: \"inspec\" is not a command; did you mean \"inspect\"? see mltcp --help\n");
 }
 
 TEST_F(Command, kernel__options_of_another_action_are_told) {
@@ -71,6 +75,13 @@ TEST_F(Command, words_that_are_near__are_asked_for) {
   EXPECT_THAT(refusal("sweep e.toml --series s.json"),
               AllOf(HasSubstr("\"--series\" is no option of mltcp sweep, but of mltcp "), HasSubstr("run"),
                     HasSubstr("; see mltcp sweep --help")));
+  for (const std::string command : {"inspect", "replay", "advise", "run", "schedule", "report"})
+    EXPECT_EQ(refusal(command + " -x.json"), "mltcp: \"-x.json\" is no option of mltcp " + command +
+                                                 "; for the file of that name write \"./-x.json\"; see mltcp " +
+                                                 command + " --help\n");
+  EXPECT_EQ(refusal("inspect --rat 1"),
+            "mltcp: \"--rat\" is no option of mltcp inspect; did you mean \"--rate\"? see "
+            "mltcp inspect --help\n");
   EXPECT_EQ(refusal("run e.toml -q"), "mltcp: \"-q\" is no option of mltcp run; see mltcp run --help\n");
   EXPECT_EQ(refusal("run e.toml f.toml"), "mltcp: \"f.toml\" is one argument too many; see mltcp run --help\n");
   EXPECT_THAT(refusal("testbed e.toml --idle sleeep"),
