@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/file_format.h"
 #include "mltcp/base/text.h"
 #include "mltcp/experiment/files/internal/toml.h"
 
@@ -48,7 +49,6 @@ constexpr std::array kEntries{
           "it is for mltcp inspect, as in mltcp inspect {}, and for the key profile of a job in an experiment file"},
     Entry{FileKind::links, "a file of links", "it is for the key file of [topology] in an experiment or cluster file"},
     Entry{FileKind::arrivals, "a file of arrivals", "it is for the key file of [arrivals] in a cluster file"},
-    Entry{FileKind::page, "a page or a picture", "open it in a browser"},
 };
 
 struct Schema {
@@ -203,13 +203,15 @@ std::optional<FileKind> kind_of(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) return std::nullopt;
   if (text[first] == '{') return kind_of_json(text);
-  if (text[first] == '<') return FileKind::page;
   if (const auto kind = kind_of_columns(text)) return kind;
   return kind_of_toml(text);
 }
 
 void refuse_other_kind(std::string_view text, const std::string& name, std::string_view wanted,
                        std::initializer_list<FileKind> readable) {
+  if (const FileFormat format = file_format(text); format.is_foreign)
+    throw InputError(one_line(fmt::format("{}: this is {}, and {} is expected; {}", name, format.name, wanted,
+                                          format.cure.empty() ? "give such a file" : format.cure)));
   const auto kind = kind_of(text);
   if (!kind || std::find(readable.begin(), readable.end(), *kind) != readable.end()) return;
   const auto entry =

@@ -27,7 +27,6 @@ enum class FileKind : std::uint8_t {
   profile,
   links,
   arrivals,
-  page,  ///< HTML or SVG
 };
 
 /// The text value of "schema" in the outermost object of JSON `text`; empty if there is none before a syntax error.
@@ -37,7 +36,8 @@ std::optional<std::string> schema_of_json(std::string_view text);
 std::optional<FileKind> kind_of(std::string_view text);
 
 /// Call when `text` was refused: throws InputError "NAME: this is ..., and WANTED is expected; cure" if the file is of
-/// a known kind not among `readable`; the cure names the command for it. Otherwise returns, so that the reader reports
+/// a known kind not among `readable`, or of a format that no command reads (base/file_format.h); the cure names the
+/// command for it. Otherwise returns, so that the reader reports
 /// its own error.
 void refuse_other_kind(std::string_view text, const std::string& name, std::string_view wanted,
                        std::initializer_list<FileKind> readable);

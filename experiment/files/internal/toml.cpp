@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/file_format.h"
 #include "mltcp/base/text.h"
 
 namespace mltcp::experiment {
@@ -367,6 +368,9 @@ toml::table parse_toml(std::string_view text, const std::string& file, std::stri
     return toml::parse(text, file);
   } catch (const toml::parse_error& error) {
     refuse_missing_quotes(text, file, std::max<std::uint32_t>(error.source().begin.line, 1));
+    if (const std::string_view format = file_format(text).name;
+        format == "CSV" || format == "YAML" || format == "numbers in columns")
+      throw InputError(one_line(fmt::format("{}:1: this is {} and not TOML; write TOML, see {}", file, format, page)));
     throw InputError(
         one_line(fmt::format("{}:{}: TOML: {}; correct the line (values with a unit stand in quotes, as in \"150 "
                              "ms\"), see {}",
