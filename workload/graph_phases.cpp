@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "mltcp/base/error.h"
@@ -17,8 +19,10 @@ namespace {
 
 using Kind = GraphNode::Kind;
 
-constexpr double kAlike = 0.9;                  // share of pairs that a period needs
-constexpr std::size_t kMostSearched = 200'000;  // communications
+constexpr double kAlike = 0.9;                      // share of pairs that a period needs
+constexpr std::size_t kMostSearched = 200'000;      // communications
+constexpr std::size_t kMostCompared = 200'000'000;  // pairs of them, in all: what repeats itself is found long before
+constexpr Nanos kLatest(std::int64_t{1} << 62);     // of what is laid out
 constexpr Bytes kMostSent = std::uint64_t{1} << 62;
 
 /// A part of time in which something is done.
@@ -103,6 +107,10 @@ class Summary {
       result_.computes = result_.computes || (node.kind == Kind::compute && node.length.count > 0);
     }
     lay_out();
+    std::vector<Span> spans;
+    for (std::size_t i = 0; i < rank_.nodes.size(); ++i)
+      if (rank_.nodes[i].kind == Kind::compute) spans.push_back(times_[i]);
+    computing_ = merged(std::move(spans));
     divide();
     for (const Iteration& one : iterations_) result_.steps.push_back(sum_up(one));
     std::vector<std::size_t> order(result_.steps.size());
@@ -162,7 +170,7 @@ class Summary {
         from = std::max(from, times_[rank_.waits[node.first_wait + wait]].to);
       if (node.kind == Kind::compute) {
         const double scaled = static_cast<double>(node.length.count) * options_.compute_scale;
-        const Nanos length = options_.compute_scale == 1 ? node.length : Nanos(std::llround(std::min(scaled, 1e18)));
+        const Nanos length = options_.compute_scale == 1 ? node.length : Nanos(std::llround(std::min(scaled, 4e18)));
         // What takes no time does not wait for its turn.
         if (length.count > 0) from = computed = std::max(from, computed);
         times_.push_back({from, from + length});
@@ -172,6 +180,11 @@ class Summary {
         sent = from + options_.link.time_for(sent_[i]);
         times_.push_back({from, sent});
       }
+      if (times_.back().to > kLatest)
+        throw InputError(
+            fmt::format("{}: laid out, rank {} takes more than 146 years; give a higher rate of the link, or "
+                        "lower factors",
+                        graph_.sources.empty() ? "a graph" : graph_.sources.front(), options_.rank));
     }
   }
 
@@ -223,22 +236,30 @@ class Summary {
   bool by_repetition(const std::vector<std::uint32_t>& all) {
     const std::size_t count = all.size();
     if (count < 4 || count > kMostSearched) return false;
-    const auto same = [&](std::uint32_t a, std::uint32_t b) {
-      const GraphNode& one = rank_.nodes[a];
-      const GraphNode& other = rank_.nodes[b];
-      return one.kind == other.kind && one.collective == other.collective && one.bytes == other.bytes &&
-             one.group == other.group && one.peer == other.peer;
-    };
-    for (std::size_t period = 2; period <= count / 2; ++period) {
+    // A number for each sort of communication, as they are compared often.
+    std::map<std::tuple<Kind, Collective, Bytes, std::uint32_t, std::uint32_t>, std::uint32_t> sorts;
+    std::vector<std::uint32_t> sort_of;
+    sort_of.reserve(count);
+    for (const std::uint32_t index : all) {
+      const GraphNode& node = rank_.nodes[index];
+      const auto next = static_cast<std::uint32_t>(sorts.size());
+      sort_of.push_back(
+          sorts.try_emplace({node.kind, node.collective, node.bytes, node.group, node.peer}, next).first->second);
+    }
+    std::size_t compared = 0;
+    for (std::size_t period = 2; period <= count / 2 && compared < kMostCompared; ++period) {
       const std::size_t pairs = count - period;
       const auto most_others = static_cast<std::size_t>(static_cast<double>(pairs) * (1 - kAlike));
       std::size_t others = 0;
-      for (std::size_t i = 0; i < pairs && others <= most_others; ++i)
-        if (!same(all[i], all[i + period])) ++others;
+      std::size_t pair = 0;
+      for (; pair < pairs && others <= most_others; ++pair)
+        if (sort_of[pair] != sort_of[pair + period]) ++others;
+      compared += pair;
       if (others > most_others) continue;
-      const bool different =
-          std::any_of(all.begin() + 1, all.begin() + static_cast<std::ptrdiff_t>(period), [&](std::uint32_t one) {
-            return !same(one, all.front()) && !two_ends(rank_.nodes[one], rank_.nodes[all.front()]);
+      const bool different = std::any_of(
+          all.begin() + 1, all.begin() + static_cast<std::ptrdiff_t>(period), [&](const std::uint32_t& one) {
+            return sort_of[static_cast<std::size_t>(&one - all.data())] != sort_of.front() &&
+                   !two_ends(rank_.nodes[one], rank_.nodes[all.front()]);
           });
       if (!different) return false;
       const std::size_t repetitions = count / period;
@@ -269,12 +290,6 @@ class Summary {
   }
 
   GraphSummary::Step sum_up(const Iteration& one) {
-    if (computing_.empty()) {
-      std::vector<Span> spans;
-      for (std::size_t i = 0; i < rank_.nodes.size(); ++i)
-        if (rank_.nodes[i].kind == Kind::compute) spans.push_back(times_[i]);
-      computing_ = merged(std::move(spans));
-    }
     std::vector<Span> communicating;
     GraphSummary::Step step;
     step.name = one.name;

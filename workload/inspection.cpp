@@ -77,6 +77,8 @@ std::string phase_toml(const Phase& phase) {
   return text + " }";
 }
 
+constexpr Nanos kLatest(std::int64_t{1} << 62);  // 146 years; sums stay in range
+
 Rate bounded(const Job& job, Rate link) { return job.rate.is_zero() ? link : std::min(link, job.rate); }
 
 // Goes through an iteration that has the link for itself, tells `each` transfer, and returns how long it takes.
@@ -86,12 +88,12 @@ Nanos walk(const std::vector<Phase>& phases, Rate link, Each each) {
   Nanos link_free;
   for (const Phase& phase : phases) {
     if (phase.kind == Phase::Kind::compute) {
-      now += phase.compute;
+      now = std::min(now + phase.compute, kLatest);
       continue;
     }
     const Rate rate = phase.rate.is_zero() ? link : std::min(link, phase.rate);
     const Nanos from = std::max(now, link_free);
-    link_free = from + rate.time_for(phase.bytes);
+    link_free = std::min(from + rate.time_for(phase.bytes), kLatest);
     each(Transfer{from, link_free, rate});
     if (!phase.overlap) now = link_free;
   }

@@ -289,6 +289,31 @@ TEST(GraphPhases, period__is_not_seen_in_what_is_all_the_same_or_never_repeats) 
   EXPECT_EQ(summarise(other.graph()).period, GraphSummary::Period::single);
 }
 
+TEST(GraphPhases, period__is_looked_for_in_bounded_time) {
+  // What is alike but for its last tenth was compared to its end for every period; and what computes nothing was gone
+  // through for every iteration.
+  Maker nearly;
+  for (int i = 0; i < 100'000; ++i) nearly.reduce(i < 89'000 ? 1 : static_cast<Bytes>(i));
+  EXPECT_EQ(summarise(nearly.graph_of_one()).period, GraphSummary::Period::single);
+  Maker pairs;
+  for (int i = 0; i < 100'000; ++i) pairs.reduce(1 + static_cast<Bytes>(i % 2));
+  const GraphSummary summary = summarise(pairs.graph_of_one());
+  EXPECT_EQ(summary.period, GraphSummary::Period::repeated);
+  EXPECT_EQ(summary.steps.size(), 49'999U);
+}
+
+TEST(GraphPhases, times__beyond_all_reason_are_refused) {
+  Maker maker;
+  maker.compute(1);
+  for (int i = 0; i < 8; ++i) maker.reduce(Bytes{1} << 59U);
+  PhaseOptions options;
+  options.link = Rate(1000);
+  EXPECT_THROW(summarise(maker.graph(), options), InputError);
+  options.link = Rate(1'000'000'000);
+  options.compute_scale = 1e18;
+  EXPECT_THROW(summarise(maker.graph(), options), InputError);
+}
+
 TEST(GraphPhases, period__that_is_disturbed_is_less_sure) {
   Maker maker;
   for (int i = 0; i < 20; ++i) {
