@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <system_error>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
+#include "mltcp/base/file_format.h"
 #include "mltcp/base/text.h"
 #include "mltcp/experiment/files/file_kind.h"
 #include "mltcp/workload/profile.h"
@@ -39,15 +39,6 @@ std::string_view first_line(std::string_view text) {
   return text;
 }
 
-/// Packed, an archive or no text at all: a reader of traces unpacks it, and tells what it found.
-bool is_binary(std::string_view text) {
-  constexpr std::size_t looked_at = 512;
-  const std::string_view beginning = text.substr(0, looked_at);
-  return std::any_of(beginning.begin(), beginning.end(), [](char c) {
-    return std::iscntrl(static_cast<unsigned char>(c)) != 0 && std::isspace(static_cast<unsigned char>(c)) == 0;
-  });
-}
-
 }  // namespace
 
 workload::GraphSummary summarise_traces(const TraceRequest& request) {
@@ -55,6 +46,7 @@ workload::GraphSummary summarise_traces(const TraceRequest& request) {
   workload::TraceOptions options;
   options.ranks = request.ranks;
   options.as_recorded = true;
+  options.rank = request.rank.value_or(0);
   options.data_ranks = request.workers;
   options.network = request.network;
   const workload::ExecutionGraph graph = workload::read_traces(paths, options);
@@ -75,11 +67,13 @@ bool is_measured_profile(const std::string& file) {
   if (!std::filesystem::is_regular_file(path, error) || workload::format_of(path) != nullptr) return false;
   constexpr TextFile kind{"a trace or a demand profile", std::size_t{1} << 30};
   const std::string text = read_text_file(path, file, kind);
-  if (is_binary(text)) return false;
+  // Packed, an archive or no text at all: a reader of traces unpacks it, and tells what it found.
+  constexpr std::size_t looked_at = 512;
+  if (!is_text(std::string_view(text).substr(0, looked_at))) return false;
   if (workload::is_profile(path) && (experiment::kind_of(text) == experiment::FileKind::profile ||
                                      first_line(text).starts_with("time_") || text.empty()))
     return true;
-  experiment::refuse_other_kind(text, file, kind.what, {});
+  if (!file_format(text).is_foreign) experiment::refuse_other_kind(text, file, kind.what, {});
   throw InputError(workload::unknown_format(file, text, "measured profile (.csv of time_ms,rate_bps)"));
 }
 

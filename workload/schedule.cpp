@@ -43,7 +43,7 @@ bool issued(const Trace& trace, Parallelism parallelism, std::size_t layer, Pass
     case Parallelism::data:
       return weight;
     case Parallelism::model:
-      return pass == Pass::forward || (pass == Pass::input_gradient && layer > 0);
+      return !weight;
     case Parallelism::hybrid_customized:
       return issued(trace, trace.layers[layer].parallelism, layer, pass);
     case Parallelism::hybrid_dlrm:

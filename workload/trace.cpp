@@ -189,9 +189,16 @@ class Parser {
            "remove the comments, or give a trace in the 12-column text format of ASTRA-sim 1.0, SimAI and AICB");
     if (line.tokens.size() >= kColumns - 2) return;  // a layer, perhaps with a slip in it
     const bool count_follows = lines_.size() > 1 && lines_[1].tokens.size() == 1 && all_digits(lines_[1].tokens[0]);
-    if (count_follows)
+    if (count_follows) {
+      // "DATA_REORDER" is some variant of DATA.
+      std::string_view like;
+      for (const auto& entry : kParallelisms)
+        if (line.tokens[0].starts_with(entry.first) && entry.first.size() > like.size()) like = entry.first;
       fail(line.number, "parallelism", fmt::format("{} is not known", in_quotes(line.tokens[0])),
-           "begin the file with one of " + spellings(kParallelisms));
+           fmt::format("{}begin the file with one of {}",
+                       like.empty() ? "" : fmt::format("write {} if its training loop will do; ", like),
+                       spellings(kParallelisms)));
+    }
     fail(line.number, "layer",
          fmt::format("the line begins with {} and has {} of the 12 columns of a layer, so this is another format",
                      in_quotes(line.tokens[0]), line.tokens.size()),

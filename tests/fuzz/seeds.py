@@ -330,6 +330,16 @@ def traces():
             log += (f"node1:{100 + rank}:{107 + rank} [{rank}] NCCL INFO {call}: opCount {order:x} sendbuff 0x7f0 recvbuff "
                     f"(nil) count 1000 datatype 7 op 0 root {1 - rank if order == 3 else 0} comm 0xa [nranks=2] stream 0x55\n")
     seed("nccl-log", 0, log)
+    split = ""
+    for rank in range(2):
+        line = f"<host>:{rank}:{rank} [{rank}] NCCL INFO "
+        split += (f"{line}ncclCommInitRankConfig comm 0xa rank {rank} nranks 2 cudaDev 0 busId 1 commId 0x7 - Init COMPLETE\n"
+                  f"{line}ncclCommSplit comm 0xb rank {rank} nranks 2 cudaDev 0 busId 1 parent 0xa splitCount 1 color 0 key 0"
+                  f"- Init START\n{line}[{rank}] Gather: opCount 1 sendbuff 0x1 recvbuff 0x2 count 9 datatype 7 op 0 root 0 comm "
+                  f"0xb [nranks=2] stream 0x5\n{line}{line}AllReduce: opCount 2\n"
+                  f"{line}comm 0xb rank {rank} nranks 2 cudaDev 0 busId 1 - Destroy COMPLETE\n")
+    seed("nccl-log-split", 0, split)
+    seed("comm-groups", 0, '{"1": [0, 1], "2": [2, 3]}')
     header = {"id": "0x7", "rank": 0, "n_ranks": 2, "nnodes": 1}
     inspector = [{"header": header, "metadata": {"dump_timestamp_us": 9000, "hostname": "n", "pid": 4},
                   "coll_perf": {"coll": "AllReduce", "coll_sn": n, "coll_msg_size_bytes": 4096, "coll_exec_time_us": 61}}
@@ -354,6 +364,8 @@ def traces():
     seed("profile", 6, "time_ms,rate_bps\n0,0\n10,5e9\n12.5,1e9\n20,0\n25,0\n")
     seed("arrivals", 7, "time,job,workers,batch,iterations\n0 s,vgg19,4,512,20\n1.5 s,bert,2,,10\n")
     seed("libra-communicator", 15, "# groups\nForward: [ 2, -1 ]\nInputGrad: [ 2, -1 ]\nWeightGrad: [ -1, 3 ]\n")
+    seed("columns-model", 0x20, "MODEL\n1\na -1 5 ALLREDUCE 9 6 ALLREDUCE 8 7 NONE 0 1\n")
+    seed("astra-network", 15, "topology: [ Ring, Switch ]\nnpus_count: [ 4, 2 ]\nbandwidth: [ 50.0, 9.0 ]\nlatency: [ 5.0, 9 ]\n")
     seed("libra-network", 15, "Topology: [ Ring, FullyConnected, Switch ]\nNpusCount: [ 16, 8, 32 ]\n")
 
 
@@ -476,6 +488,12 @@ def claims():
 
     frames = b"".join(enhanced(data, n % 2 == 1, 9 * (n // 2)) for n, data in enumerate(packets))
     write("claims", "ethernet", b"\0" + section + block(1, struct.pack("<HHI", 1, 0, 0)) + frames)
+    behind = lambda data, more: data[:12] + bytes.fromhex(more) + data[14:]
+    tagged = [behind(packets[0], more) for more in ("88a8000a8100000b0800", "8847000640ff000641ff", "88641100000100000021",
+                                                    "8100000a" * 10 + "0800")]
+    tagged += [ethernet(0x86DD) + ipv6(bytes(8), 44), ethernet(0x86DD) + ipv6(bytes(8), 60)]
+    write("claims", "tagged", b"\0" + section + block(1, struct.pack("<HHI", 1, 0, 0)) +
+          b"".join(enhanced(data, False) for data in tagged))
     raw = b"".join(enhanced(data[14:], False) for data in packets)
     write("claims", "raw", b"\0" + section + block(1, struct.pack("<HHI", 101, 0, 0)) + raw + raw[:50])
     write("claims", "frames", b"\1" + b"".join(bytes([n, len(data)]) + data for n, data in enumerate(packets)))

@@ -131,6 +131,19 @@ class Inspect(unittest.TestCase):
                 self.assertEqual(said.count("\n"), 1, said)
                 self.assertIn("which is no trace that is known; known are: Kineto, PyTorch execution trace, PARAM", said)
                 self.assertEqual("measured profile" in said, words[0] != "replay", said)
+        # What it is instead, and what is read.
+        for name, text, seen in (("topo.xml", '<system version="1">\n  <cpu numaid="0"/>\n</system>\n', "the topology of a host (XML)"),
+                                 ("a.html", "<!DOCTYPE html><html></html>", "HTML"), ("numbers", "1 2\n3 4\n", "numbers in columns"),
+                                 ("a.zip", "PK\3\4\24\0", "a zip archive"), ("a.png", "\211PNG\r\n\32\n", "a picture (PNG)")):
+            (self.folder / name).write_bytes(text.encode("latin-1"))
+            for words in (("inspect", self.folder / name), ("advise", self.folder / name), ("replay", self.folder / name)):
+                said = mltcp(*words, status=2).stderr
+                self.assertIn(f"it is {seen}", said)
+                self.assertIn("known are: Kineto, ", said)
+            for command in ("run", "schedule", "sweep", "cluster"):
+                said = mltcp(command, self.folder / name, status=2).stderr
+                self.assertIn(f"this is {seen}", said)
+                self.assertEqual(said.count("\n"), 1, said)
         settings = self.put("network.yml", "### licence\nTopology: [2, 2]\n")
         self.assertIn("give them together with the workload", mltcp("inspect", settings, status=2).stderr)
         # What is meant to be a profile is told what is wrong with it.

@@ -57,7 +57,7 @@ TEST(Schedule, to_phases__data_reduces_weights_only_and_needs_no_first_input_gra
 }
 
 TEST(Schedule, to_phases__model_reduces_no_weights) {
-  EXPECT_EQ(loop("MODEL\n3\n"), "c1 s100 c8 s200 c64 s300 c128 s30 c272 s20 c38");
+  EXPECT_EQ(loop("MODEL\n3\n"), "c1 s100 c8 s200 c64 s300 c128 s30 c272 s20 c34 s10 c4");
 }
 
 TEST(Schedule, to_phases__hybrids_have_no_first_input_gradient_collective) {

@@ -19,7 +19,9 @@ namespace {
 constexpr std::uint64_t kMostRanks = 1'000'000;
 constexpr std::uint64_t kMostBytes = 1'000'000'000'000'000'000;
 constexpr std::uint64_t kMostNodes = 16'000'000;
-constexpr double kMostNanos = 4e18;
+constexpr auto kMostTime = static_cast<double>(kLongestTrace.count);
+
+constexpr std::uint64_t kMostOfOne = 2'000'000;  // of one rank that is looked at
 
 enum class Group : std::uint8_t { tensor, data, pipeline, expert, expert_data, expert_tensor, all };
 
@@ -134,7 +136,7 @@ class Reader {
     if (!elapsed.empty() && elapsed != "None") {
       double value = 0;
       const auto [end, error] = std::from_chars(elapsed.data(), elapsed.data() + elapsed.size(), value);
-      if (error != std::errc() || end != elapsed.data() + elapsed.size() || !(value >= 0) || value > kMostNanos)
+      if (error != std::errc() || end != elapsed.data() + elapsed.size() || !(value >= 0) || value > kMostTime)
         lines_.fail(fmt::format("_elapsed_time: {} is no time", in_quotes(elapsed)), "give a CSV file that AICB wrote");
       row.time = value;
       row.timed = true;
@@ -298,11 +300,13 @@ class Reader {
     for (std::uint32_t i = 0; i <= rows_.back().step; ++i) builder_.step(fmt::format("epoch {}", i + 1));
     std::uint64_t nodes = 0;
     for (const Row& row : rows_) nodes += row.count;
-    if (nodes * (std::uint64_t{*last_} - first_ + 1) > kMostNodes)
-      builder_.fail(fmt::format("{} lines on {} ranks are too many", nodes, *last_ - first_ + 1),
-                    "give fewer iterations");
+    const std::uint32_t from = options_.as_recorded ? std::clamp(options_.rank, first_, *last_) : first_;
+    const std::uint32_t to = options_.as_recorded ? from : *last_;
+    const std::uint64_t most = options_.as_recorded ? kMostOfOne : kMostNodes;
+    if (nodes * (std::uint64_t{to} - from + 1) > most)
+      builder_.fail(fmt::format("{} lines on {} ranks are too many", nodes, to - from + 1), "give fewer iterations");
     const double unit = times_of_communication_ ? 1e6 : 1;  // nanoseconds
-    for (std::uint32_t rank = first_; rank <= *last_; ++rank) {
+    for (std::uint32_t rank = from; rank <= to; ++rank) {
       const std::uint32_t position = builder_.rank(rank);
       std::map<Group, std::uint32_t> groups;  // of this rank
       std::optional<std::uint32_t> last;
@@ -311,7 +315,10 @@ class Reader {
         node.name = row.name;
         node.step = row.step;
         node.start = Nanos::never();
-        node.length = Nanos(std::llround(std::min(row.time * unit, kMostNanos)));
+        if (row.time * unit > kMostTime)
+          builder_.fail(fmt::format("an _elapsed_time of {} is longer than 115 days", row.time),
+                        "give a CSV file that AICB wrote");
+        node.length = Nanos(std::llround(row.time * unit));
         if (row.collective == Collective::none) {
           node.lane = builder_.lane("compute");
         } else {

@@ -44,18 +44,21 @@ class Reader {
   PartialGraph read() {
     find_sizes();
     run();
-    if (std::uint64_t{model_} * data_ * steps_.size() > kMostNodes && model_ > 1) {
+    const std::uint64_t all = std::uint64_t{model_} * data_;
+    const bool one = options_.as_recorded;  // is made
+    if (((one ? 1 : all) * steps_.size() > kMostNodes || all > options_.most_ranks) && model_ > 1 && data_ > 1) {
       builder_.warn(
           fmt::format("of {} ranks, the {} that reduce gradients together are kept; collectives of "
                       "tensor-parallel groups ({} ranks each) are left out",
                       std::uint64_t{model_} * data_, data_, model_));
       cut_ = true;
     }
-    if (std::uint64_t{cut_ ? 1 : model_} * data_ * steps_.size() > kMostCutNodes)
-      builder_.fail(fmt::format("{} ranks of {} steps each are too many", data_, steps_.size()), "give fewer ranks");
+    const std::uint32_t ranks = cut_ ? data_ : static_cast<std::uint32_t>(all);
+    if ((one ? 1 : std::uint64_t{ranks}) * steps_.size() > kMostCutNodes)
+      builder_.fail(fmt::format("{} ranks of {} steps each are too many", ranks, steps_.size()), "give fewer ranks");
     builder_.step("iteration", Nanos(0));  // with a name, so that nobody looks for shorter ones in it
-    const std::uint32_t ranks = cut_ ? data_ : model_ * data_;
-    for (std::uint32_t rank = 0; rank < ranks; ++rank) write(rank);
+    const std::uint32_t first = one ? std::min(options_.rank, ranks - 1) : 0;
+    for (std::uint32_t rank = first; rank < (one ? first + 1 : ranks); ++rank) write(rank);
     PartialGraph part = builder_.take();
     part.world = ranks;
     auto& warnings = part.graph.warnings;
@@ -94,7 +97,23 @@ class Reader {
     return sum;
   }
 
+  /// Under MODEL and DISTRIBUTED_INFERENCE all ranks share all layers: collectives of the forward pass and of input
+  /// gradients are of all dimensions of the network (decode_involved_dimensions() of ASTRA-sim 1.0).
+  [[nodiscard]] bool all_share_layers() const {
+    return options_.model_ranks == 0 && trace_.model_group == 0 &&
+           (trace_.parallelism == Parallelism::model || trace_.parallelism == Parallelism::distributed_inference);
+  }
+
   void find_sizes() {
+    if (all_share_layers()) {
+      constexpr std::uint32_t fewest = 2;
+      const std::uint32_t ranks = options_.ranks > 0 ? options_.ranks : trace_.all_workers;
+      data_ = std::max(options_.data_ranks, 1U);
+      model_ = ranks > 0 ? std::max(ranks / data_, 1U) : fewest;
+      if (ranks == 0)
+        builder_.warn(fmt::format("it does not tell how many ranks share a layer: {} are assumed", model_));
+      return check_sizes();
+    }
     model_ = options_.model_ranks > 0 ? options_.model_ranks : trace_.model_group;
     if (model_ == 0) {
       model_ = 1;
@@ -119,6 +138,10 @@ class Reader {
       if (trace_.all_workers == 0)
         builder_.warn(fmt::format("it does not tell how many ranks reduce gradients: {} are assumed", data_));
     }
+    check_sizes();
+  }
+
+  void check_sizes() {
     if (std::uint64_t{model_} * data_ > std::min<std::uint64_t>(10'000'000, std::uint64_t{options_.most_ranks} * 10))
       builder_.fail(fmt::format("{} times {} ranks are too many", model_, data_), "give fewer ranks");
     expert_ = std::clamp(trace_.expert_group, 1U, data_);

@@ -15,6 +15,7 @@
 
 #include "chakra.pb.h"
 #include "mltcp/base/error.h"
+#include "mltcp/base/file_format.h"
 #include "mltcp/base/text.h"
 #include "mltcp/workload/traces/graph_builder.h"
 #include "mltcp/workload/traces/json_elements.h"
@@ -24,8 +25,8 @@ namespace mltcp::workload {
 namespace {
 
 constexpr std::size_t kMostMessage = std::size_t{64} << 20;
-constexpr Bytes kMostBytes = std::uint64_t{1} << 50;                         // of a communication
-constexpr std::uint64_t kMostTime = std::uint64_t{100'000'000'000'000'000};  // ns: three years
+constexpr Bytes kMostBytes = std::uint64_t{1} << 50;  // of a communication
+constexpr auto kMostTime = static_cast<std::uint64_t>(kLongestTrace.count);
 constexpr std::string_view kRecordAgain = "record or convert it again";
 
 /// As the schema numbers them.
@@ -112,8 +113,9 @@ class Reader {
     node.length = Nanos(static_cast<std::int64_t>(std::min(entry.duration, kMostTime)));
     if (entry.duration > kMostTime)
       builder_.fail(fmt::format("node {}: it lasts {}, longer than any", index + 1, entry.duration), kRecordAgain);
-    node.start =
-        entry.start == 0 || entry.start > kMostTime ? Nanos::never() : Nanos(static_cast<std::int64_t>(entry.start));
+    const bool late = entry.start > static_cast<std::uint64_t>(kLatestStart.count);
+    if (late) ++late_;
+    node.start = late || entry.start == 0 ? Nanos::never() : Nanos(static_cast<std::int64_t>(entry.start));
     converted_ = converted_ || from_text(entry.name);
     if (entry.type == kSend || entry.type == kReceive)
       message(entry, node, index);
@@ -146,6 +148,7 @@ class Reader {
     std::size_t lost = 0;
     std::size_t host_operations = 0;
     std::int64_t host_time = 0;
+    Nanos all_lengths;
     const std::int64_t unit = nanoseconds ? 1 : 1000;
     std::vector<std::uint32_t> on_data;  // waits of each node on data, which come first
     std::size_t at = 0;
@@ -155,9 +158,15 @@ class Reader {
       if (node.length.count > static_cast<std::int64_t>(kMostTime) / unit)
         builder_.fail(fmt::format("node {}: it lasts longer than any", i + 1), kRecordAgain);
       node.length = node.length * unit;
-      if (!node.start.is_never())
-        node.start =
-            node.start.count > static_cast<std::int64_t>(kMostTime) / unit ? Nanos::never() : node.start * unit;
+      all_lengths += node.length;
+      if (all_lengths > kLongestTrace)
+        builder_.fail("its nodes last more than 115 days in all",
+                      "its times are damaged, or of another unit; record it again");
+      if (!node.start.is_never()) {
+        const bool late = node.start > kLatestStart / unit;
+        if (late) ++late_;
+        node.start = late ? Nanos::never() : node.start * unit;
+      }
       if (hosts_[i] && device_ && node.length.count > 0) {
         ++host_operations;
         host_time += std::min<std::int64_t>(node.length.count, std::int64_t{1} << 40);
@@ -186,6 +195,7 @@ class Reader {
     if (host_operations > 0)
       builder_.warn(fmt::format("{} of the host, {} in all, take no time: they run beside the device's",
                                 plural(host_operations, "operation"), to_text(Nanos(host_time / 1000 * 1000))));
+    if (late_ > 0) builder_.warn(fmt::format("{} after the year 2096: left out", plural(late_, "start")));
     if (unknown_types_ > 0)
       builder_.warn(fmt::format("{} of an unknown type: taken for computations", plural(unknown_types_, "node")));
     if (dimensions_ > 0)
@@ -326,6 +336,7 @@ class Reader {
   std::vector<std::pair<std::uint64_t, std::uint32_t>> places_;  ///< ids and indices; in finish() sorted
   std::map<std::pair<std::string, std::string>, std::size_t> taken_as_;
   std::size_t unknown_types_ = 0;
+  std::size_t late_ = 0;  ///< starts beyond kLatestStart
   std::size_t dimensions_ = 0;
   std::optional<std::pair<std::uint32_t, std::uint32_t>> own_rank_;  ///< as messages tell, and the node that did
   bool nanoseconds_ = false;
@@ -470,6 +481,9 @@ bool is_node(const chakra::Node& node) {
 }
 
 bool recognise_chakra(const std::string&, std::string_view beginning) {
+  // Any number may be the length of a message, such as the digit and the end of line that a table of numbers begins
+  // with. The tags of a node are control characters.
+  if (is_text(beginning)) return false;
   std::uint64_t size = 0;
   const std::size_t length = varint(beginning, size);
   if (length == 0 || size > kMostMessage) return false;
@@ -539,8 +553,10 @@ constexpr std::string_view kGraphKey = "workload_graph";
 bool recognise_json(const std::string&, std::string_view beginning) {
   const std::string_view text = trimmed(beginning);
   if (!text.starts_with('{')) return false;
+  const bool typed =
+      text.find("\"type\": \"COM") != std::string_view::npos || text.find("\"type\":\"COM") != std::string_view::npos;
   return text.find("\"workload_graph\"") != std::string_view::npos ||
-         (text.find("\"type\": \"COM") != std::string_view::npos && text.find("\"nodes\"") == std::string_view::npos) ||
+         (typed && text.find("\"nodes\"") == std::string_view::npos) ||
          text.find("\"durationMicros\"") != std::string_view::npos;
 }
 
@@ -556,6 +572,15 @@ std::optional<std::int64_t> number_of(const rapidjson::Value& value) {
   std::int64_t number = 0;
   if (value.IsBool()) return value.GetBool() ? 1 : 0;
   return json::whole(&value, number) ? std::optional(number) : std::nullopt;
+}
+
+/// Rounded, as times with a fraction are; empty if it is none, or below 0.
+std::optional<std::uint64_t> time_of(const rapidjson::Value& value) {
+  constexpr double most = 9e18;
+  if (value.IsDouble() && value.GetDouble() >= 0 && value.GetDouble() < most)
+    return static_cast<std::uint64_t>(value.GetDouble() + 0.5);
+  const auto number = number_of(value);
+  return number && *number >= 0 ? std::optional(static_cast<std::uint64_t>(*number)) : std::nullopt;
 }
 
 std::int64_t type_named(std::string_view name) {
@@ -612,11 +637,13 @@ PartialGraph read_json(TraceInput& input, const TraceOptions&) {
               (key == "ctrldeps" ? entry.control : entry.dependencies).push_back(static_cast<std::uint64_t>(*id));
             }
           } else if (key == "runtime" || key == "durationmicros") {
-            if (!number || *number < 0) fail(fmt::format("{} is no duration", key));
-            entry.duration = static_cast<std::uint64_t>(*number);
+            const auto time = time_of(member.value);
+            if (!time) fail(fmt::format("{} is no duration", key));
+            entry.duration = *time;
           } else if (key == "starttimemicros" || key == "starttime") {
-            if (!number || *number < 0) fail(fmt::format("{} is no time", key));
-            entry.start = static_cast<std::uint64_t>(*number);
+            const auto time = time_of(member.value);
+            if (!time) fail(fmt::format("{} is no time", key));
+            entry.start = *time;
           } else if (key == "attr" && member.value.IsArray()) {
             for (const auto& attribute : member.value.GetArray()) {
               const std::string_view name = json::text(json::member(attribute, "name"));

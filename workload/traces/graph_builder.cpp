@@ -68,11 +68,18 @@ std::uint32_t GraphBuilder::group(std::vector<std::uint32_t> ranks, PartialGraph
 std::uint32_t GraphBuilder::rank(std::uint32_t recorded) {
   part_.graph.ranks.emplace_back();
   part_.rank_of.push_back(recorded);
+  lengths_.emplace_back();
   return static_cast<std::uint32_t>(part_.rank_of.size() - 1);
 }
 
 std::uint32_t GraphBuilder::add(std::uint32_t position, GraphNode node, std::span<const std::uint32_t> waits) {
   keep(sizeof(GraphNode) + waits.size_bytes());
+  Nanos& lengths = lengths_[position];
+  if (node.length < Nanos(0) || node.length > kLongestTrace - lengths)
+    fail(fmt::format("node {} lasts {} ns, {}", part_.graph.ranks[position].nodes.size() + 1, node.length.count,
+                     node.length < Nanos(0) ? "less than nothing" : "and the rank's in all more than 115 days"),
+         "its times are damaged, or of another unit; record it again");
+  lengths += node.length;
   RankGraph& rank = part_.graph.ranks[position];
   node.first_wait = static_cast<std::uint32_t>(rank.waits.size());
   node.waits = static_cast<std::uint32_t>(waits.size());

@@ -34,7 +34,8 @@ class GraphBuilder {
 
   /// A rank of the input: its position.
   std::uint32_t rank(std::uint32_t recorded);
-  /// Appends a node to the rank at that position, and what it waits for; yields its index. Throws as keep() does.
+  /// Appends a node to the rank at that position, and what it waits for; yields its index. Throws as keep() does, and
+  /// where lengths are negative or too long.
   std::uint32_t add(std::uint32_t position, GraphNode node, std::span<const std::uint32_t> waits = {});
   std::uint32_t step(std::string name, Nanos start = Nanos::never(), Nanos length = Nanos(0));
 
@@ -99,6 +100,7 @@ class GraphBuilder {
   Texts names_;
   Texts lanes_;
   std::map<std::tuple<std::vector<std::uint32_t>, std::uint32_t, std::string>, std::uint32_t> groups_;
+  std::vector<Nanos> lengths_;  ///< of all nodes of each rank
   std::size_t warnings_ = 0;
 };
 

@@ -20,7 +20,7 @@ constexpr std::uint64_t kMostNodes = 1'000'000;
 constexpr std::uint64_t kMostFlows = 10'000'000;
 constexpr std::uint64_t kMostSignals = 1'000'000;  // that a barrier sends
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
-constexpr double kMostPicos = 1e21;                           // 31 years
+constexpr auto kMostPicos = static_cast<double>(kLongestTrace.count) * 1000;
 constexpr std::uint64_t kSignalTag = std::uint64_t{1} << 32;  // of messages that tell of another's end
 
 std::vector<std::string_view> words(std::string_view line) {

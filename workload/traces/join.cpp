@@ -25,7 +25,8 @@ using Kind = GraphNode::Kind;
 using Ranks = std::vector<std::uint32_t>;
 
 constexpr Bytes kMostBytes = std::uint64_t{1} << 60;  // of a collective
-constexpr std::size_t kMostMembers = 64'000'000;      // of all groups
+constexpr std::size_t kMostMembers = 16'000'000;      // of all groups
+constexpr Nanos kMostApart(86'400'000'000'000);       // beginnings of ranks, by one clock: a day
 
 /// "rank 3", "ranks 1, 2, 5 and 40 more".
 std::string shown(const Ranks& ranks) {
@@ -87,7 +88,10 @@ class Join {
   void begin() {
     graph_.format = parts_.front().graph.format;
     Nanos earliest = Nanos::never();
+    Nanos latest(0);
+    std::size_t nodes = 0;
     for (PartialGraph& part : parts_) {
+      for (const RankGraph& rank : part.graph.ranks) nodes += rank.nodes.size();
       if (part.graph.steps.empty()) part.graph.steps.push_back({"", Nanos::never(), Nanos(0)});
       part.groups.resize(part.graph.groups.size());
       for (auto& group : part.graph.groups) {
@@ -95,15 +99,27 @@ class Join {
         group.erase(std::unique(group.begin(), group.end()), group.end());
       }
       graph_.sources.insert(graph_.sources.end(), part.graph.sources.begin(), part.graph.sources.end());
-      if (part.common_clock) earliest = std::min(earliest, first_start(part));
+      if (!part.common_clock) continue;
+      earliest = std::min(earliest, first_start(part));
+      if (const Nanos first = first_start(part); !first.is_never()) latest = std::max(latest, first);
     }
+    if (nodes == 0)
+      fail(source(), "no rank computes or communicates in it", "record it longer, or on the ranks that do");
     take_warnings();
+    const bool apart = !earliest.is_never() && latest - earliest > kMostApart;
+    if (apart)
+      warn(fmt::format("its ranks begin {:.0f} days apart, so their clocks differ: each one's times are from its first",
+                       days(latest - earliest)));
     // Clocks that inputs share have one beginning, others each their own.
     for (PartialGraph& part : parts_) {
-      const Nanos beginning = part.common_clock ? earliest : first_start(part);
-      if (beginning.is_never() || beginning == Nanos(0)) continue;
+      const Nanos beginning = part.common_clock && !apart ? earliest : first_start(part);
+      if (beginning.is_never()) continue;
       const auto shift = [&](Nanos& start) {
-        if (!start.is_never()) start -= beginning;
+        if (start.is_never()) return;
+        start -= beginning;
+        if (start > kLongestTrace)
+          fail(part.graph.sources.front(), fmt::format("its starts are {:.0f} days apart", days(start)),
+               "its times are damaged; record it again");
       };
       for (RankGraph& rank : part.graph.ranks)
         for (GraphNode& node : rank.nodes) shift(node.start);
@@ -137,6 +153,8 @@ class Join {
       graph_.warnings.push_back(said.source + more + *text);
     }
   }
+
+  static double days(Nanos time) { return time.seconds() / 86'400; }
 
   static Nanos first_start(const PartialGraph& part) {
     Nanos first = Nanos::never();
@@ -299,9 +317,17 @@ class Join {
             graph_.warnings.push_back(fmt::format("{}: which {} ranks are in a group is not told; neighbours are taken",
                                                   parts_[p].graph.sources.front(), members.size));
         }
-        std::set<std::uint32_t> all(known.begin(), known.end());
-        for (std::uint32_t rank = first; all.size() < members.size; ++rank) all.insert(rank);
-        members.ranks.assign(all.begin(), all.end());
+        // The lowest from `first` on that are missing; both lists ascend.
+        Ranks& all = members.ranks;
+        std::size_t lacking = members.size - known.size();
+        auto next = known.begin();
+        for (; next != known.end() && *next < first; ++next) all.push_back(*next);
+        for (std::uint32_t rank = first; next != known.end() || lacking > 0; ++rank) {
+          const bool is_known = next != known.end() && *next == rank;
+          if (is_known) ++next;
+          if (is_known || lacking > 0) all.push_back(rank);
+          if (!is_known && lacking > 0) --lacking;
+        }
       }
   }
 
@@ -522,8 +548,11 @@ class Join {
       to = std::move(part.graph.ranks[from.position]);
     else
       to = rank_at(from);
-    std::vector<CopiedGroup> groups(members_[from.part].size());
-    std::vector<std::int64_t> moved(groups.size(), 0);
+    // Of groups that are used; there may be many of others. Kept, as ranks are many, too.
+    std::vector<CopiedGroup>& groups = copied_of_;
+    std::vector<std::int64_t>& moved = moved_;
+    groups.resize(std::max(groups.size(), members_[from.part].size()));
+    moved.resize(groups.size());
     for (const std::uint32_t group : used) {
       const Ranks& all = members_[from.part][group].ranks;
       const std::uint32_t first = model == rank ? all.front() : first_of(all, strides_[group], rank);
@@ -772,6 +801,8 @@ class Join {
   std::map<Ranks, std::uint32_t> group_;
   std::vector<std::uint32_t> strides_;  ///< of the groups of the part that missing ranks are made from
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, CopiedGroup> copied_;  ///< by part, group, first
+  std::vector<CopiedGroup> copied_of_;  ///< by group, of the rank that is copied
+  std::vector<std::int64_t> moved_;
   Texts name_;
   Texts lane_;
   std::uint32_t world_ = 0;

@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t kMostText = std::size_t{1} << 16;
 constexpr std::uint64_t kMostRanks = 10'000'000;
 constexpr std::size_t kMostDimensions = 16;
-constexpr std::array<std::string_view, 7> kKeys{"Forward",   "InputGrad",     "WeightGrad", "Topology",
-                                                "NpusCount", "CostDimension", "Inter"};
+constexpr std::array<std::string_view, 9> kKeys{"Forward",       "InputGrad", "WeightGrad", "Topology",  "NpusCount",
+                                                "CostDimension", "Inter",     "topology",   "npus_count"};
 
 class Reader {
  public:
@@ -33,9 +33,9 @@ class Reader {
              "give both the same groups");
       if (std::uint64_t{file.model} * file.data > kMostRanks)
         fail(root_, "it has too many ranks", fmt::format("give at most {}", kMostRanks));
-    } else if (root_["NpusCount"]) {
+    } else if (root_["NpusCount"] || root_["npus_count"]) {
       file.kind = LibraFile::Kind::network;
-      file.ranks = product("NpusCount");
+      file.ranks = product(root_["NpusCount"] ? "NpusCount" : "npus_count");
     } else {
       file.kind = LibraFile::Kind::costs;
     }
@@ -52,7 +52,8 @@ class Reader {
 
   YAML::Node load(std::string_view text) const {
     // A loader that follows every bracket recurses, and one that follows references grows.
-    if (text.size() > kMostText) fail(1, fmt::format("it has more than {} bytes", kMostText), "give a file of LIBRA");
+    if (text.size() > kMostText)
+      fail(1, fmt::format("it has more than {} bytes", kMostText), "give a file of LIBRA or ASTRA-sim");
     int depth = 0;
     bool comment = false;
     for (const char c : text) {
@@ -61,14 +62,14 @@ class Reader {
       if (comment) continue;
       depth += c == '[' || c == '{' ? 1 : c == ']' || c == '}' ? -1 : 0;
       if (depth > 4 || c == '&' || c == '*' || c == '?' || c == '!')
-        fail(1, "it is nested deeply, or has references", "give a file of LIBRA");
+        fail(1, "it is nested deeply, or has references", "give a file of LIBRA or ASTRA-sim");
     }
     try {
       YAML::Node root = YAML::Load(std::string(text));
-      if (!root.IsMap()) fail(1, "it is no list of keys and values", "give a file of LIBRA");
+      if (!root.IsMap()) fail(1, "it is no list of keys and values", "give a file of LIBRA or ASTRA-sim");
       return root;
     } catch (const YAML::Exception& error) {
-      fail(error.mark.line + 1, fmt::format("no YAML: {}", error.msg), "give a file of LIBRA");
+      fail(error.mark.line + 1, fmt::format("no YAML: {}", error.msg), "give a file of LIBRA or ASTRA-sim");
     }
   }
 

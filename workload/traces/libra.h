@@ -8,7 +8,8 @@
 //
 // Given together with a workload in 12 columns, the products of a communicator tell how large groups are that share
 // layers (Forward) and that reduce gradients (WeightGrad). A network tells how many ranks there are; its dimensions
-// have no rates in LIBRA, which searches for them, so it makes no topology. Costs ($ per GB/s) have no use.
+// have no rates in LIBRA, which searches for them, so it makes no topology. Costs ($ per GB/s) have no use. The network
+// of ASTRA-sim 2 is taken for the number of its ranks, too: topology, npus_count, bandwidth (GB/s), latency (ns).
 #pragma once
 
 #include <cstdint>

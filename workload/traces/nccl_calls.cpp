@@ -4,12 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+
+#include "mltcp/base/text.h"
 
 namespace mltcp::workload {
 namespace {
 
 constexpr Uint128 kMostBytes = 1'000'000'000'000'000'000;  // of a call: 1 EB
 constexpr std::size_t kMostWaits = 8;                      // of each of several messages
+constexpr std::string_view kChild = "split ";              // how an identifier of our own begins
 
 }  // namespace
 
@@ -18,6 +22,7 @@ NcclCalls::Operation NcclCalls::operation(std::string_view name) {
   if (name == "AllGather") return Operation::all_gather;
   if (name == "ReduceScatter") return Operation::reduce_scatter;
   if (name == "AlltoAll" || name == "AllToAll") return Operation::all_to_all;
+  if (name == "Gather" || name == "Scatter") return Operation::exchange;
   if (name == "Broadcast" || name == "Bcast") return Operation::broadcast;
   if (name == "Reduce") return Operation::reduce;
   if (name == "Send") return Operation::send;
@@ -63,9 +68,27 @@ std::uint32_t NcclCalls::communicator(std::uint32_t owner, std::string_view name
 
 void NcclCalls::describe(std::uint32_t communicator, std::string_view id, std::uint32_t rank) {
   Communicator& one = communicators_[communicator];
+  one.rank = rank;
+  if (id.empty()) return;
   if (id.size() > one.id.size()) builder_.hold(id.size() - one.id.size());
   one.id = id;
-  one.rank = rank;
+}
+
+void NcclCalls::describe_child(std::uint32_t communicator, std::uint32_t parent, std::optional<std::uint64_t> split,
+                               std::string_view color) {
+  Communicator& one = communicators_[communicator];
+  Communicator& from = communicators_[parent];
+  if (!one.split) one.split = from.children++;
+  if (split) one.split = split;
+  // The parent's is not known where its beginning is not in the log.
+  if (from.id.empty() || !one.rank) return;
+  if (!one.id.empty() && !one.id.starts_with(kChild)) return;
+  const std::string place = fmt::format("{} {} {}", *one.split, color, from.id);
+  describe(communicator, fmt::format("{}{:x}", kChild, std::hash<std::string>()(place)), *one.rank);
+}
+
+void NcclCalls::forget(std::uint32_t owner, std::string_view name) {
+  communicator_of_.erase({owner, std::string(name)});
 }
 
 void NcclCalls::set_rank(std::uint32_t owner, std::uint32_t rank) { owners_[owner].told = rank; }
@@ -74,7 +97,7 @@ void NcclCalls::call(std::uint32_t communicator, const NcclCall& call) {
   Owner& owner = owners_[communicators_[communicator].owner];
   const Operation operation = NcclCalls::operation(call.name);
   if (operation == Operation::other) {
-    ++unknown_;
+    if (unknown_++ == 0) first_unknown_ = call.name;
     return;
   }
   ++calls_;
@@ -123,32 +146,36 @@ void NcclCalls::find_ranks() {
 }
 
 void NcclCalls::find_groups() {
-  std::map<std::string, std::vector<const Communicator*>> by_id;
-  for (const Communicator& one : communicators_)
-    if (!one.id.empty()) by_id[one.id].push_back(&one);
-  for (Communicator& one : communicators_) {
-    std::vector<std::uint32_t> members;
-    if (!one.id.empty() && one.ranks > 0) {
-      std::map<std::uint32_t, std::uint32_t> found;
-      for (const Communicator* other : by_id[one.id])
-        if (other->rank && *other->rank < one.ranks && owners_[other->owner].rank != kUnknownRank)
-          found[*other->rank] = owners_[other->owner].rank;
-      if (found.size() == one.ranks) builder_.hold(found.size() * sizeof(one.ranks));
-      if (found.size() == one.ranks)
-        for (const auto& [rank, member] : found) members.push_back(member);
+  // Of those of one identifier and size, as a pointer's next communicator may have another size. Each list is made
+  // once.
+  std::map<std::pair<std::string, std::uint32_t>, std::vector<Communicator*>> same;
+  for (Communicator& one : communicators_) same[{one.id, one.ranks}].push_back(&one);
+  for (const auto& [what, all] : same) {
+    const auto& [id, ranks] = what;
+    std::map<std::uint32_t, std::uint32_t> found;
+    for (const Communicator* one : all)
+      if (!id.empty() && one->rank && *one->rank < ranks && owners_[one->owner].rank != kUnknownRank)
+        found[*one->rank] = owners_[one->owner].rank;
+    auto members = std::make_shared<std::vector<std::uint32_t>>();
+    if (found.size() == ranks) {
+      builder_.hold(found.size() * sizeof(ranks));
+      for (const auto& [rank, member] : found) members->push_back(member);
     }
-    if (!members.empty())
-      one.group = builder_.group(members);
-    else if (one.ranks == world_)
-      one.group = builder_.group({});
-    else
-      one.group = builder_.group({}, {one.ranks, one.id});
-    one.members = std::move(members);
+    const std::uint32_t group = !members->empty() ? builder_.group(*members)
+                                : ranks == world_ ? builder_.group({})
+                                                  : builder_.group({}, {ranks, id});
+    for (Communicator* one : all) {
+      one->group = group;
+      one->members = members;
+    }
   }
 }
 
 void NcclCalls::finish(bool timed) {
   find_ranks();
+  if (world_ < 2)
+    builder_.fail("all communicators have one rank, so nothing crosses a network",
+                  "give what a job of several ranks wrote");
   find_groups();
   std::vector<Owner*> order;
   for (Owner& owner : owners_)
@@ -160,7 +187,12 @@ void NcclCalls::finish(bool timed) {
     owner->calls = {};
   }
   if (unknown_ > 0)
-    builder_.warn(fmt::format("{} calls of a kind that is not known (a gather, a scatter) are left out", unknown_));
+    builder_.warn(fmt::format("{} of a kind that is not known ({}): left out", plural(unknown_, "call"),
+                              in_quotes(first_unknown_)));
+  if (exchanges_ > 0)
+    builder_.warn(
+        fmt::format("{}: taken as all-to-all, by the busiest rank",
+                    exchanges_ == 1 ? "1 gather or scatter" : fmt::format("{} gathers or scatters", exchanges_)));
   if (reduces_ > 0) builder_.warn(fmt::format("{} reductions to one rank are taken for broadcasts from it", reduces_));
   if (peerless_ > 0)
     builder_.warn(fmt::format("{} messages to or from ranks that are not known are left out", peerless_));
@@ -210,9 +242,9 @@ void NcclCalls::write(std::uint32_t position, Owner& owner, bool timed) {
     Uint128 bytes = call.bytes;
     const bool message = call.operation == Operation::send || call.operation == Operation::receive;
     std::uint32_t other = kUnknownRank;  // the root, or the other end, as a rank of the job
-    if (call.root < communicator.members.size())
-      other = communicator.members[call.root];
-    else if (communicator.members.empty() && communicator.ranks == world_ && call.root < world_)
+    if (call.root < communicator.members->size())
+      other = (*communicator.members)[call.root];
+    else if (communicator.members->empty() && communicator.ranks == world_ && call.root < world_)
       other = call.root;
     switch (call.operation) {
       case Operation::all_reduce:
@@ -226,6 +258,9 @@ void NcclCalls::write(std::uint32_t position, Owner& owner, bool timed) {
         node.collective = Collective::reduce_scatter;
         bytes *= communicator.ranks;
         break;
+      case Operation::exchange:
+        ++exchanges_;
+        [[fallthrough]];
       case Operation::all_to_all:
         node.collective = Collective::all_to_all;
         bytes *= communicator.ranks;

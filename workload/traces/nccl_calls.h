@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,8 +38,14 @@ class NcclCalls {
   std::uint32_t owner(std::string_view name, std::uint64_t order);
   /// The communicator of an owner, by what the owner calls it. What is known of it may be told later.
   std::uint32_t communicator(std::uint32_t owner, std::string_view name, std::uint32_t ranks);
-  /// Its identifier, which is the same in all ranks, and the owner's rank in it.
+  /// Its identifier, which is the same in all ranks, and the owner's rank in it. An empty one leaves what is known.
   void describe(std::uint32_t communicator, std::string_view id, std::uint32_t rank);
+  /// Of one that ncclCommSplit made: `split` numbers the splits of `parent`, if that is told; else it is the owner's
+  /// how manieth. Ranks that gave the same `color` are together.
+  void describe_child(std::uint32_t communicator, std::uint32_t parent, std::optional<std::uint64_t> split,
+                      std::string_view color);
+  /// What the owner calls by that name from here on is another communicator.
+  void forget(std::uint32_t owner, std::string_view name);
   /// The rank of an owner in the job.
   void set_rank(std::uint32_t owner, std::uint32_t rank);
 
@@ -60,6 +67,7 @@ class NcclCalls {
     all_gather,
     reduce_scatter,
     all_to_all,
+    exchange,  ///< gather or scatter
     broadcast,
     reduce,
     send,
@@ -90,8 +98,11 @@ class NcclCalls {
     std::uint32_t ranks = 0;
     std::string id;
     std::optional<std::uint32_t> rank;
+    std::optional<std::uint64_t> split;  ///< of its parent
+    std::uint64_t children = 0;
     std::uint32_t group = 0;
-    std::vector<std::uint32_t> members;  ///< ranks of the job by rank in it; empty if not all are known
+    /// Ranks of the job by rank in it; empty if not all are known.
+    std::shared_ptr<const std::vector<std::uint32_t>> members;
   };
 
   static Operation operation(std::string_view name);
@@ -106,7 +117,9 @@ class NcclCalls {
   std::vector<Communicator> communicators_;
   std::size_t calls_ = 0;
   std::uint32_t world_ = 0;
-  std::size_t unknown_ = 0;   ///< calls of a kind that there is none of here
+  std::size_t unknown_ = 0;  ///< calls of a kind that there is none of here
+  std::string first_unknown_;
+  std::size_t exchanges_ = 0;
   std::size_t reduces_ = 0;   ///< taken for broadcasts
   std::size_t peerless_ = 0;  ///< messages to a rank that is not known
   bool numbered_ = false;

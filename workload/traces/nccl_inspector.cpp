@@ -18,7 +18,8 @@ using nlohmann::json;
 
 constexpr std::uint32_t kMostRanks = 10'000'000;
 constexpr std::uint64_t kMostBytes = 1'000'000'000'000'000'000;  // of a call: 1 EB
-constexpr std::int64_t kMostMicros = 4'000'000'000'000'000;      // since 1970: the year 2096
+constexpr std::int64_t kLatestMicros = kLatestStart.count / 1000;
+constexpr std::int64_t kMostMicros = kLongestTrace.count / 1000;  // of an operation
 constexpr JsonLimits kLimits{16, 20'000};
 constexpr std::size_t kMostObject = std::size_t{1} << 20;
 constexpr std::string_view kCure = "give a file that NCCL's Inspector wrote to its end";
@@ -33,10 +34,7 @@ class Reader {
       builder_.fail("there is no \"coll_perf\" and no \"p2p_perf\" in it",
                     "run the Inspector longer, or set "
                     "NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES=0");
-    const bool timed =
-        std::all_of(found_.begin(), found_.end(), [](const Found& one) { return !one.start.is_never(); });
-    Nanos first = Nanos::never();
-    for (const Found& one : found_) first = std::min(first, one.start);
+    const bool timed = find_times();
     if (timed)
       std::stable_sort(found_.begin(), found_.end(), [](const Found& a, const Found& b) { return a.start < b.start; });
     else
@@ -188,12 +186,12 @@ class Reader {
 
   /// When its kernels began; what the host did before that is not the network's.
   void take_times(const json& times, const std::string& prefix, Found& one) const {
-    auto start = whole<std::int64_t>(times, prefix + "_start_ts", 0, kMostMicros);
+    auto start = whole<std::int64_t>(times, prefix + "_start_ts", 0, kLatestMicros);
     std::optional<std::int64_t> kernel;
     if (const auto events = times.find("kernel_events"); events != times.end() && events->is_array())
       for (const json& event : *events)
         if (event.is_object())
-          if (const auto began = whole<std::int64_t>(event, "kernel_start_ts", 1, kMostMicros))
+          if (const auto began = whole<std::int64_t>(event, "kernel_start_ts", 0, kLatestMicros); began.value_or(0) > 0)
             kernel = std::min(kernel.value_or(*began), *began);
     if (kernel) start = kernel;
     if (start && *start > 0) one.start = Nanos(*start * 1000);
@@ -208,6 +206,35 @@ class Reader {
       fail(fmt::format("\"{}\" is {} and no whole number from {} to {}", key, in_quotes(value->dump(-1, ' ', true)),
                        least, most));
     return number;
+  }
+
+  /// Whether most have a start. Those without, or with one that is far from all others', then begin when the one before
+  /// them on their communicator ends.
+  bool find_times() {
+    std::vector<Nanos> starts;
+    for (const Found& one : found_)
+      if (!one.start.is_never()) starts.push_back(one.start);
+    if (starts.size() * 2 <= found_.size()) return false;
+    const auto middle = starts.begin() + static_cast<std::ptrdiff_t>(starts.size() / 2);
+    std::nth_element(starts.begin(), middle, starts.end());
+    const auto is_time = [&](const Found& one) {
+      return !one.start.is_never() && one.start - *middle < kLongestTrace && *middle - one.start < kLongestTrace;
+    };
+    const auto without = static_cast<std::size_t>(
+        std::count_if(found_.begin(), found_.end(), [&](const Found& one) { return !is_time(one); }));
+    if (without == 0) return true;
+    builder_.warn(fmt::format("{} no start, or one far from all others: placed by number",
+                              without == 1 ? "1 operation has" : fmt::format("{} operations have", without)));
+    sort_by_number();
+    std::map<std::uint32_t, Nanos> ends;  // by communicator
+    for (const Found& one : found_)
+      if (is_time(one)) ends.try_emplace(one.communicator, one.start);
+    for (Found& one : found_) {
+      Nanos& end = ends.try_emplace(one.communicator, *middle).first->second;
+      if (!is_time(one)) one.start = end;
+      end = one.start + one.length;
+    }
+    return true;
   }
 
   /// Within each communicator; communicators stay where they are in the file.

@@ -44,6 +44,13 @@ std::optional<std::uint64_t> number_after(std::string_view line, std::string_vie
   return number(after(line, key));
 }
 
+/// The digits that `text` ends with, and a colon before them: what is before that. Nothing if it ends otherwise.
+std::optional<std::string_view> without_number(std::string_view text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || !number(text.substr(colon + 1))) return std::nullopt;
+  return text.substr(0, colon);
+}
+
 class Reader {
  public:
   explicit Reader(TraceInput& input) : builder_("NCCL log", input), calls_(builder_), lines_(input) {}
@@ -58,16 +65,19 @@ class Reader {
       const bool is_init =
           !is_call && said.find("comm 0x") != std::string_view::npos && said.find(" rank ") != std::string_view::npos;
       if (!is_call && !is_init) continue;
-      const auto owner = owner_of(line.substr(0, mark));
-      const bool taken = owner && (is_call ? take_call(*owner, said) : take_init(*owner, said));
-      if (taken || is_init) continue;
-      if (torn_++ == 0) first_torn_ = lines_.number();
+      // Whose the parts of such a line are, nothing tells.
+      const bool is_torn = said.find(kMark) != std::string_view::npos;
+      const auto owner = is_torn ? std::nullopt : owner_of(line.substr(0, mark));
+      if (owner && (is_call ? take_call(*owner, said) : take_communicator(*owner, said))) continue;
+      if (is_call) (is_torn ? torn_ : cut_).note(lines_.number());
     }
-    if (torn_ > 0)
-      builder_.warn(
-          fmt::format("{} lines are cut off or written into each other and are left out, the first of them "
-                      "line {}",
-                      torn_, first_torn_));
+    if (torn_.count > 0)
+      builder_.warn(fmt::format("{} written into another, with what both tell left out ({})",
+                                torn_.count == 1 ? "1 line is" : fmt::format("{} lines are", torn_.count),
+                                torn_.shown()));
+    if (cut_.count > 0)
+      builder_.warn(fmt::format("{} cut off, or another program's text is in it: left out ({})",
+                                cut_.count == 1 ? "1 line is" : fmt::format("{} lines are", cut_.count), cut_.shown()));
     if (calls_.calls() == 0)
       builder_.fail("there is no call of a collective in it",
                     "run with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,COLL");
@@ -80,6 +90,17 @@ class Reader {
   }
 
  private:
+  /// Lines that are left out.
+  struct Lines {
+    std::size_t count = 0;
+    std::uint64_t first = 0;
+
+    void note(std::uint64_t line) {
+      if (count++ == 0) first = line;
+    }
+    [[nodiscard]] std::string shown() const { return fmt::format("{}line {}", count == 1 ? "" : "first ", first); }
+  };
+
   static void builder_warning(PartialGraph& part) {
     part.graph.warnings.push_back(
         fmt::format("{}: it has no times: nothing is computed between collectives", part.graph.sources.front()));
@@ -91,39 +112,49 @@ class Reader {
     const std::size_t bracket = prefix.rfind('[');
     if (bracket == std::string_view::npos || bracket < 2) return std::nullopt;
     const std::string_view gpu_text = prefix.substr(bracket + 1, prefix.size() - bracket - 2);
-    const auto gpu = number(gpu_text);
+    const auto gpu = gpu_text == "-1" ? 0 : number(gpu_text);  // before the process has chosen one
     std::string_view who = trimmed(prefix.substr(0, bracket));
-    who = who.substr(who.find_last_of(" >") + 1);  // of "[1,0]<stdout>:host:1:2", and of "12: host:1:2"
-    const std::size_t tid = who.rfind(':');
-    if (!gpu || *gpu > 0xFFFF || tid == std::string_view::npos || !number(who.substr(tid + 1))) return std::nullopt;
-    std::string_view process = who.substr(0, tid);
-    while (process.starts_with(':')) process.remove_prefix(1);
-    const std::size_t pid = process.rfind(':');
-    if (pid == std::string_view::npos || !number(process.substr(pid + 1))) return std::nullopt;
-    key_.assign(process).append(" ").append(gpu_text);
+    who = who.substr(who.rfind(' ') + 1);  // of "12: host:1:2"
+    const auto process = without_number(who);
+    auto host = process ? without_number(*process) : std::nullopt;
+    if (!gpu || *gpu > 0xFFFF || !host) return std::nullopt;
+    host = host->substr(host->rfind(':') + 1);  // of "[1,0]<stdout>:host"
+    key_.assign(*host).append(process->substr(process->rfind(':'))).append(" ").append(gpu_text);
     if (const auto found = owners_.find(key_); found != owners_.end()) return found->second;
-    const std::string host(process.substr(0, pid));
-    const auto place = hosts_.try_emplace(host, hosts_.size()).first->second;
+    const std::string name(*host);
+    const auto place = hosts_.try_emplace(name, hosts_.size()).first->second;
     const std::uint32_t owner = calls_.owner(key_, (std::uint64_t{place} << 16) + *gpu);
-    builder_.hold(2 * (kPlace + sizeof(std::string)) + key_.size() + host.size());
+    builder_.hold(2 * (kPlace + sizeof(std::string)) + key_.size() + name.size());
     owners_.emplace(key_, owner);
     return owner;
   }
 
-  bool take_init(std::uint32_t owner, std::string_view said) {
+  /// "ncclCommInitRank comm 0x1 rank 0 nranks 2 ... commId 0x7 - Init COMPLETE", also of ncclCommSplit, which names a
+  /// parent, a color and, from 2.25 on, how often the parent was split; and "... - Destroy COMPLETE".
+  bool take_communicator(std::uint32_t owner, std::string_view said) {
     const std::string_view comm = after(said, "comm");
     const auto rank = number_after(said, "rank");
     const auto ranks = number_after(said, "nranks");
-    std::string_view id = after(said, "commId");
     if (comm.empty() || !rank || !ranks || *ranks == 0 || *ranks > kMostRanks || *rank >= *ranks) return false;
-    calls_.describe(calls_.communicator(owner, comm, static_cast<std::uint32_t>(*ranks)), id,
-                    static_cast<std::uint32_t>(*rank));
+    if (said.ends_with(" Destroy COMPLETE") || said.ends_with(" Abort COMPLETE")) {
+      calls_.forget(owner, comm);
+      return true;
+    }
+    const std::uint32_t communicator = calls_.communicator(owner, comm, static_cast<std::uint32_t>(*ranks));
+    calls_.describe(communicator, after(said, "commId"), static_cast<std::uint32_t>(*rank));
+    const std::string_view parent = after(said, "parent");
+    if (!parent.empty() && parent != "(nil)") {
+      auto split = number_after(said, "splitCount");
+      if (!split) split = number_after(said, "childCount");
+      calls_.describe_child(communicator, calls_.communicator(owner, parent, 0), split, after(said, "color"));
+    }
     return true;
   }
 
   bool take_call(std::uint32_t owner, std::string_view said) {
     NcclCall call;
     call.name = said.substr(0, said.find(": opCount "));
+    call.name = call.name.substr(call.name.rfind(' ') + 1);  // of "[2] AllReduce"
     const auto order = number(after(said, "opCount"), 16);
     const auto count = number_after(said, "count");
     const auto type = number_after(said, "datatype");
@@ -156,8 +187,8 @@ class Reader {
   std::string key_;
   std::unordered_map<std::string, std::uint32_t> owners_;
   std::unordered_map<std::string, std::size_t> hosts_;
-  std::size_t torn_ = 0;
-  std::uint64_t first_torn_ = 0;
+  Lines torn_;
+  Lines cut_;
 };
 
 bool recognise(const std::string& /*name*/, std::string_view beginning) {

@@ -47,6 +47,9 @@ class Reader {
       builder_.warn(fmt::format("{}: taken as {}", plural(count, what.first), what.second));
     for (const auto& [what, count] : unknown_)
       builder_.warn(fmt::format("{} is no collective that is known: {} left out", in_quotes(what), count));
+    if (timeless_ > 0)
+      builder_.warn(fmt::format("{} a startTime_ns that is no time since 1970: taken as without",
+                                timeless_ == 1 ? "1 entry has" : fmt::format("{} entries have", timeless_)));
     if (!timed_) builder_.warn("it has no times: computation is left out");
     PartialGraph part = builder_.take();
     part.world = world_;
@@ -155,11 +158,16 @@ class Reader {
   }
 
   void time(const rapidjson::Value& entry, bool wait) {
-    const auto start = number(entry, "startTime_ns", std::numeric_limits<std::int64_t>::max());
-    if (!start || *start <= 0) return;
+    const rapidjson::Value* value = json::member(entry, "startTime_ns");
+    if (value == nullptr || value->IsNull()) return;
+    std::int64_t told = 0;
+    if (!json::whole(value, told) || told <= 0 || told > kLatestStart.count) {
+      ++timeless_;
+      return;
+    }
     if (last_start_) {
-      const std::int64_t gap = *start - *last_start_;
-      if (gap < 0) fail(fmt::format("time runs backwards, from {} to {} ns", *last_start_, *start));
+      const std::int64_t gap = told - *last_start_;
+      if (gap < 0) fail(fmt::format("time runs backwards, from {} to {} ns", *last_start_, told));
       if (gap > kMostGap) fail(fmt::format("nothing happens for {} ns", gap));
       if (!after_wait_ && gap > 0) {
         GraphNode node;
@@ -171,7 +179,7 @@ class Reader {
         timed_ = true;
       }
     }
-    last_start_ = *start;
+    last_start_ = told;
     after_wait_ = wait;
   }
 
@@ -203,6 +211,7 @@ class Reader {
   std::size_t entries_ = 0;
   std::size_t computations_ = 0;
   std::size_t untyped_ = 0;
+  std::size_t timeless_ = 0;  ///< entries whose time is none
   bool after_wait_ = false;
   bool timed_ = false;
 };

@@ -11,10 +11,12 @@
 #include <utility>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/file_format.h"
 #include "mltcp/base/text.h"
 #include "mltcp/workload/traces/aicb_csv.h"
 #include "mltcp/workload/traces/astra_text.h"
 #include "mltcp/workload/traces/chakra.h"
+#include "mltcp/workload/traces/comm_groups.h"
 #include "mltcp/workload/traces/htsim_cm.h"
 #include "mltcp/workload/traces/kineto_graph.h"
 #include "mltcp/workload/traces/libra.h"
@@ -64,9 +66,14 @@ class Parts {
       if (libra_.empty()) libra_ = input.name();
       if (std::find(settings_.begin(), settings_.end(), input.name()) == settings_.end())
         unused_.push_back(
-            fmt::format("{}: it describes the job for LIBRA, and is not used; give it as a file of its "
+            fmt::format("{}: it describes the job for LIBRA or ASTRA-sim, and is not used; give it as a file of its "
                         "own that ends in .yml",
                         input.name()));
+      return;
+    }
+    if (is_comm_groups(beginning)) {
+      if (libra_.empty()) libra_ = input.name();
+      groups_.read(input);
       return;
     }
     const TraceFormat* format = recognised(input);
@@ -85,14 +92,16 @@ class Parts {
   ExecutionGraph joined() {
     if (parts_.empty() && !libra_.empty())
       throw InputError(
-          fmt::format("{}: it is of LIBRA and describes groups of ranks, a network or costs, but no "
-                      "work; give it together with the workload, in 12 columns",
+          fmt::format("{}: it is of LIBRA or ASTRA-sim and describes groups of ranks, a network or costs, but no "
+                      "work; give it together with the workload: text in 12 columns, or Chakra's traces",
                       libra_));
     if (parts_.empty())
       throw InputError(unknown_.empty() ? "a trace: none was given; give the path of one" : unknown_.front());
     auto& warnings = parts_.front().graph.warnings;
     warnings.insert(warnings.end(), unknown_.begin(), unknown_.end());
     warnings.insert(warnings.end(), unused_.begin(), unused_.end());
+    if (!groups_.empty())
+      for (PartialGraph& part : parts_) groups_.apply(part);
     return join(std::move(parts_), options_);
   }
 
@@ -113,7 +122,8 @@ class Parts {
   std::size_t told_ = 0;
   const TraceFormat* format_ = nullptr;
   std::string first_;
-  std::string libra_;  ///< the first file of LIBRA beside the traces
+  std::string libra_;  ///< the first file beside the traces that describes the job
+  CommGroups groups_;
 };
 
 /// Files that may hold settings: those given, and those of folders. In an archive they would be found only by unpacking
@@ -157,10 +167,13 @@ std::string unknown_format(const std::string& name, std::string_view beginning, 
   std::vector<std::string_view> known;
   for (const TraceFormat& format : trace_formats()) known.push_back(format.name);
   if (!more.empty()) known.push_back(more);
+  const FileFormat format = file_format(beginning);
   const bool is_yaml = name.ends_with(".yml") || name.ends_with(".yaml");
-  return fmt::format("{}: it begins with {}, which is no trace that is known; known are: {}{}", name,
-                     in_quotes(trimmed(beginning.substr(0, shown))), fmt::join(known, ", "),
-                     is_yaml ? "; LIBRA's settings: give them together with the workload" : "");
+  std::string cure(is_yaml ? "settings of LIBRA and ASTRA-sim: give them together with the workload" : format.cure);
+  if (!cure.empty()) cure.insert(0, "; ");
+  return fmt::format("{}: it {}begins with {}, which is no trace that is known; known are: {}{}", name,
+                     format.name.empty() ? "" : fmt::format("is {} and ", format.name),
+                     in_quotes(trimmed(beginning.substr(0, shown))), fmt::join(known, ", "), cure);
 }
 
 const TraceFormat* format_of(const std::filesystem::path& path) {

@@ -36,9 +36,17 @@ struct TraceOptions {
   /// Whether ranks without a trace stay in the graph, without nodes, and communication with them as it was recorded:
   /// what there is to see in a trace. check() refuses such a graph, and it can't be replayed.
   bool as_recorded = false;
+  /// As recorded, the rank that is looked at. Formats in which all ranks do the same make no other.
+  std::uint32_t rank = 0;
   /// A trace of more is refused.
   std::uint32_t most_ranks = 1'000'000;
 };
+
+/// No operation, gap or span of starts of a trace is longer, nor are the operations of a rank in all (115 days): what
+/// tells more is damaged.
+inline constexpr Nanos kLongestTrace{10'000'000'000'000'000};
+/// The latest start that is one, since 1970: the year 2096.
+inline constexpr Nanos kLatestStart{4'000'000'000'000'000'000};
 
 /// A rank whose number the input does not tell: it gets the lowest one that is free.
 inline constexpr std::uint32_t kUnknownRank = std::numeric_limits<std::uint32_t>::max();
@@ -90,7 +98,8 @@ ExecutionGraph read_traces(std::span<const std::filesystem::path> paths, const T
 /// known. Throws InputError if it can't be read.
 const TraceFormat* format_of(const std::filesystem::path& path);
 
-/// "NAME: it begins with ..., which is no trace that is known; known are: ..."; `more`: what else the caller knows.
+/// "NAME: it is XML and begins with ..., which is no trace that is known; known are: ..."; `more`: what else the caller
+/// knows.
 std::string unknown_format(const std::string& name, std::string_view beginning, std::string_view more = {});
 
 /// Name of the format of 12 columns, which is of a training loop rather than of a recording (TraceOptions::network).

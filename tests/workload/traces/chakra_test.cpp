@@ -4,11 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
+#include "../../temporary_folder.h"
 #include "../traces.h"
 #include "mltcp/base/error.h"
+#include "mltcp/workload/traces/read_traces.h"
 
 namespace mltcp::workload::chakra_test {
 namespace {
@@ -103,6 +107,40 @@ TEST(Chakra, types__of_communication_and_of_its_attributes_are_those_of_any_prod
   EXPECT_EQ(gather.bytes, 16u) << "of both ranks";
   EXPECT_EQ(of(attribute("comm_type", 9, 9) + attribute("comm_size", 9, 8)).bytes, 0u) << "a barrier";
   EXPECT_EQ(of("").kind, Kind::compute) << "of the host";
+}
+
+TEST(Chakra, times__that_can_not_be_are_refused_or_left_out) {
+  EXPECT_THAT(refusal(metadata + compute(1, 1ULL << 62)), HasSubstr("node 1: it lasts "));
+  const auto micros = static_cast<std::uint64_t>(kLongestTrace.count) / 1000;
+  EXPECT_THAT(refusal(metadata + compute(1, micros + 1)), HasSubstr("longer than any"));
+  EXPECT_THAT(refusal(metadata + compute(1, micros) + compute(2, 1)), HasSubstr("last more than 115 days in all"));
+  const std::uint64_t now = 1'700'000'000'000'000;  // in microseconds
+  const ExecutionGraph graph =
+      parse(metadata + compute(1, 5, number(kStart, now)) + compute(2, 5, number(kStart, now + 9)));
+  EXPECT_EQ(graph.ranks[0].nodes[1].start, Nanos(9000));
+  EXPECT_THAT(parse(metadata + compute(1, 5, number(kStart, now)) + compute(2, 5, number(kStart, 1ULL << 60))).warnings,
+              Contains(HasSubstr("1 start after the year 2096: left out")));
+  const auto json = [](const std::string& time) {
+    return parse_trace_graph(R"({"id": 1, "name": "c", "type": "COMP_NODE", "durationMicros": )" + time + "}",
+                             "t.0.json");
+  };
+  EXPECT_EQ(json("2.6").ranks[0].nodes[0].length, Nanos(3000));
+  for (const std::string time : {"-1", "NaN", "Infinity", "1e300", "\"x\""})
+    EXPECT_THROW(json(time), InputError) << time;
+}
+
+TEST(Chakra, tables_of_numbers__are_none) {
+  const TemporaryFolder folder;
+  for (const std::string text : {"5\n0 1 3 100 2000 2\n", "2\n", "\n\n\n1 2 3\n", "12 34\n56 78\n"}) {
+    std::ofstream(folder / "flow.txt") << text;
+    EXPECT_EQ(format_of(folder / "flow.txt"), nullptr) << text;
+    try {
+      read_traces(std::vector{folder / "flow.txt"});
+      FAIL();
+    } catch (const InputError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("flow.txt: it is numbers in columns and begins with \""));
+    }
+  }
 }
 
 TEST(Chakra, collectives__that_there_are_none_of_are_taken_as_others_with_a_warning) {

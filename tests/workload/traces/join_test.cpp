@@ -55,6 +55,26 @@ PartialGraph reducing(std::uint32_t rank, const std::vector<std::uint32_t>& grou
   return builder.take();
 }
 
+/// One rank, with operations that begin at these times.
+PartialGraph timed(std::uint32_t rank, const std::vector<std::int64_t>& starts) {
+  GraphBuilder builder("test", "rank" + std::to_string(rank));
+  const std::uint32_t at = builder.rank(rank);
+  for (const std::int64_t start : starts) {
+    GraphNode node = compute(builder, 1000);
+    node.start = Nanos(start);
+    builder.add(at, node);
+  }
+  PartialGraph part = builder.take();
+  part.common_clock = true;
+  return part;
+}
+std::vector<PartialGraph> both(PartialGraph one, PartialGraph other) {
+  std::vector<PartialGraph> parts;
+  parts.push_back(std::move(one));
+  parts.push_back(std::move(other));
+  return parts;
+}
+
 std::string error_of(const std::function<void()>& call) {
   try {
     call();
@@ -62,6 +82,32 @@ std::string error_of(const std::function<void()>& call) {
     return error.what();
   }
   return "no error";
+}
+
+TEST(Join, times__that_can_not_be_are_refused) {
+  const std::int64_t epoch = 1'700'000'000'000'000'000;
+  EXPECT_THAT(error_of([&] {
+                join(both(timed(0, {1, epoch}), timed(1, {epoch})));
+              }),
+              HasSubstr("rank0: its starts are 19676 days apart; "));
+  const ExecutionGraph graph = join(both(timed(0, {5, 7}), timed(1, {epoch, epoch + 3})), {.as_recorded = true});
+  EXPECT_THAT(graph.warnings, ElementsAre(HasSubstr("its ranks begin 19676 days apart, so their clocks differ")));
+  EXPECT_EQ(graph.ranks[1].nodes[1].start, Nanos(3));
+  EXPECT_EQ(graph.ranks[0].nodes[1].start, Nanos(2));
+  GraphBuilder builder("test", "long");
+  builder.rank(0);
+  builder.add(0, compute(builder, kLongestTrace.count - 1));
+  EXPECT_THAT(error_of([&] { builder.add(0, compute(builder, 2)); }),
+              HasSubstr("long: node 2 lasts 2 ns, and the rank's in all"));
+  EXPECT_THAT(error_of([&] { builder.add(0, compute(builder, -2)); }), HasSubstr("less than nothing"));
+}
+
+TEST(Join, ranks__that_do_nothing_are_said_to) {
+  GraphBuilder builder("test", "idle");
+  builder.rank(0);
+  std::vector<PartialGraph> parts;
+  parts.push_back(builder.take());
+  EXPECT_THAT(error_of([&] { join(std::move(parts)); }), HasSubstr("idle: no rank computes or communicates in it; "));
 }
 
 TEST(GraphBuilder, memory__is_bounded_for_all_inputs_together) {

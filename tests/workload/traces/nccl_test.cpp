@@ -161,8 +161,125 @@ TEST(NcclLog, malformed__is_refused_or_left_out) {
   EXPECT_THAT(refusal(call(7, 0, "AllReduce", 1, 10, 12, 0, "0xa", 2)),
               AllOf(StartsWith("nccl.log:1: "), HasSubstr("data type 12")));
   const ExecutionGraph graph = read(good + good.substr(0, 90) + "\n" + good);
-  EXPECT_THAT(graph.warnings, Contains(HasSubstr("1 lines are cut off or written into each other")));
+  EXPECT_THAT(graph.warnings,
+              Contains(HasSubstr("1 line is cut off, or another program's text is in it: left out (line 2)")));
   EXPECT_EQ(graph.ranks[0].nodes.size(), 2u);
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+TEST(NcclLog, spellings__of_hosts_devices_and_ranks_are_one) {
+  std::string plain;
+  for (int rank = 0; rank < 2; ++rank) plain += init(100 + rank, rank, "0xa", rank, 2, "0x77");
+  for (int rank = 0; rank < 2; ++rank)
+    for (int order = 0; order < 3; ++order) plain += call(100 + rank, rank, "AllReduce", order, 50, 7, 0, "0xa", 2);
+  const std::string info = " NCCL INFO ";
+  for (const std::string& text :
+       {plain, replaced(plain, info, info + "[3] "), replaced(plain, "node1:", "<host>:"),
+        replaced(plain, "node1:", "[1,0]<stdout>:<host>:"), replaced(plain, "[0]" + info, "[-1]" + info),
+        replaced(plain, info + "ncclCommInitRank", info + "[Rank 0] ncclCommInitRankConfig"),
+        replaced(plain, info + "ncclCommInitRank ", info), replaced(plain, "node1:", "[2025-03-01 12:00:00] node1:"),
+        replaced(plain, "node1:", "0: node1:")}) {
+    const ExecutionGraph graph = read(text);
+    EXPECT_EQ(graph.ranks.size(), 2u) << text;
+    EXPECT_THAT(graph.warnings, ElementsAre(HasSubstr("it has no times"))) << text;
+    for (std::uint32_t rank = 0; rank < graph.ranks.size(); ++rank)
+      EXPECT_THAT(reduced(graph, rank), ElementsAre(200, 200, 200)) << text;
+  }
+}
+
+TEST(NcclLog, lines__that_are_written_into_another_are_told_of) {
+  std::string text;
+  for (int rank = 0; rank < 2; ++rank) text += init(100 + rank, rank, "0xa", rank, 2, "0x77");
+  const std::string torn = call(100, 0, "AllReduce", 0, 50, 7, 0, "0xa", 2);
+  const std::size_t head = torn.find("AllReduce");
+  text += torn.substr(0, head) + call(101, 1, "AllReduce", 0, 50, 7, 0, "0xa", 2) + torn.substr(head);
+  for (int rank = 0; rank < 2; ++rank) text += call(100 + rank, rank, "AllReduce", 1, 70, 7, 0, "0xa", 2);
+  const ExecutionGraph graph = read(text);
+  EXPECT_THAT(graph.warnings,
+              Contains(HasSubstr("1 line is written into another, with what both tell left out (line 3)")));
+  EXPECT_THAT(graph.warnings, testing::Not(Contains(HasSubstr("a kind that is not known"))));
+  for (std::uint32_t rank = 0; rank < 2; ++rank) EXPECT_THAT(reduced(graph, rank), ElementsAre(280)) << rank;
+}
+
+TEST(NcclLog, communicators__of_one_rank_only_are_said_to_be) {
+  EXPECT_THAT(refusal(call(7, 0, "AllReduce", 1, 10, 7, 0, "0xa", 1)), HasSubstr("all communicators have one rank"));
+  EXPECT_THAT(refusal(init(7, 0, "0xa", 0, 1, "0x7") + call(7, 0, "AllReduce", 1, 10, 7, 0, "0xa", 1)),
+              HasSubstr("all communicators have one rank"));
+}
+
+/// As NCCL writes it: 2.21 with commId, 2.23 with neither, 2.25 with splitCount, 2.28 with childCount.
+std::string split(int pid, const std::string& comm, int rank, int ranks, int color, const std::string& count,
+                  const std::string& id, const std::string& parent = "0xa") {
+  return fmt::format(
+      "node1:{}:{} [{}] NCCL INFO ncclCommSplit comm {} rank {} nranks {} cudaDev 0 nvmlDev 0 busId 1a000 parent {} "
+      "{}color {} key {}{} - Init COMPLETE\n",
+      pid, pid, pid - 100, comm, rank, ranks, parent, count, color, rank, id);
+}
+
+TEST(NcclLog, splits__tell_the_ranks_of_what_they_make) {
+  const auto groups = [](const auto& made) {
+    std::string text;
+    for (int rank = 0; rank < 4; ++rank) text += init(100 + rank, rank, "0xa", rank, 4, "0x77");
+    for (int rank = 0; rank < 4; ++rank) text += made(rank);
+    for (int rank = 0; rank < 4; ++rank)
+      for (const std::string comm : {"0xb", "0xc"}) text += call(100 + rank, rank, "AllReduce", 1, 10, 7, 0, comm, 2);
+    const ExecutionGraph graph = read(text);
+    EXPECT_EQ(graph.ranks.size(), 4u);
+    std::vector<std::vector<std::uint32_t>> all;
+    for (const GraphNode& node : graph.ranks[3].nodes) all.push_back(graph.groups[node.group]);
+    EXPECT_THAT(graph.warnings, ElementsAre(HasSubstr("it has no times")));
+    return all;
+  };
+  // Each once by its rank's last bit, and once by its first.
+  for (const std::string count : {"", "splitCount ", "childCount "})
+    EXPECT_THAT(groups([&](int rank) {
+                  const auto number = [&](int n) { return count.empty() ? count : fmt::format("{}{} ", count, n); };
+                  return split(100 + rank, "0xb", rank / 2, 2, rank % 2, number(1), "") +
+                         split(100 + rank, "0xc", rank % 2, 2, rank / 2, number(2), "");
+                }),
+                ElementsAre(ElementsAre(1, 3), ElementsAre(2, 3)))
+        << count;
+  EXPECT_THAT(groups([](int rank) {
+                return split(100 + rank, "0xb", rank / 2, 2, rank % 2, "", fmt::format(" commId 0x8{}", rank % 2)) +
+                       split(100 + rank, "0xc", rank % 2, 2, rank / 2, "", fmt::format(" commId 0x9{}", rank / 2));
+              }),
+              ElementsAre(ElementsAre(1, 3), ElementsAre(2, 3)));
+}
+
+TEST(NcclLog, pointers__that_are_used_again_are_other_communicators) {
+  std::string text;
+  for (int rank = 0; rank < 4; ++rank) {
+    text += init(100 + rank, rank, "0xa", rank, 4, "0x77");
+    text += init(100 + rank, rank, "0xb", rank / 2, 2, rank % 2 == 0 ? "0x88" : "0x99");
+    text += call(100 + rank, rank, "AllReduce", 1, 10, 7, 0, "0xb", 2);
+    text += fmt::format(
+        "node1:{0}:{0} [{1}] NCCL INFO comm 0xb rank {2} nranks 2 cudaDev 0 busId 1a000 - Destroy COMPLETE\n",
+        100 + rank, rank, rank / 2);
+    text += init(100 + rank, rank, "0xb", rank % 2, 2, rank < 2 ? "0xaa" : "0xbb");
+    text += call(100 + rank, rank, "AllReduce", 1, 20, 7, 0, "0xb", 2);
+  }
+  const ExecutionGraph graph = read(text);
+  ASSERT_EQ(graph.ranks[3].nodes.size(), 2u);
+  EXPECT_THAT(graph.groups[graph.ranks[3].nodes[0].group], ElementsAre(1, 3));
+  EXPECT_THAT(graph.groups[graph.ranks[3].nodes[1].group], ElementsAre(2, 3));
+}
+
+TEST(NcclLog, gathers_and_scatters__are_taken_as_exchanges) {
+  std::string text;
+  for (int rank = 0; rank < 2; ++rank) text += init(100 + rank, rank, "0xa", rank, 2, "0x77");
+  for (int rank = 0; rank < 2; ++rank)
+    for (const std::string name : {"Gather", "Scatter", "Twist"})
+      text += call(100 + rank, rank, name, name == "Gather" ? 0 : 1, 10, 7, 0, "0xa", 2);
+  const ExecutionGraph graph = read(text);
+  EXPECT_THAT(reduced(graph, 1), ElementsAre(80, 80));
+  EXPECT_EQ(graph.ranks[1].nodes[0].collective, Collective::all_to_all);
+  EXPECT_THAT(graph.warnings, AllOf(Contains(HasSubstr("4 gathers or scatters: taken as all-to-all")),
+                                    Contains(HasSubstr("2 calls of a kind that is not known (\"Twist\"): left out"))));
 }
 
 std::string record(int rank, int number, const std::string& name, int size, const std::string& more = "") {
@@ -190,6 +307,41 @@ TEST(NcclInspector, operations__have_lengths_and_with_starts_computation_between
   EXPECT_EQ(nodes[1].length, 50_us);
   EXPECT_EQ(nodes[2].bytes, 2000u) << "the Inspector's size is of what a rank keeps";
   EXPECT_THAT(graph.warnings, IsEmpty());
+}
+
+TEST(NcclInspector, starts__that_can_not_be_are_placed_by_number) {
+  const auto at = [](std::int64_t start) {
+    return fmt::format(R"(,"event_trace_ts":{{"coll_start_ts":{},"kernel_events":[{{"kernel_start_ts":{}}}]}})",
+                       1'700'000'000'000'000 + start - 3, 1'700'000'000'000'000 + start);
+  };
+  const std::string zero = R"(,"event_trace_ts":{"coll_start_ts":0,"kernel_events":[{"kernel_start_ts":0}]})";
+  const std::string early = R"(,"event_trace_ts":{"coll_start_ts":7})";
+  std::string text;
+  for (int rank = 0; rank < 2; ++rank)
+    text += record(rank, 1, "AllReduce", 10, at(100)) + record(rank, 2, "AllReduce", 20, zero) +
+            record(rank, 3, "AllReduce", 30, early) + record(rank, 4, "AllReduce", 40, at(400)) +
+            record(rank, 5, "AllReduce", 50, at(500));
+  const ExecutionGraph graph = parse_trace_graph(text, "i.json", {.as_recorded = true});
+  std::vector<std::int64_t> starts;
+  for (const GraphNode& node : graph.ranks[1].nodes)
+    if (node.kind == Kind::collective) starts.push_back(node.start.count / 1000);
+  EXPECT_THAT(starts, ElementsAre(0, 50, 100, 300, 400)) << "each of 50 us";
+  EXPECT_THAT(graph.warnings, ElementsAre(HasSubstr("4 operations have no start, or one far from all others")));
+  try {
+    parse_trace_graph(record(0, 1, "AllReduce", 10, "0000000000000"), "i.json");  // 5e14 us
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("\"coll_exec_time_us\" is "));
+  }
+}
+
+TEST(NcclInspector, communicators__of_one_rank_only_are_said_to_be) {
+  try {
+    parse_trace_graph(replaced(record(0, 1, "AllReduce", 10), "\"n_ranks\":2", "\"n_ranks\":1"), "i.json");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("i.json: all communicators have one rank"));
+  }
 }
 
 TEST(NcclInspector, operations__are_paired_by_their_numbers_where_one_is_missing) {

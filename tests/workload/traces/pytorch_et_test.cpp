@@ -159,6 +159,22 @@ TEST(Param, entries__have_sizes_groups_waits_steps_and_times) {
   EXPECT_THAT(graph.warnings, Contains("rank0.json: 1 computation without times: left out"));
 }
 
+TEST(Param, times__that_can_not_be_are_left_out_or_refused) {
+  const auto entry = [](const std::string& time) {
+    return R"({"comms": "all_reduce", "in_msg_size": 1, "dtype": "int", "world_size": 2, "startTime_ns": )" + time +
+           "}";
+  };
+  for (const std::string time : {"0", "-5", "Infinity", "NaN", "1e300", "\"soon\"", "5e18"}) {
+    const ExecutionGraph graph = parse_trace_graph(
+        "[" + entry("1700000000000000000") + "," + entry(time) + "," + entry("1700000000000000900") + "]", "r0.json");
+    EXPECT_THAT(graph.warnings, Contains(HasSubstr("1 entry has a startTime_ns that is no time"))) << time;
+    EXPECT_EQ(graph.ranks[0].nodes.size(), 4u) << time;
+    EXPECT_EQ(graph.ranks[0].nodes[2].length, Nanos(900)) << time;
+  }
+  EXPECT_THAT(refusal("[" + entry("5") + "," + entry("1700000000000000000") + "]", "r.json"),
+              HasSubstr("nothing happens for 16"));
+}
+
 TEST(Param, damage__is_one_line_with_the_place) {
   const auto trace = [](const std::string& rest) {
     return R"([{"comms": "all_reduce", "in_msg_size": 1, "dtype": "int", "startTime_ns": 100}, {)" + rest + "}]";

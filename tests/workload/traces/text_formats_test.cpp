@@ -93,6 +93,8 @@ TEST(Htsim, malformed__is_refused_with_its_line) {
   const std::string head = "Nodes 4\nConnections 1\n";
   EXPECT_THAT(refusal(head + "0->4 start 0 size 1\n"), AllOf(StartsWith("t.txt:3: "), HasSubstr("from 0 to 3")));
   EXPECT_THAT(refusal(head + "0->1 start 0\n"), HasSubstr("no size"));
+  for (const std::string time : {"inf", "nan", "-1", "1e20", "1e999"})
+    EXPECT_THAT(refusal(head + "0->1 start " + time + " size 1\n"), HasSubstr("no number of picoseconds")) << time;
   EXPECT_THAT(refusal(head + "0->1 size 5\n"), HasSubstr("neither start nor trigger"));
   EXPECT_THAT(refusal(head + "1->1 start 0 size 5\n"), HasSubstr("to itself"));
   EXPECT_THAT(refusal(head), HasSubstr("1 connections are announced and 0 follow"));
@@ -141,6 +143,12 @@ TEST(Aicb, malformed__is_refused_with_its_line) {
   EXPECT_THAT(refusal("[rank0 ~ rank6]\n" + aicb_head + aicb_row("all_reduce", "tp_group", 2, 8, "f")),
               HasSubstr("7 ranks are not"));
   EXPECT_THAT(refusal(aicb_head), HasSubstr("there is no communication in it"));
+  for (const std::string time : {"inf", "nan", "-1", "1e17"})
+    EXPECT_THAT(refusal(aicb_head + aicb_row("computation", "all", 1, 0, "f", time)), HasSubstr("is no time")) << time;
+  EXPECT_THAT(refusal(aicb_head + aicb_row("computation", "all", 1, 0, "f", "1e12") +
+                      aicb_row("all_reduce", "tp_group", 2, 8, "f", "1")),
+              HasSubstr("an _elapsed_time of 1000000000000 is longer than 115 days"))
+      << "it is of milliseconds";
 }
 
 const std::string astra =
@@ -188,6 +196,65 @@ TEST(AstraText, collectives__that_cross_the_network_are_chosen) {
   options.network = std::nullopt;
   options.model_ranks = 2;
   EXPECT_THAT(bytes(astra, options).first, ElementsAre(1000, 6000, 9000)) << "LIBRA tells the other groups, too";
+}
+
+TEST(AstraText, headers__of_which_all_ranks_are_one_group) {
+  for (const std::string header : {"MODEL", "DISTRIBUTED_INFERENCE"}) {
+    const std::string text = header + "\n2\nl0 -1 10 ALLREDUCE 1000000 10 ALLREDUCE 1000000 10 NONE 0 9\n" +
+                             "l1 -1 10 ALLREDUCE 1000000 10 ALLREDUCE 1000000 10 NONE 0 9\n";
+    for (const auto& network : {std::optional<Network>(), std::optional(Network::all)}) {
+      const ExecutionGraph graph = parse_trace_graph(text, "t.txt", {.ranks = 8, .network = network});
+      ASSERT_EQ(graph.ranks.size(), 8u);
+      std::size_t reduced = 0;
+      for (const GraphNode& node : graph.ranks[5].nodes) {
+        if (node.kind != Kind::collective) continue;
+        ++reduced;
+        EXPECT_EQ(graph.groups[node.group].size(), 8u);
+        EXPECT_EQ(node.bytes, 1'000'000u);
+      }
+      EXPECT_EQ(reduced, header == "MODEL" ? 4u : 2u) << "the forward pass, and that of input gradients";
+      EXPECT_THAT(graph.warnings, IsEmpty());
+    }
+    EXPECT_THAT(parse_trace_graph(text, "t.txt").warnings,
+                Contains(HasSubstr("it does not tell how many ranks share a layer: 2 are assumed")));
+  }
+}
+
+TEST(TextFormats, ranks__that_nobody_looks_at_are_not_made) {
+  const std::string aicb = "[rank0 ~ rank7]\n" + aicb_head + aicb_row("all_reduce", "tp_group", 4, 1000, "forward") +
+                           aicb_row("reduce_scatter", "dp_group", 2, 4000, "step");
+  for (const auto& [text, ranks] : {std::pair{aicb, 8U}, {astra, 6U}}) {
+    for (const std::uint32_t rank : {0U, 5U}) {
+      const ExecutionGraph graph = parse_trace_graph(text, "t.txt", {.as_recorded = true, .rank = rank});
+      const ExecutionGraph all = parse_trace_graph(text, "t.txt");
+      ASSERT_EQ(graph.ranks.size(), ranks);
+      EXPECT_EQ(graph.ranks[rank].nodes.size(), all.ranks[rank].nodes.size());
+      EXPECT_THAT(graph.ranks[rank == 0 ? 1 : 0].nodes, IsEmpty());
+      for (std::size_t i = 0; i < graph.ranks[rank].nodes.size(); ++i) {
+        const GraphNode& node = graph.ranks[rank].nodes[i];
+        if (node.kind != Kind::collective) continue;
+        EXPECT_EQ(graph.groups[node.group], all.groups[all.ranks[rank].nodes[i].group]);
+      }
+    }
+  }
+}
+
+TEST(AstraText, headers__that_are_not_known_are_told_what_is_near) {
+  const std::string layers = "\n1\nl0 -1 10 NONE 0 10 NONE 0 10 ALLREDUCE 8 9\n";
+  EXPECT_THAT(
+      refusal("DATA_REORDER" + layers),
+      AllOf(StartsWith("t.txt:1: "), HasSubstr("\"DATA_REORDER\" is not known; write DATA if its training loop will "
+                                               "do; begin the file with one of DATA, MODEL, ")));
+  EXPECT_THAT(refusal("TENSOR" + layers), HasSubstr("\"TENSOR\" is not known; begin the file with one of DATA, "));
+}
+
+TEST(AstraText, times__that_can_not_be_are_refused) {
+  const std::string most = std::to_string(kLongestTrace.count);
+  const std::string text = "DATA\n2\nl0 -1 " + most + " NONE 0 10 NONE 0 10 ALLREDUCE 8 9\n" + "l1 -1 " + most +
+                           " NONE 0 10 NONE 0 10 ALLREDUCE 8 9\n";
+  EXPECT_THAT(refusal(text), HasSubstr("and the rank's in all more than 115 days"));
+  EXPECT_THAT(refusal("DATA\n1\nl0 -1 inf NONE 0 10 NONE 0 10 ALLREDUCE 8 9\n"),
+              HasSubstr("\"inf\" is not a whole number"));
 }
 
 TEST(AstraText, sizes__without_a_header_are_told_or_guessed) {
@@ -239,7 +306,51 @@ TEST(Libra, files__of_a_folder_are_used_and_those_that_are_not_are_told_of) {
   std::filesystem::remove(folder / "d.yaml");
   std::filesystem::rename(folder / "c.yml", folder / "c.conf");
   EXPECT_THAT(read_traces(std::vector{folder.path()}).warnings,
-              Contains(HasSubstr("c.conf: it describes the job for LIBRA, and is not used")));
+              Contains(HasSubstr("c.conf: it describes the job for LIBRA or ASTRA-sim, and is not used")));
+}
+
+TEST(AstraSim, files__beside_chakras_traces_tell_ranks_and_groups) {
+  const auto trace = [](const std::string& group) {
+    return R"({"id": )" + group +
+           R"(, "name": "c", "type": "COMM_COLL_NODE", "comm_type": 0, "comm_size": 1000, "pg_name": ")" + group +
+           "\"}\n";
+  };
+  const TemporaryFolder folder;
+  const auto write = [&](const std::string& name, const std::string& text) { std::ofstream(folder / name) << text; };
+  const auto read = [&] { return read_traces(std::vector{folder.path()}); };
+  for (int rank = 0; rank < 4; ++rank) write(fmt::format("t.{}.json", rank), trace("1") + trace("0"));
+  write("network.yml",
+        "# two dimensions\ntopology: [ Ring, Switch ]\nnpus_count: [ 4, 2 ]\nbandwidth: [ 50.0, 25.0 ]  # GB/s\n"
+        "latency: [ 500.0, 1000.0 ]  # ns\n");
+  write("comm_group.json", "{\n  \"1\": [0, 2, 4, 6],\n  \"2\": [1, 3, 5, 7]\n}\n");
+  const ExecutionGraph graph = read_traces(std::vector{folder.path()}, {.as_recorded = true});
+  ASSERT_EQ(graph.ranks.size(), 8u);
+  EXPECT_THAT(graph.groups[graph.ranks[0].nodes[0].group], ElementsAre(0, 2, 4, 6));
+  EXPECT_EQ(graph.groups[graph.ranks[0].nodes[1].group].size(), 8u) << "group 0 is that of all ranks";
+  EXPECT_THAT(graph.warnings, IsEmpty());
+  const auto refused = [&](const std::string& groups) -> std::string {
+    write("comm_group.json", groups);
+    try {
+      read();
+    } catch (const InputError& error) {
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(refused("{\"1\": [0, 0]}"), HasSubstr("comm_group.json: group \"1\" has a rank twice; "));
+  EXPECT_THAT(refused("{\"1\": [0, -1]}"), HasSubstr("group \"1\" has what is no rank; "));
+  EXPECT_THAT(refused("{\"1\": [0"), HasSubstr("cut off"));
+  EXPECT_THAT(refused("{\"1\": [" + std::string(100, '[')), HasSubstr("nests more than"));
+  for (const std::string alone : {"network.yml", "comm_group.json"}) {
+    write("comm_group.json", "{\"1\": [0, 1]}");
+    try {
+      read_traces(std::vector{folder / alone});
+      FAIL();
+    } catch (const InputError& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr(alone), HasSubstr("give it together with the workload")));
+    }
+  }
 }
 
 TEST(Libra, files__are_understood) {
