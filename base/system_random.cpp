@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -12,19 +14,38 @@
 #include "mltcp/base/error.h"
 
 namespace mltcp {
+namespace {
+
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): it is the process that is copied
+constinit std::atomic<std::uint32_t> copies{0};
+
+// As the program begins; children have it from their parents.
+// NOLINTNEXTLINE(cert-err58-cpp): without memory for this, no program begins
+const bool watches_forks = [] {
+  if (pthread_atfork(nullptr, nullptr, note_process_copy) != 0) throw std::bad_alloc();  // its only cause
+  return true;
+}();
+
+}  // namespace
+
+std::uint32_t process_copies() noexcept { return copies.load(std::memory_order_relaxed); }
+void note_process_copy() noexcept { copies.fetch_add(1, std::memory_order_relaxed); }
+
+void draw_system_random(std::span<std::byte> out) {
+  constexpr std::size_t most = 256;  // what getentropy() gives at once, and never less
+  for (; !out.empty(); out = out.subspan(std::min(out.size(), most)))
+    if (getentropy(out.data(), std::min(out.size(), most)) != 0)
+      throw RunError(
+          fmt::format("the system gives no random numbers: {}; Linux 3.17 or later does, where a sandbox "
+                      "does not forbid getrandom(2)",
+                      std::strerror(errno)));
+}
 
 void SystemRandom::refill() {
-  // Once a program: children have it from their parents.
-  static const int failed = pthread_atfork(nullptr, nullptr, &SystemRandom::on_fork);
-  if (failed != 0) throw std::bad_alloc();  // of which it is the only cause
-  static_assert(sizeof pool_ <= 256, "the most that getentropy() gives at once, and never less");
-  if (getentropy(pool_.data(), sizeof pool_) != 0)
-    throw RunError(
-        fmt::format("the system gives no random numbers: {}; Linux 3.17 or later does, where a sandbox "
-                    "does not forbid getrandom(2)",
-                    std::strerror(errno)));
+  const std::uint32_t now = process_copies();
+  draw_system_random(std::as_writable_bytes(std::span(pool_)));
   left_ = pool_.size();
-  drawn_after_ = forks_.load(std::memory_order_relaxed);
+  drawn_after_ = now;
 }
 
 }  // namespace mltcp

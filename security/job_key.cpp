@@ -135,12 +135,8 @@ JobKey::JobKey(const Secret<size>& secret) : secret_(secret), id_(key_id(extract
 }
 
 JobKey JobKey::generate() {
-  SystemRandom random;
   Secret<size> secret;
-  for (std::size_t i = 0; i < size; i += sizeof(std::uint64_t)) {
-    const std::uint64_t drawn = random.next();
-    std::memcpy(secret.bytes().data() + i, &drawn, sizeof drawn);
-  }
+  draw_system_random(secret.bytes());
   return JobKey(secret);
 }
 

@@ -5,6 +5,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/security/aead.h"
+#include "mltcp/security/copy_watch.h"
 #include "mltcp/security/key_schedule.h"
 
 namespace mltcp::security {
@@ -173,6 +174,13 @@ class JobSeal final : public PacketSeal {
 
 class JobSealEngine final : public SealEngine {
  public:
+  [[nodiscard]] bool was_copied(Nanos now) override {
+    if (now >= look_at_) {
+      watch_.look();
+      look_at_ = now + between_looks;
+    }
+    return watch_.was_copied();
+  }
   std::unique_ptr<PacketSeal> connect(const PacketKey& key, const EndRandom& client) override {
     return std::make_unique<JobSeal>(shared_, of(key), client, true);
   }
@@ -196,7 +204,11 @@ class JobSealEngine final : public SealEngine {
   // A shard's keys are all of one kind: packet_key() makes no other.
   static const JobPacketKey& of(const PacketKey& key) { return static_cast<const JobPacketKey&>(key); }
 
+  static constexpr Nanos between_looks{1'000'000};
+
   Shared shared_;
+  CopyWatch watch_;
+  Nanos look_at_;
 };
 
 std::unique_ptr<SealEngine> JobPacketKey::make_engine() const { return std::make_unique<JobSealEngine>(); }

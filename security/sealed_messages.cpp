@@ -8,6 +8,7 @@
 #include <cstring>
 #include <span>
 
+#include "mltcp/base/error.h"
 #include "mltcp/base/system_random.h"
 
 namespace mltcp::security {
@@ -21,12 +22,8 @@ constexpr std::uint64_t kSending = 1;  // of the contexts of one stream's Aead
 constexpr std::uint64_t kReceiving = 2;
 
 EndRandom draw() {
-  SystemRandom random;
   EndRandom drawn{};
-  for (std::size_t i = 0; i < drawn.size(); i += sizeof(std::uint64_t)) {
-    const std::uint64_t number = random.next();
-    std::memcpy(drawn.data() + i, &number, sizeof number);
-  }
+  draw_system_random(drawn);
   return drawn;
 }
 
@@ -76,6 +73,12 @@ void SealedMessages::meet(std::string_view greeting) {
 }
 
 std::string SealedMessages::seal(std::string_view message) {
+  watch_.look();
+  is_copied_ = watch_.was_copied() || is_copied_;
+  if (is_copied_)
+    throw RunError(
+        "this process was copied (by fork(), or as its machine was resumed from a snapshot), and two may not use its "
+        "keys; start it anew");
   std::string sealed(overhead + message.size(), '\0');
   auto* const bytes = reinterpret_cast<std::byte*>(sealed.data());
   const std::array<std::span<const std::byte>, 1> pieces{std::as_bytes(std::span(message))};

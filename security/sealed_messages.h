@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "mltcp/security/aead.h"
+#include "mltcp/security/copy_watch.h"
 #include "mltcp/security/job_key.h"
 
 namespace mltcp::security {
@@ -46,6 +47,7 @@ class SealedMessages {
 
   // After meet().
 
+  /// Throws RunError once this process has become a copy (copy_watch.h), as the other one has the same keys.
   std::string seal(std::string_view message);
   /// Empty: not sealed by the peer as its next message. Nothing after it will open either.
   std::optional<std::string> open(std::string_view sealed);
@@ -60,6 +62,8 @@ class SealedMessages {
   EndRandom own_;
   bool is_client_;
   bool has_met_ = false;
+  CopyWatch watch_;
+  bool is_copied_ = false;
   Aead aead_{1};
   Direction sending_;
   Direction receiving_;

@@ -9,6 +9,8 @@
 #include <memory>
 #include <span>
 
+#include "mltcp/base/units.h"
+
 namespace mltcp {
 
 /// What an end adds to the keys of a connection: random bytes, never used twice.
@@ -81,6 +83,9 @@ class SealEngine {
  public:
   virtual ~SealEngine() = default;
 
+  /// Whether this process has become a copy since the engine was made, or since the latest call: another process then
+  /// has the keys of all seals, and nothing more may be sealed with them. Asked in each poll.
+  [[nodiscard]] virtual bool was_copied(Nanos now) = 0;
   /// What only those can know who have the key, about a packet that has just been sent, by its tag, to a connection of
   /// theirs: so that who has been restarted can say, and be believed, that it knows nothing of it.
   [[nodiscard]] virtual PacketSeal::Tag answer_of_restarted(const PacketKey& key, const PacketSeal::Tag& answered,

@@ -35,6 +35,7 @@ struct Manner {
 class MannerEngine final : public SealEngine {
  public:
   MannerEngine(const PacketKey& key, Manner& manner) : key_(key), inner_(key.make_engine()), manner_(manner) {}
+  [[nodiscard]] bool was_copied(Nanos now) override { return inner_->was_copied(now); }
   [[nodiscard]] PacketSeal::Tag answer_of_restarted(const PacketKey& /*key*/, const PacketSeal::Tag& answered,
                                                     std::uint32_t connection) const override {
     return inner_->answer_of_restarted(key_, answered, connection);

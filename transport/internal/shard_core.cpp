@@ -181,7 +181,7 @@ ShardCore::Slot* ShardCore::take_slot(Nanos now) {
   free_slots_.pop();
   ++stats_.connections;
   // The time makes the tag differ when a program restarts with the same seed.
-  slot.tag = random_.next() ^ static_cast<std::uint64_t>(now.count) * 0x9E3779B97F4A7C15ULL;
+  slot.tag = random_.fresh() ^ static_cast<std::uint64_t>(now.count) * 0x9E3779B97F4A7C15ULL;
   return &slot;
 }
 
@@ -222,6 +222,7 @@ ConnectionId ShardCore::connect(const Address& remote, const ConnectionConfig& c
   std::unique_ptr<PacketSeal> seal;
   if (!config.keys.empty()) {
     const PacketKey& key = *config.keys.front();
+    if (engine_ != nullptr) give_up_copied_keys(now);
     seal = engine(key).connect(key, draw_random());
   }
   Slot* const slot = take_slot(now);
@@ -411,6 +412,7 @@ Nanos ShardCore::poll(Nanos at) {
 
 Nanos ShardCore::work(Nanos now) {
   bool more = false;
+  if (engine_ != nullptr) give_up_copied_keys(now);
   if (holds_.waiting() > 0) [[unlikely]]
     holds_.poll(completions_);
   if (!tx_.empty()) flush();
@@ -593,13 +595,21 @@ SealEngine& ShardCore::engine(const PacketKey& key) {
   return *engine_;
 }
 
+// Of the system also for a shard with a seed: bytes that differ move no packet.
 EndRandom ShardCore::draw_random() {
   EndRandom random;
-  for (std::size_t i = 0; i < random.size(); i += sizeof(std::uint64_t)) {
-    const std::uint64_t drawn = key_random_.next();
-    std::memcpy(random.data() + i, &drawn, sizeof drawn);
-  }
+  draw_system_random(random);
   return random;
+}
+
+// A packet more, even one that says so, might use a number under a key that a copy of this process uses, too.
+void ShardCore::give_up_copied_keys(Nanos now) {
+  if (!engine_->was_copied(now)) return;
+  for (const Slot& slot : slots_) {
+    if (slot.connection == nullptr || !slot.connection->is_sealed()) continue;
+    slot.connection->fail(Status::aborted);
+    activate(*slot.connection);
+  }
 }
 
 SealedPacket ShardCore::as_greeting(const RxPacket& packet, const wire::Header& header) {

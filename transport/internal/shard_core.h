@@ -130,7 +130,9 @@ class ShardCore {
                                          const wire::Header& header, const Greeting& greeting);
   /// Whether who has the key of that id, or none, may end a connection by a new one under its peer's id.
   [[nodiscard]] static bool may_replace(const Connection& old, std::optional<std::uint64_t> key);
-  [[nodiscard]] EndRandom draw_random();
+  [[nodiscard]] static EndRandom draw_random();
+  /// There is an engine.
+  void give_up_copied_keys(Nanos now);
   /// Whether a packet of an unknown connection may be answered now.
   [[nodiscard]] bool may_reset(Nanos now);
   /// A packet to connection 0.
@@ -173,7 +175,6 @@ class ShardCore {
   std::uint32_t max_half_open_ = 0;
   std::unique_ptr<SealEngine> engine_;  ///< null until a key is used
   std::vector<std::byte> opened_;       ///< what the packet of the moment was encrypted to; none until a key is used
-  SystemRandom key_random_;             ///< also of a shard with a seed: bytes that differ move no packet
   Nanos greetings_paid_until_;          ///< as reset_allowed_at_, of CONNECTs that no key has opened; see key_of()
   std::size_t next_reset_key_ = 0;
   Nanos reset_allowed_at_;  ///< of a budget that is used up evenly; see on_unknown()

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "mltcp/base/random.h"
 #include "mltcp/base/siphash.h"
@@ -18,7 +19,14 @@ class ShardRandom {
   }
   /// May throw in the first call only, see SystemRandom.
   std::uint64_t next() { return seeded_ ? seeded_->next() : system_.next(); }
-  [[nodiscard]] SipKey key() { return {next(), next()}; }
+  /// For secrets: drawn now, so that a copy of the process, of which nobody may know, draws another one.
+  std::uint64_t fresh() {
+    if (seeded_) return seeded_->next();
+    std::uint64_t drawn = 0;
+    draw_system_random(std::as_writable_bytes(std::span(&drawn, 1)));
+    return drawn;
+  }
+  [[nodiscard]] SipKey key() { return {fresh(), fresh()}; }
   /// Null without a seed.
   [[nodiscard]] Random* seeded() { return seeded_ ? &*seeded_ : nullptr; }
 

@@ -1,0 +1,184 @@
+// A process that becomes two: by a fork, which it notices, and as a machine does that is resumed twice from a snapshot.
+// The system call clone() is that, since nothing in the process hears of it.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "../transport/test_network.h"
+#include "mltcp/base/system_random.h"
+#include "mltcp/security/packet_key.h"
+
+namespace mltcp::seal_copy_test {
+namespace {
+
+using namespace testing_network;
+using security::JobKey;
+using security::packet_key;
+using Kind = Completion::Kind;
+
+pid_t resume_twice() {
+  return static_cast<pid_t>(
+      syscall(SYS_clone, static_cast<unsigned long>(SIGCHLD), nullptr, nullptr, nullptr, nullptr));
+}
+
+/// What each of two copies does: of the child, as it tells by a pipe, and of this process.
+struct Both {
+  ByteVector here;
+  ByteVector there;
+};
+template <typename Copy, typename Body>
+Both in_both(Copy copy, Body body) {
+  std::array<int, 2> pipe{};
+  EXPECT_EQ(::pipe(pipe.data()), 0);
+  const pid_t child = copy();
+  Both both;
+  both.here = body(child == 0);
+  if (child == 0) {
+    const bool wrote = ::write(pipe[1], both.here.data(), both.here.size()) == static_cast<ssize_t>(both.here.size());
+    ::_exit(wrote ? 0 : 1);
+  }
+  ::close(pipe[1]);
+  ByteVector part(65'536);
+  for (ssize_t got = 0; (got = ::read(pipe[0], part.data(), part.size())) > 0;)
+    both.there.insert(both.there.end(), part.begin(), part.begin() + got);
+  ::close(pipe[0]);
+  int status = 1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  return both;
+}
+
+class SealCopy : public ::testing::Test {
+ protected:
+  SealCopy() {
+    pair_.raw = [this](std::size_t from, const ByteVector& bytes) {
+      if (from == 0) sent_.insert(sent_.end(), bytes.begin(), bytes.end());
+    };
+  }
+  /// All that the client sends while it sends a message of that byte.
+  ByteVector sent_with(ConnectionId id, std::byte byte) {
+    message_.assign(152, byte);
+    sent_.clear();
+    static_cast<void>(pair_.c().send(id, message_, 1));
+    pair_.run_for(20_ms);
+    return sent_;
+  }
+  ConnectionConfig config_ =
+      config_with([](ConnectionConfig& config) { config.keys = {packet_key(JobKey::generate())}; });
+  Pair pair_{config_, config_};
+  ByteVector sent_;
+  ByteVector message_;
+  ByteVector buffer_ = ByteVector(1000);
+};
+
+/// How many bytes of the body of both packets cancel, as they do under one key and number.
+std::size_t cancelled(const ByteVector& a, const ByteVector& b, std::byte difference) {
+  std::size_t count = 0;
+  for (std::size_t i = wire::header_bytes; i < std::min(a.size(), b.size()); ++i)
+    if ((a[i] ^ b[i]) == difference) ++count;
+  return count;
+}
+
+TEST_F(SealCopy, copy_that_nobody_knows_of__draws_tags_and_keys_of_its_own) {
+  pair_.connect();  // it has drawn before
+  const Both both = in_both(resume_twice, [&](bool) {
+    sent_.clear();
+    static_cast<void>(pair_.c().connect(pair_.server().address, config_, pair_.now()));
+    pair_.run_for(1_us);
+    return sent_;
+  });
+  constexpr std::size_t size = wire::header_bytes + wire::connect_frame_bytes + wire::key_frame_bytes;
+  ASSERT_EQ(both.here.size(), size);
+  ASSERT_EQ(both.there.size(), size);
+  constexpr auto random_at = static_cast<std::ptrdiff_t>(size - sizeof(EndRandom));  // it comes last
+  EXPECT_FALSE(std::equal(both.here.begin() + random_at, both.here.end(), both.there.begin() + random_at));
+}
+
+TEST_F(SealCopy, connections_that_copies_make__have_different_keys) {
+  const Both both = in_both(resume_twice, [&](bool is_child) {
+    const auto [c, s] = pair_.connect();
+    static_cast<void>(pair_.s().receive(s, buffer_, 1));
+    pair_.run_for(20_ms);
+    return sent_with(c, is_child ? std::byte{'A'} : std::byte{'B'});
+  });
+  ASSERT_GE(both.here.size(), 188U);
+  EXPECT_LT(cancelled(both.here, both.there, std::byte{'A' ^ 'B'}), 20U);
+}
+
+// What is lost where neither the kernel nor anybody else says that there are two.
+TEST_F(SealCopy, connection_that_a_copy_has_without_knowing__is_sealed_alike) {
+  const auto [c, s] = pair_.connect();
+  static_cast<void>(pair_.s().receive(s, buffer_, 1));
+  pair_.run_for(20_ms);
+  const ConnectionId id = c;
+  const Both both =
+      in_both(resume_twice, [&](bool is_child) { return sent_with(id, is_child ? std::byte{'A'} : std::byte{'B'}); });
+  EXPECT_GE(cancelled(both.here, both.there, std::byte{'A' ^ 'B'}), 152U);
+}
+
+TEST_F(SealCopy, connection_of_a_copy_that_is_told__ends_in_both_without_a_packet) {
+  const auto [c, s] = pair_.connect();
+  static_cast<void>(pair_.s().receive(s, buffer_, 1));
+  pair_.run_for(20_ms);
+  const ConnectionId id = c;
+  const Both both = in_both(resume_twice, [&](bool is_child) {
+    note_process_copy();
+    const ByteVector sent = sent_with(id, is_child ? std::byte{'A'} : std::byte{'B'});
+    const auto ended = pair_.client().of(Kind::closed);
+    EXPECT_EQ(ended.size(), 1U);
+    EXPECT_TRUE(!ended.empty() && ended.front().status == Status::aborted);
+    EXPECT_EQ(pair_.client().of(Kind::sent).size(), 1U);
+    EXPECT_EQ(pair_.c().stats().connections, 0U);
+    // And another one has keys of its own.
+    const auto [again, there] = pair_.connect();
+    static_cast<void>(pair_.s().receive(there, buffer_, 1));
+    pair_.run_for(20_ms);
+    const ByteVector later = sent_with(again, is_child ? std::byte{'A'} : std::byte{'B'});
+    return sent.empty() ? later : ByteVector();
+  });
+  ASSERT_GE(both.here.size(), 188U);
+  ASSERT_GE(both.there.size(), 188U);
+  EXPECT_LT(cancelled(both.here, both.there, std::byte{'A' ^ 'B'}), 20U);
+}
+
+TEST_F(SealCopy, child_of_a_fork__sends_nothing_and_its_parent_goes_on) {
+  const auto [c, s] = pair_.connect();
+  static_cast<void>(pair_.s().receive(s, buffer_, 1));
+  pair_.run_for(20_ms);
+  const ConnectionId id = c;
+  const Both both =
+      in_both(fork, [&](bool is_child) { return sent_with(id, is_child ? std::byte{'A'} : std::byte{'B'}); });
+  EXPECT_TRUE(both.there.empty());
+  EXPECT_GE(both.here.size(), 188U);
+  EXPECT_EQ(pair_.server().of(Kind::received).size(), 1U);
+  EXPECT_TRUE(pair_.client().of(Kind::closed).empty());
+}
+
+TEST_F(SealCopy, opening_that_a_copy_takes_part_in__ends) {
+  const ConnectionId id = pair_.c().connect(pair_.server().address, config_, pair_.now());
+  pair_.run_for(1_us);  // CONNECT is on its way
+  note_process_copy();
+  pair_.run_for(1_s);
+  const auto ended = pair_.client().of(Kind::closed);
+  ASSERT_EQ(ended.size(), 1U);
+  EXPECT_EQ(ended.front().connection, id);
+  EXPECT_EQ(ended.front().status, Status::aborted);
+  EXPECT_TRUE(pair_.client().of(Kind::connected).empty());
+}
+
+TEST(UnsealedCopy, connection_without_keys__goes_on) {
+  Pair pair;
+  pair.connect();
+  note_process_copy();
+  pair.run_for(1_s);
+  EXPECT_TRUE(pair.client().of(Kind::closed).empty());
+}
+
+}  // namespace
+}  // namespace mltcp::seal_copy_test
