@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <new>
+#include <utility>
 
 namespace mltcp {
 
@@ -94,12 +96,42 @@ void JobClaims::Job::see(std::uint16_t iteration) {
   ++sums.iterations;
 }
 
+// No packet makes more than one place go stale, so what is mended here has been paid for.
+JobClaims::Job& JobClaims::replace_least(std::uint32_t number) {
+  if (places_.empty()) {
+    places_.reserve(max_jobs);
+    for (const auto& [job, sums] : jobs_) places_.push_back({sums.weight(), job});
+    std::ranges::make_heap(places_, std::greater());
+  }
+  auto least = jobs_.end();
+  for (;;) {
+    std::ranges::pop_heap(places_, std::greater());
+    Place& place = places_.back();
+    least = jobs_.find(place.job);
+    if (place.weight == least->second.weight()) break;
+    place.weight = least->second.weight();
+    std::ranges::push_heap(places_, std::greater());
+  }
+  auto node = jobs_.extract(least);
+  Job& job = node.mapped();
+  others_.sums += job.sums;
+  const Bytes before = job.weight();
+  job = Job();
+  job.before = before;
+  node.key() = number;
+  jobs_.insert(std::move(node));
+  places_.back() = {before, number};
+  std::ranges::push_heap(places_, std::greater());
+  recent_ = Recent<Job>();  // which points to the job that was there
+  return job;
+}
+
 JobClaims::Job& JobClaims::find(std::uint32_t number) noexcept {
   const auto found = jobs_.find(number);
   if (found != jobs_.end()) return found->second;
-  if (jobs_.size() >= max_jobs || number == other_jobs) return others_;
+  if (number == other_jobs) return others_;
   try {
-    return jobs_[number];
+    return jobs_.size() < max_jobs ? jobs_[number] : replace_least(number);
   } catch (const std::bad_alloc&) {
     return others_;
   }

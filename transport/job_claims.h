@@ -18,6 +18,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -94,6 +95,10 @@ class JobClaims {
 
   /// A packet with data of a job: its tag, and its bytes behind the header. In any order. Allocates for a new job only,
   /// which is counted among the others if there is no memory.
+  ///
+  /// Beyond max_jobs a new job takes the place of the least, whose sums go to the others (space-saving: Metwally,
+  /// Agrawal, El Abbadi, ICDT 2005). The least is who has sent the fewest bytes, and those of whom it has taken the
+  /// place count with its own: a job that has sent more than 1/max_jobs of all bytes is never it.
   void add(const wire::JobTag& tag, Bytes bytes) noexcept {
     recent_.get(tag.job, [&]() -> Job& { return find(tag.job); }).add(tag, bytes);
   }
@@ -111,6 +116,7 @@ class JobClaims {
     static constexpr int most_apart = 16;
 
     JobClaim sums;
+    Bytes before = 0;                                ///< of whom it has taken the place of
     std::array<std::uint16_t, max_counts> latest{};  ///< iteration of each count
     std::uint8_t counts = 0;
     std::uint8_t next = 0;  ///< count that a new one takes the place of
@@ -123,13 +129,22 @@ class JobClaims {
       sums.progress_bytes += static_cast<double>(tag.progress) * static_cast<double>(bytes) * (1.0 / full);
     }
     void see(std::uint16_t iteration);
+    [[nodiscard]] Bytes weight() const { return before + sums.bytes; }
+  };
+  /// A job, and a weight that it had: weights only grow.
+  struct Place {
+    Bytes weight;
+    std::uint32_t job;
+    auto operator<=>(const Place&) const = default;
   };
   static constexpr std::uint16_t full = std::numeric_limits<std::uint16_t>::max();
 
   Job& find(std::uint32_t number) noexcept;
+  Job& replace_least(std::uint32_t number);
 
   std::map<std::uint32_t, Job> jobs_;
   Job others_;
+  std::vector<Place> places_;  ///< heap, the least first, once all are taken
   Recent<Job> recent_;
 };
 

@@ -236,7 +236,7 @@ TEST(JobClaims, add__is_bounded_whatever_the_numbers) {
   }
   const std::vector<JobClaim> all = claims.report();
   ASSERT_EQ(all.size(), JobClaims::max_jobs + 1);
-  EXPECT_EQ(all.front().job, JobClaims::other_jobs) << "all beyond the first are counted together";
+  EXPECT_EQ(all.front().job, JobClaims::other_jobs) << "those that have lost their places are counted together";
   Bytes counted = 0;
   std::uint64_t packets = 0;
   for (const JobClaim& claim : all) {
@@ -254,6 +254,56 @@ TEST(JobClaims, add__is_bounded_whatever_the_numbers) {
   EXPECT_EQ(claims.report()[0].bytes + claims.report()[1].bytes, all[0].bytes + all[1].bytes + 1'000'000'000);
   claims.add({JobClaims::other_jobs, 1, 0}, 1);
   EXPECT_EQ(claims.report().size(), JobClaims::max_jobs + 1);
+}
+
+TEST(JobClaims, add__finds_a_liar_that_comes_after_forged_jobs_and_among_them) {
+  JobClaims claims;
+  const Packets early = iterations(1, 20, 1.0, 0, 1'000'000);
+  for (const wire::JobTag& tag : early) claims.add(tag, packet_bytes);
+  std::uint32_t forged = 2'000'000;
+  for (std::size_t i = 0; i < 10 * JobClaims::max_jobs; ++i) claims.add({forged++, 1, 65'535}, 1400);
+  // Two forged packets for each of the liar's, and pauses in which it sends none, and 2000 forged ones come.
+  std::size_t sent = 0;
+  for (const wire::JobTag& tag : iterations(1, 20, 0.5, 0, 7)) {
+    claims.add(tag, packet_bytes);
+    const int between = ++sent % packets_per_iteration == 0 ? 2000 : 2;
+    for (int i = 0; i < between; ++i) claims.add({forged++, 1, 65'535}, 1400);
+  }
+  const std::vector<JobClaim> all = claims.report();
+  ASSERT_EQ(all.size(), JobClaims::max_jobs + 1);
+  EXPECT_EQ(all[0].job, JobClaims::other_jobs);
+  for (const std::size_t place : {std::size_t{1}, std::size_t{2}}) {
+    EXPECT_TRUE(all[place].job == 7 || all[place].job == 1'000'000) << all[place].job;
+    EXPECT_EQ(all[place].iterations, 20U);
+    EXPECT_EQ(all[place].bytes, 20U * packets_per_iteration * packet_bytes) << "nothing of whom it has replaced";
+    EXPECT_EQ(all[place].verdict(), all[place].job == 7 ? ClaimVerdict::understated : ClaimVerdict::consistent);
+  }
+}
+
+TEST(JobClaims, add__gives_the_place_of_the_least) {
+  JobClaims claims;
+  for (std::uint32_t job = 0; job < JobClaims::max_jobs; ++job) claims.add({job, 1, 0}, 100 + job);
+  JobClaims same = claims;
+  for (JobClaims* const each : {&claims, &same}) {
+    each->add({0, 1, 0}, 50);      // is 150 now, and 1 the least
+    each->add({9'999, 1, 0}, 10);  // 101 and 10
+    each->add({9'998, 1, 0}, 10);  // 102 and 10, for which 2 goes
+    each->add({1, 1, 0}, 5);       // is new
+  }
+  const auto bytes_of = [&](std::uint32_t job) {
+    for (const JobClaim& claim : claims.report())
+      if (claim.job == job) return claim.bytes;
+    return Bytes{0};
+  };
+  EXPECT_EQ(bytes_of(0), 150U);
+  EXPECT_EQ(bytes_of(1), 5U);
+  EXPECT_EQ(bytes_of(2), 0U);
+  EXPECT_EQ(bytes_of(3), 0U);
+  EXPECT_EQ(bytes_of(4), 104U);
+  EXPECT_EQ(bytes_of(9'999), 10U);
+  EXPECT_EQ(bytes_of(9'998), 10U);
+  EXPECT_EQ(bytes_of(JobClaims::other_jobs), 101U + 102 + 103);
+  EXPECT_EQ(same.report().size(), claims.report().size());
 }
 
 TEST(JobClaims, add__stays_exact_enough_for_months) {
