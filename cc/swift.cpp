@@ -34,6 +34,7 @@ void Swift::start(const PathInfo& path, Output& out) {
   derive_base_ = p.base_target == Nanos(0);
   base_target_ = static_cast<double>(p.base_target.count);
   per_hop_ = static_cast<double>(p.per_hop.count);
+  max_hops_ = static_cast<std::uint8_t>(p.max_hops);
   // Section 3.5: flow scaling adds flow_scaling to the target at flow_min_window, and 0 at flow_max_window.
   flow_scaling_ = static_cast<double>(p.flow_scaling.count);
   flow_alpha_ = flow_scaling_ / (1 / std::sqrt(p.flow_min_window) - 1 / std::sqrt(p.flow_max_window));
@@ -91,7 +92,7 @@ void Swift::decrease(Window& window, double share, double decrease_gain, Nanos n
 
 double Swift::fabric_target(const AckSample& ack) const {
   const double scaling = flow_alpha_ * std::sqrt(ack.gain / fabric_.packets) + flow_beta_;
-  return base_target_ + ack.hops * per_hop_ + std::clamp(scaling, 0.0, flow_scaling_);
+  return base_target_ + std::min(ack.hops, max_hops_) * per_hop_ + std::clamp(scaling, 0.0, flow_scaling_);
 }
 
 bool Swift::is_congestion(const LossReport& losses) {

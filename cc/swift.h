@@ -24,6 +24,9 @@
 //   windows of a low target, rounding would otherwise decide the shares instead of F.
 // - The base target is chosen by the operator. The default is derived from the minimum delay seen, rounded to powers of
 //   two, because flows on one path need equal targets: the one with the larger target gets nearly all capacity.
+// - Hops are what the peer states, and what it reads from a field of the IP header that nothing authenticates. A number
+//   that is not true would give its flow a target far above all others', and with it the link. So no more count than
+//   the longest path of the network has (max_hops; 5 are three tiers of switches).
 //
 // - The paper halves the window at every loss. Here that is done for those that are a sign of congestion although the
 //   delay tells of a queue before it overflows (loss_judge.h): where buffers are smaller than the target, all of them.
@@ -42,6 +45,7 @@ namespace mltcp::cc {
 struct SwiftParameters {
   Nanos base_target{0};
   Nanos per_hop{1'000};
+  std::uint32_t max_hops = 5;      ///< counts no more of the hops that the peer states
   Nanos flow_scaling{100'000};     ///< fs_range
   double flow_min_window = 0.1;    ///< fs_min_cwnd
   double flow_max_window = 100;    ///< fs_max_cwnd
@@ -66,6 +70,8 @@ class Swift {
                            "from its smallest delay in real time"),
           "of the fabric's delay on the shortest path, one for all flows (SIGCOMM'20)"),
       parameter<&SwiftParameters::per_hop>("per_hop", at_least(0), "added to it for each switch"),
+      parameter<&SwiftParameters::max_hops>("max_hops", at_least(0).at_most(255),
+                                            "of those that the peer states, so many count at most"),
       parameter<&SwiftParameters::flow_scaling>("flow_scaling", at_least(0), "most that small windows add to it"),
       parameter<&SwiftParameters::flow_min_window>("flow_min_window", above(0), "window with all of flow_scaling",
                                                    "packets"),
@@ -118,6 +124,7 @@ class Swift {
   bool measured_ = false;  ///< the delays below are known
   bool derive_base_ = false;
   bool above_target_ = false;  ///< the fabric's delay, at the latest acknowledgement
+  std::uint8_t max_hops_ = 0;
   LossJudge judge_;
   double latest_rtt_ = 0;
   double fabric_delay_ = 0;  ///< latest sample

@@ -215,6 +215,19 @@ TEST(Swift, target__base_and_hops) {
   EXPECT_NEAR(flow.target_us(), 115, 0.25);
 }
 
+TEST(Swift, target__no_more_hops_count_than_a_path_may_have) {
+  for (const std::uint32_t max_hops : {0U, 3U, 5U, 255U}) {
+    Parameters parameters = flat();
+    parameters.edit<Swift>().per_hop = 3_us;
+    parameters.edit<Swift>().max_hops = max_hops;
+    Driver flow(parameters);
+    flow.ack(1e-3, far_below);
+    flow.hops = 255;
+    EXPECT_NEAR(flow.target_us(), 100 + 3.0 * max_hops, 1) << max_hops;
+  }
+  EXPECT_EQ(SwiftParameters().max_hops, 5U) << "what docs/algorithms.md says";
+}
+
 TEST(Swift, target__flow_scaling_curve) {
   // alpha / sqrt(cwnd) + beta with alpha = 100 us / (1 / sqrt(0.1) - 1 / sqrt(100)), beta = -alpha / sqrt(100).
   Parameters parameters = flat();
