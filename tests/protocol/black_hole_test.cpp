@@ -176,7 +176,7 @@ TEST(BlackHole, while_short_packets_arrive_all_the_time__is_noticed_by_what_is_l
   EXPECT_EQ(pair.c().stats().black_holes, 1u);
 }
 
-TEST(BlackHole, path_that_heals__carries_long_packets_again_after_a_minute) {
+TEST(BlackHole, path_that_heals__carries_long_packets_again_within_a_minute) {
   NarrowPair pair;
   pair.carries = {1300, any_length};
   const auto [c, s] = pair.connect();
@@ -195,6 +195,25 @@ TEST(BlackHole, path_that_heals__carries_long_packets_again_after_a_minute) {
   ASSERT_TRUE(pair.transfer_message(c, s, random_bytes(200'000)));
   expect_size(pair.c(), c, 1472);
   EXPECT_EQ(pair.probes, searched + 1);
+}
+
+TEST(BlackHole, who_drops_packets_for_a_moment__makes_them_shorter_for_seconds) {
+  for (const auto& [drops, within] : {std::pair{60, 4_s}, std::pair{75, 5_s}, std::pair{100, 9_s}}) {
+    NarrowPair pair;
+    pair.fate = [left = drops](const Parsed& packet, Fate& fate) mutable {
+      fate.drop = packet.from == 0 && packet.size > 487 && left-- > 0;
+    };
+    const auto [c, s] = pair.connect();
+    const Nanos begin = pair.now();
+    std::uint32_t least = 1472;
+    while (pair.now() < begin + within) {
+      ASSERT_TRUE(pair.transfer_message(c, s, random_bytes(20'000)));
+      pair.run_for(20_ms);
+      least = std::min(least, pair.c().stats(c)->packet_bytes);
+    }
+    EXPECT_LT(least, 600u);
+    EXPECT_EQ(pair.c().stats(c)->packet_bytes, 1472u) << drops;
+  }
 }
 
 TEST(BlackHole, path_that_narrows_twice__is_followed) {

@@ -154,14 +154,14 @@ TEST(PathMtu, any_path__is_used_to_sixteen_bytes_with_few_probes) {
   }
 }
 
-TEST(PathMtu, path_that_heals__is_found_a_minute_later_by_one_probe) {
+TEST(PathMtu, path_that_heals__is_found_a_second_later_by_one_probe) {
   PathMtu mtu = agreed_on(1472);
   mtu.suspect();
   probe(mtu, 1300, second);
   ASSERT_TRUE(mtu.waits_to_raise());
-  mtu.look(second + PathMtu::raise_after - Nanos(1));
+  mtu.look(second + PathMtu::first_raise - Nanos(1));
   EXPECT_EQ(mtu.next_probe(), 0u);
-  mtu.look(second + PathMtu::raise_after);
+  mtu.look(second + PathMtu::first_raise);
   EXPECT_EQ(mtu.next_probe(), 1472u);
   EXPECT_FALSE(mtu.waits_to_raise());
   mtu.on_probe_sent();
@@ -171,17 +171,26 @@ TEST(PathMtu, path_that_heals__is_found_a_minute_later_by_one_probe) {
   EXPECT_FALSE(mtu.waits_to_raise());
 }
 
-TEST(PathMtu, path_that_stays_as_it_is__is_asked_again_every_minute) {
+TEST(PathMtu, path_that_stays_as_it_is__is_asked_again_ever_less_often_down_to_once_a_minute) {
   PathMtu mtu = agreed_on(1472);
-  mtu.suspect();
-  probe(mtu, 1300, second);
-  const std::uint32_t size = mtu.size();
-  for (int minute = 1; minute <= 5; ++minute) {
-    mtu.look(second + PathMtu::raise_after * minute);
-    EXPECT_GT(probe(mtu, 1300, second + PathMtu::raise_after * minute), 0);
-    EXPECT_GE(mtu.size(), size);
-    EXPECT_LE(mtu.size(), 1300u);
-    ASSERT_TRUE(mtu.waits_to_raise());
+  for (int fall = 1; fall <= 2; ++fall) {
+    mtu.suspect();
+    Nanos now = second;
+    probe(mtu, 1300, now);
+    const std::uint32_t size = mtu.size();
+    for (const int seconds : {1, 2, 4, 8, 16, 32, 60, 60, 60}) {
+      mtu.look(now + second * seconds - Nanos(1));
+      ASSERT_EQ(mtu.next_probe(), 0u) << seconds;
+      now += second * seconds;
+      mtu.look(now);
+      EXPECT_GT(probe(mtu, 1300, now), 0);
+      EXPECT_GE(mtu.size(), size);
+      EXPECT_LE(mtu.size(), 1300u);
+      ASSERT_TRUE(mtu.waits_to_raise());
+    }
+    mtu.look(now + PathMtu::raise_after);
+    probe(mtu, 1472, now);  // it has healed: the next time begins anew
+    ASSERT_EQ(mtu.size(), 1472u);
   }
 }
 

@@ -10,7 +10,9 @@
 //
 // From then on a binary search looks for the longest packet that the path carries, one probe at a time, and each size
 // counts as too long when most_probes are lost. When it has ended below the size agreed on, it begins again with that
-// after raise_after, at the next acknowledgement: a connection that idles sends nothing.
+// after first_raise, at the next acknowledgement: a connection that idles sends nothing. What dropped the packets may
+// have been a burst of losses or somebody who was there for a moment, and then that is soon over. Otherwise each time
+// is twice as long as the one before, up to raise_after.
 //
 // A probe counts neither as bytes in flight nor, when lost, as a sign of congestion. No ICMP message is read, so nobody
 // off the path can make packets shorter.
@@ -26,9 +28,10 @@ namespace mltcp {
 
 class PathMtu {
  public:
-  static constexpr std::uint32_t base = 1200;          ///< BASE_PLPMTU (section 5.1.2)
-  static constexpr std::uint32_t most_probes = 3;      ///< MAX_PROBES (section 5.1.2)
-  static constexpr std::uint32_t granularity = 16;     ///< a search ends when its bounds are as close
+  static constexpr std::uint32_t base = 1200;       ///< BASE_PLPMTU (section 5.1.2)
+  static constexpr std::uint32_t most_probes = 3;   ///< MAX_PROBES (section 5.1.2)
+  static constexpr std::uint32_t granularity = 16;  ///< a search ends when its bounds are as close
+  static constexpr Nanos first_raise{1'000'000'000};
   static constexpr Nanos raise_after{60'000'000'000};  ///< PMTU_RAISE_TIMER (section 5.1.1)
 
   /// What the outcome of a probe means.
@@ -72,6 +75,7 @@ class PathMtu {
   /// Call at times while waits_to_raise().
   void look(Nanos now) {
     if (now < raise_at_) return;
+    if (raises_ < most_doublings) ++raises_;
     too_long_ = agreed_ + 1U;
     begin_search();
   }
@@ -124,6 +128,7 @@ class PathMtu {
   }
 
  private:
+  static constexpr std::uint8_t most_doublings = 6;
   enum class Phase : std::uint8_t {
     idle,
     suspect,  ///< the used size is tried
@@ -158,7 +163,8 @@ class PathMtu {
     }
     phase_ = Phase::idle;
     planned_ = 0;
-    raise_at_ = now + raise_after;
+    if (size_ == agreed_) raises_ = 0;
+    raise_at_ = now + std::min(first_raise * (std::int64_t{1} << raises_), raise_after);
   }
 
   Nanos raise_at_;
@@ -171,6 +177,7 @@ class PathMtu {
   std::uint8_t planned_ = 0;      ///< probes to be sent now
   std::uint8_t round_ = 0;        ///< of a suspicion; goes on with the next one
   std::uint8_t first_round_ = 0;  ///< suspect: the first round of which anything has arrived, or the latest
+  std::uint8_t raises_ = 0;       ///< since the size agreed on was used, up to most_doublings
   Phase phase_ = Phase::idle;
 };
 
