@@ -80,7 +80,7 @@ std::string_view text_of(Cause cause) {
     case Cause::end_of_endpoint:
       return "with its endpoint";
     case Cause::false_acknowledgement:
-      return "what was never sent was acknowledged";
+      return "what was never sent was acknowledged, or marks of congestion were hidden";
   }
   return "";
 }

@@ -62,7 +62,7 @@ enum class Cause : std::uint8_t {
   wrong_length,     ///< the peer sent another length than it had announced
   connections_in_use,     ///< here: EndpointConfig::max_connections
   end_of_endpoint,        ///< this endpoint was closed
-  false_acknowledgement,  ///< an end acknowledged what the other had never sent
+  false_acknowledgement,  ///< an end acknowledged what the other had never sent, or hid marks of congestion
 };
 
 /// Something ended or happened.
@@ -140,10 +140,15 @@ struct EndpointConfig {
   Idle idle = Idle::sleep;  ///< of the threads, and of what waits
   Nanos spin{};             ///< Idle::sleep: after the latest packet it looks for so long before it sleeps; up to 1 s
   bool accepts = true;      ///< others may connect
-  /// Of every connection: congestion control and its parameters (cc::set_from_text() reads them), priority, ECN.
+  /// Of every connection: congestion control and its parameters (cc::set_from_text() reads them), priority, ECN, whose
+  /// peers are not trusted to report marks unless the program sets check_ecn = false.
   /// max_sends and max_receives bound ordered connections; give_up_after, keep_alive and idle_limit follow from
   /// peer_timeout.
-  ConnectionConfig connection{};
+  ConnectionConfig connection = [] {
+    ConnectionConfig config;
+    config.check_ecn = true;
+    return config;
+  }();
   /// A peer that was not heard for so long is gone: everything outstanding with it ends, and connecting to nobody does.
   /// It may take half as long again. 10 ms to 1 h.
   Nanos peer_timeout{10'000'000'000};

@@ -75,10 +75,11 @@ constexpr auto fields_of(const PortView* /*type*/) {
                    "Packets that were damaged, foreign, malformed, forged or replayed."}),
       field("refused_connects", &PortView::refused_connects,
             Metric{"refused_connects_total", MetricType::counter,
-                   "CONNECTs answered with a refusal, repeated ones, too: nobody listens, no room, no key or version in common."}),
+                   "CONNECTs answered with a refusal, repeated ones, too: nobody listens, no room, no key or version "
+                   "in common."}),
       field("violations", &PortView::violations,
             Metric{"violations_total", MetricType::counter,
-                   "Connections that ended as their peer acknowledged what was never sent."}),
+                   "Connections that ended as their peer acknowledged what was never sent, or hid marks."}),
       field("black_holes", &PortView::black_holes,
             Metric{"black_holes_total", MetricType::counter,
                    "Paths that dropped long packets, whose connections went on with shorter ones."}),

@@ -35,7 +35,7 @@ enum class Status : std::uint8_t {
   aborted,      ///< ended by abort(), here or at the peer
   version,      ///< the peer speaks no version of the protocol that this end does, or was made to choose a lesser one
   timed_out,    ///< the operation's deadline passed first
-  violation,    ///< an end has acknowledged what the other never sent: a liar, or somebody in its name
+  violation,    ///< an end has acknowledged what the other never sent, or hidden marks: a liar, or somebody in its name
   no_key,       ///< the ends have no key in common: one has none, or another one
 };
 
@@ -75,6 +75,10 @@ struct ConnectionConfig {
   std::string congestion_control = "reno";
   std::shared_ptr<const cc::Parameters> parameters;  ///< of the congestion control algorithm; null: the defaults
   bool ecn = false;                                  ///< send ECN-capable packets
+  /// Mark a packet in some hundreds as congested here, to see whether the peer reports it: one that hides marks to be
+  /// sent more than its share is found out, and the connection ends with Status::violation. Not of connections with
+  /// keys: the mark is in a field that nobody seals, and another could clear it on the way.
+  bool check_ecn = false;
   bool full_integrity = false;  ///< CRC-32C over payloads too, not only headers (the UDP checksum covers both anyway)
   bool pack_messages = true;    ///< several short messages may share a packet
   std::uint32_t max_sends = 1024;               ///< messages posted and not completed, 1 to 65536
@@ -167,7 +171,8 @@ struct ShardStats {
   std::uint64_t resets_withheld = 0;   ///< those that were not, beyond resets_per_second
   std::uint64_t resets_taken = 0;      ///< connections here that a peer's RESET has ended
   std::uint64_t downgrades = 0;        ///< ACCEPTs with another version than the highest in common
-  std::uint64_t violations = 0;        ///< connections ended since their peer acknowledged what was never sent
+  std::uint64_t violations = 0;   ///< connections ended since their peer acknowledged what was never sent, or hid marks
+  std::uint64_t held_off = 0;     ///< CONNECTs from, and connect()s to, addresses where that was so lately
   std::uint64_t black_holes = 0;  ///< paths found to drop long packets, whose connections went on with shorter ones
   std::uint64_t size_probes_sent = 0;  ///< packets that tried how long packets a path carries
   std::uint64_t size_probes_lost = 0;

@@ -291,6 +291,17 @@ TEST_F(ShardAttack, receiver_that_acknowledges_ahead__is_sent_away) {
   EXPECT_EQ(server.last().status, Status::violation);
   EXPECT_EQ(server.shard.stats().violations, 1U);
   EXPECT_LT(last, 700U) << "one number in 128 to 640 is never sent";
+  // Another program of the same address is late, too; one of another is not.
+  const Nanos found_out = clock.now();
+  LyingClient again(server.address);
+  EXPECT_FALSE(run([&] { return again.accept(); }, 500_ms));
+  EXPECT_GT(server.shard.stats().held_off, 0U);
+  EXPECT_EQ(again.attacker.received, 0U) << "not a word";
+  client.shard.connect(server.address, {}, clock.now());
+  EXPECT_TRUE(run([&] { return client.count(Kind::connected) == 1; }, 400_ms));
+  run_for(found_out + 1_s - clock.now());
+  again.attacker.send(server.address, connect_packet(5, 6, 1000));
+  EXPECT_TRUE(run([&] { return again.accept(); }));
 }
 
 TEST_F(ShardAttack, sender_that_leaves_holes__is_given_what_is_there_for_all) {

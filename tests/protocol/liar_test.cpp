@@ -119,16 +119,131 @@ TEST(Liar, honest_peer__is_told_by_close_who_has_acknowledged_in_its_name) {
   }
 }
 
+// ---- who has lied is held off ---------------------------------------------------------------------------------------
+
+/// Ends the server's connection as its client has acknowledged what was not sent.
+void lie_to_server(Pair& pair, ConnectionId s, bool has_tag = true) {
+  const ByteVector packet = forge(header_for(s, 50), [](wire::Writer& w) {
+    wire::AckFrame ack;
+    ack.range_count = 1;
+    ack.ranges[0] = {1'000'000, 1'000'000};
+    w.ack(ack);
+  });
+  if (has_tag)
+    pair.inject(pair.server(), pair.client().address, packet);
+  else
+    pair.inject_as_it_is(pair.server(), pair.client().address, packet);
+  pair.run_for(1_ms);
+}
+Nanos time_to_connect(Pair& pair) {
+  const Nanos begin = pair.now();
+  const std::size_t connected = pair.client().count(Kind::connected);
+  pair.c().connect(pair.server().address, {}, pair.now());
+  EXPECT_TRUE(pair.run([&] { return pair.client().count(Kind::connected) > connected; }, begin + 1000_s));
+  return pair.now() - begin;
+}
+
+TEST(HeldOff, who_connects_again__is_answered_late_and_later_each_time) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  const double usual = pair.s().stats(s)->cwnd_bytes;
+  lie_to_server(pair, s);
+  for (const Nanos time : {1_s, 2_s, 4_s, 8_s}) {
+    const Nanos took = time_to_connect(pair);
+    EXPECT_GT(took, time - 10_ms);
+    EXPECT_LT(took, time + 1'100_ms) << "CONNECT goes once a second";
+    EXPECT_GT(pair.s().stats().held_off, 0u);
+    const ConnectionId again = pair.server().of(Kind::accepted).back().connection;
+    EXPECT_LT(pair.s().stats(again)->cwnd_bytes, usual / 4);
+    lie_to_server(pair, again);
+  }
+}
+
+TEST(HeldOff, who_states_another_packet_size__begins_with_the_least_window_all_the_same) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  const double usual = pair.s().stats(s)->cwnd_bytes;
+  lie_to_server(pair, s);
+  pair.run_for(1_s);
+  pair.inject(pair.server(), pair.client().address, forge(header_for(0), [](wire::Writer& w) {
+                w.connect({.max_packet = 1400, .source_connection = 5, .credit = 1, .tag = 6});
+              }));
+  pair.run_for(10_us);
+  ASSERT_EQ(pair.server().count(Kind::accepted), 2u);
+  const ConnectionStats stats = pair.s().stats(pair.server().of(Kind::accepted)[1].connection).value();
+  EXPECT_EQ(stats.agreed_packet_bytes, 1400u);
+  EXPECT_LT(stats.cwnd_bytes, usual / 4);
+}
+
+TEST(HeldOff, what_is_open_already_and_other_addresses__go_on) {
+  Pair pair;
+  TestHost& other = pair.add();
+  const auto [c1, s1] = pair.connect();
+  const auto [c2, s2] = pair.connect();
+  lie_to_server(pair, s1);
+  EXPECT_TRUE(pair.s().exists(s2));
+  const auto message = random_bytes(100'000);
+  ByteVector buffer(message.size());
+  ASSERT_EQ(pair.s().receive(s2, buffer, 0), PostResult::ok);
+  ASSERT_EQ(pair.c().send(c2, message, 0), PostResult::ok);
+  EXPECT_TRUE(pair.transfer(1, 1, 100_ms));
+  other.shard->connect(pair.server().address, {}, pair.now());
+  EXPECT_TRUE(pair.run([&] { return other.count(Kind::connected) == 1; }, pair.now() + 10_ms));
+}
+
+TEST(HeldOff, packet_without_the_tag__has_nobody_held_off) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  lie_to_server(pair, s, false);
+  EXPECT_EQ(pair.s().stats().forged_packets, 1u);
+  EXPECT_LT(time_to_connect(pair), 1_ms);
+  EXPECT_EQ(pair.s().stats().held_off, 0u);
+}
+
+TEST(HeldOff, connecting_to_a_liar__waits_until_that_is_over) {
+  Liar liar;
+  liar.acknowledge(0, liar.highest + 1);
+  liar.expect_caught();
+  liar.pair.run_for(100_ms);
+  liar.pair.log.clear();
+  const Nanos begin = liar.pair.now();
+  liar.pair.c().connect(liar.pair.server().address, {}, begin);
+  EXPECT_EQ(liar.pair.c().stats().held_off, 1u);
+  liar.pair.run_for(800_ms);
+  const auto asked = [&] {
+    return liar.pair.count([](const Parsed& packet) { return packet.has(FrameType::connect); });
+  };
+  EXPECT_EQ(asked(), 0u);
+  liar.pair.run_for(200_ms);
+  EXPECT_GT(asked(), 0u);
+}
+
+TEST(HeldOff, connecting_to_a_liar__is_given_up_as_with_who_is_not_there) {
+  Liar liar;
+  liar.acknowledge(0, liar.highest + 1);
+  liar.expect_caught();
+  const Nanos begin = liar.pair.now();
+  liar.pair.c().connect(liar.pair.server().address,
+                        config_with([](ConnectionConfig& config) { config.give_up_after = 300_ms; }), begin);
+  EXPECT_TRUE(liar.pair.run([&] { return liar.pair.client().count(Kind::closed) == 2; }, begin + 10_s));
+  EXPECT_EQ(liar.pair.client().of(Kind::closed)[1].status, Status::violation);
+  EXPECT_NEAR((liar.pair.now() - begin).seconds(), 0.3, 0.01);
+}
+
 TEST(Liar, honest_peer__is_never_taken_for_one) {
-  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
-    Pair pair;
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    const auto tested = config_with([](ConnectionConfig& config) { config.ecn = config.check_ecn = true; });
+    Pair pair(tested, tested);
     pair.logging = false;
     Random random(seed);
     const auto [c, s] = pair.connect();
-    pair.fate = [&](const Parsed&, Fate& fate) {
+    int tests = 0;
+    pair.fate = [&](const Parsed& packet, Fate& fate) {
       fate.drop = random.chance(0.02);
       fate.copies = random.chance(0.02) ? 2 : 1;
       if (random.chance(0.05)) fate.extra_delay = Nanos(static_cast<std::int64_t>(random.below(400'000)));
+      if (packet.ecn == Ecn::ect0 && random.chance(seed % 2 == 0 ? 0.1 : 0.001)) fate.ecn = Ecn::ce;
+      tests += packet.ecn == Ecn::ce ? 1 : 0;
     };
     const auto message = random_bytes(8'000'000, seed);
     ByteVector to_server(message.size());
@@ -142,6 +257,7 @@ TEST(Liar, honest_peer__is_never_taken_for_one) {
     EXPECT_EQ(to_server, message);
     EXPECT_EQ(to_client, message);
     EXPECT_EQ(pair.c().stats().violations + pair.s().stats().violations, 0u);
+    EXPECT_GT(tests, 20);
   }
 }
 

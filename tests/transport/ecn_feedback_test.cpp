@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <functional>
+#include <set>
+
+#include "mltcp/base/random.h"
 
 namespace mltcp {
 namespace {
@@ -53,6 +57,95 @@ TEST(EcnFeedback, on_counts__stops_where_the_path_rewrites_the_field) {
     EXPECT_EQ(feedback.on_counts({.ect0_packets = 3, .ce_packets = 3}, 3, sample), 0U) << "from then on";
     EXPECT_EQ(sample.ce_packets, 0U);
   }
+}
+
+/// Sends `packets`, and acknowledges each by itself. The peer counts the marks of which `tells` is true.
+struct TestedPeer {
+  void run(int packets, const std::function<bool(bool is_test)>& tells, double marked_by_path = 0) {
+    for (int i = 0; i < packets && !feedback.hides_marks(); ++i, ++number) {
+      const bool is_test = feedback.begins_test(number, 1000, random);
+      tests += is_test ? 1 : 0;
+      const bool is_marked = path.chance(marked_by_path);
+      if ((is_test || is_marked) && tells(is_test)) {
+        ++counts.ce_packets;
+        counts.ce_bytes += 1000;
+      } else {
+        ++counts.ect0_packets;
+      }
+      true_marks += is_marked && !is_test ? 1U : 0U;
+      if (feedback.awaits_test() && feedback.tested() == number) feedback.on_test_acked();
+      cc::AckSample sample;
+      sample.acked_bytes = 1000;
+      EXPECT_EQ(feedback.on_counts(counts, 1, sample), sample.ce_packets);
+      EXPECT_EQ(sample.ce_bytes, 1000 * sample.ce_packets);
+      told += sample.ce_packets;
+    }
+  }
+  EcnFeedback feedback;
+  ShardRandom random{1};
+  Random path{2};
+  wire::EcnCounts counts;
+  std::uint64_t number = 0;
+  int tests = 0;
+  std::uint32_t told = 0;
+  std::uint32_t true_marks = 0;
+};
+
+TEST(EcnTest, peer_that_tells_all__passes_and_its_own_marks_are_all_that_counts) {
+  for (const double marked : {0.0, 0.2}) {
+    TestedPeer peer;
+    peer.run(
+        40'000, [](bool) { return true; }, marked);
+    EXPECT_FALSE(peer.feedback.hides_marks());
+    EXPECT_GT(peer.tests, 40'000 / 640);
+    EXPECT_LT(peer.tests, 40'000 / 128);
+    EXPECT_EQ(peer.told, peer.true_marks);
+  }
+}
+
+TEST(EcnTest, peer_that_hides_marks__is_found_out_by_the_second) {
+  TestedPeer peer;
+  peer.run(
+      40'000, [](bool) { return false; }, 0.2);
+  EXPECT_TRUE(peer.feedback.hides_marks());
+  EXPECT_EQ(peer.tests, 2);
+}
+
+TEST(EcnTest, peer_that_hides_a_tenth__is_found_out_later) {
+  TestedPeer peer;
+  Random random(3);
+  peer.run(
+      40'000, [&](bool) { return !random.chance(0.1); }, 0.2);
+  EXPECT_TRUE(peer.feedback.hides_marks());
+}
+
+TEST(EcnTest, test_that_was_lost__shows_nothing) {
+  EcnFeedback feedback;
+  ShardRandom random(1);
+  cc::AckSample sample;
+  std::uint32_t tests = 0;
+  for (std::uint32_t number = 0; number < 10'000; ++number) {
+    tests += feedback.begins_test(number, 1000, random) ? 1U : 0U;
+    if (feedback.awaits_test()) feedback.drop_test();
+    feedback.on_counts({.ect0_packets = number + 1}, 1, sample);
+  }
+  EXPECT_GT(tests, 10U);
+  EXPECT_FALSE(feedback.hides_marks());
+}
+
+TEST(EcnTest, packets__are_not_tested_at_regular_distances) {
+  EcnFeedback feedback;
+  ShardRandom random(1);
+  std::set<std::uint64_t> distances;
+  std::uint64_t last = 0;
+  for (std::uint64_t number = 1; number < 40'000; ++number) {
+    if (!feedback.begins_test(number, 1000, random)) continue;
+    feedback.drop_test();
+    distances.insert(number - last);
+    last = number;
+  }
+  EXPECT_GT(distances.size(), 50U);
+  EXPECT_GE(*distances.begin(), EcnFeedback::least_between_tests);
 }
 
 }  // namespace

@@ -18,6 +18,20 @@ namespace mltcp {
 
 class AddressCounts {
  public:
+  /// What counts as one.
+  using Network = std::array<std::byte, 16>;
+  static Network network_of(const Address& address) {
+    constexpr std::size_t of_subnet = 8;
+    constexpr std::array<std::uint8_t, 12> translated{0x00, 0x64, 0xFF, 0x9B};
+    const auto& ip = address.ip;
+    const bool is_link_local = ip[0] == 0xFE && (ip[1] & 0xC0) == 0x80;
+    const bool is_whole =
+        address.is_v4() || is_link_local || std::equal(translated.begin(), translated.end(), ip.begin());
+    Network network{};
+    std::memcpy(network.data(), ip.data(), is_whole ? network.size() : of_subnet);
+    return network;
+  }
+
   /// Without a bound: nothing is counted, and no address has its share.
   AddressCounts() : counts_(0, Hash{}) {}
   /// `most`: for each address, 1 or more. `key`: peers may choose their addresses, but not which of them share a
@@ -44,22 +58,10 @@ class AddressCounts {
   }
 
  private:
-  using Network = std::array<std::byte, 16>;
   struct Hash {
     SipKey key;
     std::size_t operator()(const Network& network) const noexcept { return siphash(key, network); }
   };
-  static Network network_of(const Address& address) {
-    constexpr std::size_t of_subnet = 8;
-    constexpr std::array<std::uint8_t, 12> translated{0x00, 0x64, 0xFF, 0x9B};
-    const auto& ip = address.ip;
-    const bool is_link_local = ip[0] == 0xFE && (ip[1] & 0xC0) == 0x80;
-    const bool is_whole =
-        address.is_v4() || is_link_local || std::equal(translated.begin(), translated.end(), ip.begin());
-    Network network{};
-    std::memcpy(network.data(), ip.data(), is_whole ? network.size() : of_subnet);
-    return network;
-  }
 
   std::uint32_t most_ = 0;  ///< 0: no bound
   std::unordered_map<Network, std::uint32_t, Hash> counts_;

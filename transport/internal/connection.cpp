@@ -44,6 +44,14 @@ Connection::Connection(ConnectionId id, const Address& remote, std::shared_ptr<c
   look_for_peer(now);
 }
 
+// As after losses that have left nothing.
+void Connection::begin_with_least(Nanos now) {
+  begins_least_ = true;
+  controller_.on_congestion({now, cc::CongestionEvent::Cause::loss, 0});
+  controller_.on_timeout(now);
+  update_pacing();
+}
+
 void Connection::set_seal(std::unique_ptr<PacketSeal> seal) {
   sealing_ = std::make_unique<Sealing>();
   sealing_->seal = std::move(seal);
@@ -92,6 +100,7 @@ void Connection::agree_on_max_packet(std::uint32_t peers) {
   mtu_.agree(peers);
   // The controller's window is in units of this size. Restarting it is safe, as no data has been sent yet.
   controller_ = cc::Controller(controller_.algorithm(), path());
+  if (begins_least_) begin_with_least(heard_);
   update_pacing();
 }
 

@@ -60,6 +60,9 @@ class alignas(64) Connection {
   /// it has to do so within half_open_limit, and gets no more than three times the bytes that it sends until then.
   void start_accept(const wire::ConnectFrame& peer, std::uint64_t tag, bool is_proven, Nanos now);
 
+  /// Before either: the peer's address has lied lately. The window is the least at first, and grows slowly.
+  void begin_with_least(Nanos now);
+
   /// Before either: packets of this connection are sealed.
   void set_seal(std::unique_ptr<PacketSeal> seal);
 
@@ -195,6 +198,8 @@ class alignas(64) Connection {
   /// False if it acknowledges what was never sent: the connection has ended.
   bool on_ack(const wire::AckFrame& frame, Nanos now);
   [[gnu::cold]] void on_violation(Nanos now);
+  /// What has become of the packet that was sent marked (EcnFeedback).
+  [[gnu::cold]] void look_for_test(const wire::AckFrame& frame);
   /// Bytes have come from an address that nothing has proven.
   [[gnu::cold]] void count_unproven(const wire::Header& header, const RxPacket& packet);
   [[gnu::cold]] void on_retry(std::uint64_t cookie, Nanos now);
@@ -286,6 +291,8 @@ class alignas(64) Connection {
   [[nodiscard]] bool control_due() const {  // any() alone would count ACCEPT while draining
     return (due_.any() && (greets_next() || due_.close || due_.ping)) || credit_urgent();
   }
+  /// Whether CONNECT has to wait, as the peer's address has lied; sets the time for the next check.
+  [[gnu::cold]] bool is_held_off(Nanos now);
   /// Checks whether gate and window allow data to be sent, and sets the time for the next check.
   Blocked data_blocked(Nanos now);
   Blocked gate_blocked(Nanos now);
@@ -411,6 +418,7 @@ class alignas(64) Connection {
   bool size_changed_ : 1 = false;     ///< max_packet_ is to become PathMtu::size()
   bool may_raise_size_ : 1 = false;   ///< PathMtu::waits_to_raise()
   bool is_sealed_ : 1 = false;        ///< there is a sealing_
+  bool begins_least_ : 1 = false;     ///< see begin_with_least()
 
   // Line 2.
   alignas(line) ReceivedPackets received_;

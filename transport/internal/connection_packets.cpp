@@ -5,6 +5,7 @@
 
 #include "mltcp/transport/internal/ack_ratio.h"
 #include "mltcp/transport/internal/connection.h"
+#include "mltcp/transport/internal/violators.h"
 #include "mltcp/transport/job_claims.h"
 
 namespace mltcp {
@@ -393,11 +394,26 @@ bool Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
     if (sample.acked_bytes > bytes_before) [[likely]]  // a size probe carries nothing
       sent_.on_progress(now);
     sample.hops = frame.hops;
-    if (config_->ecn && largest == sent_.largest_acked())
+    if (ecn_.awaits_test()) [[unlikely]]
+      look_for_test(frame);
+    // The largest may be of a packet that nobody asks to be acknowledged.
+    if (config_->ecn && (largest == sent_.largest_acked() || (config_->check_ecn && largest > sent_.largest_acked())))
       stats_.ce_packets += ecn_.on_counts(frame.ecn, sample.acked_packets - packets_before, sample);
+    if (ecn_.hides_marks()) [[unlikely]] {
+      on_violation(now);
+      return false;
+    }
   }
   complete_sends(now);  // in order, after all ranges have been processed in descending order
   return true;
+}
+
+void Connection::look_for_test(const wire::AckFrame& frame) {
+  if (sent_.is_acked(ecn_.tested()))
+    ecn_.on_test_acked();
+  else if (!sent_.is_in_flight(ecn_.tested()))
+    ecn_.drop_test();
+  if (frame.range_count == wire::max_ack_ranges) ecn_.drop_test();
 }
 
 // No honest peer acknowledges what it can't have received. One that does would be sent more and more, at the expense of
@@ -405,6 +421,7 @@ bool Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
 void Connection::on_violation(Nanos now) {
   if (state_ == State::draining) return;  // it ends already
   ++links_->stats->violations;
+  if (links_->violators != nullptr) links_->violators->add(remote_, now);
   end(Status::violation, wire::CloseReason::violation, now);
 }
 
@@ -605,7 +622,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   if (aborted_) [[unlikely]]
     repeat_close(now);
   if (!with_data && !ack_due && !control_due()) return blocked == Blocked::no ? Blocked::nothing : blocked;
-  if (state_ == State::connecting && !due_.connect) return Blocked::nothing;
+  if (state_ == State::connecting && (!due_.connect || is_held_off(now))) return Blocked::nothing;
   if (sent_.full(*config_)) [[unlikely]] {
     sent_.make_room([&](const Chunk& chunk) { on_lost_chunk(chunk, now); });
     greets = is_sealed_ && greets_next();  // what was given up may have been ACCEPT
@@ -651,6 +668,10 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   if (draft.retransmission) ++stats_.retransmitted_packets;
   finish(draft, header, buffer, packet, greets);
   packet.ecn = config_->ecn && ecn_.works() && eliciting ? Ecn::ect0 : Ecn::not_ect;
+  // Nothing seals the field: whoever is on the path could have the owner of a key found out for what he has not done.
+  if (packet.ecn != Ecn::not_ect && config_->check_ecn && !is_sealed_ && with_data && links_->random != nullptr &&
+      ecn_.begins_test(header.packet_number, bytes, *links_->random))
+    packet.ecn = Ecn::ce;
   return Blocked::no;
 }
 
@@ -689,6 +710,14 @@ std::size_t Connection::room_unproven() const {
   const std::size_t accept = wire::accept_frame_bytes + (!is_sealed_ ? 0 : wire::key_frame_bytes);
   const std::size_t least = due_.accept ? control + accept : control;
   return allowance_ < least ? 0 : std::min<std::size_t>(max_packet_, allowance_);
+}
+
+bool Connection::is_held_off(Nanos now) {
+  if (links_->violators == nullptr || !links_->violators->holds_off(remote_, now)) return false;
+  const Nanos left = config_->give_up_after - sent_.silence(now);
+  if (left <= Nanos()) fail(Status::violation);
+  held_until_ = std::min(links_->violators->until(remote_), now + left);
+  return true;
 }
 
 Connection::Blocked Connection::data_blocked(Nanos now) {

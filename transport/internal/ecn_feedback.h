@@ -1,11 +1,18 @@
 // Validates ECN on the path and finds how many sent packets arrived marked, from the counts that the peer sends back
 // (RFC 9000 section 13.4.2).
+//
+// Where that is asked for, peers are found out that hide marks so as to be sent more. A packet in some hundreds, at
+// random, is sent marked, as it would arrive from a congested link; nobody can tell it from those that are (RFC 3168
+// section 18.1 counts on the network for that, draft-moncaster-tcpm-rcv-cheat tests whether losses are told). What
+// acknowledges it first has to count a mark more than what came before: a peer has counted what it acknowledges. So who
+// hides a share of the marks fails that share of the tests. Congestion control sees no marks of this end's own.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
 #include "mltcp/cc/algorithm.h"
+#include "mltcp/transport/internal/shard_random.h"
 #include "mltcp/transport/wire.h"
 
 namespace mltcp {
@@ -31,11 +38,53 @@ class EcnFeedback {
     sample.ce_packets += ce;
     sample.ce_bytes = std::min(sample.ce_bytes + ce_bytes, sample.acked_bytes);  // the peer's count is not trusted
     last_ = counts;
-    return ce;
+    return test_ == Test::acked ? judge_test(ce, sample) : ce;
   }
 
+  // Tests of the peer.
+
+  static constexpr std::uint32_t least_between_tests = 128;
+  static constexpr std::uint32_t between_tests = 512;  ///< and up to so many more, evenly at random
+  static constexpr std::uint8_t most_missed = 2;       ///< marks: once may be an accident that nobody has thought of
+
+  /// Call for each packet of `bytes` that may be marked. Whether it is sent marked.
+  bool begins_test(std::uint64_t number, std::uint32_t bytes, ShardRandom& random) {
+    if (until_test_ == 0)
+      until_test_ = static_cast<std::uint16_t>(least_between_tests + (random.next() >> 32) % between_tests);
+    if (--until_test_ > 0 || test_ != Test::none) return false;
+    test_ = Test::in_flight;
+    tested_ = number;
+    tested_bytes_ = bytes;
+    return true;
+  }
+  [[nodiscard]] bool awaits_test() const { return test_ == Test::in_flight; }
+  [[nodiscard]] std::uint64_t tested() const { return tested_; }
+  /// It has been acknowledged: on_counts() judges the test the next time.
+  void on_test_acked() { test_ = Test::acked; }
+  /// It was lost, or an acknowledgement has not told all that was received: this one shows nothing.
+  void drop_test() { test_ = Test::none; }
+  [[nodiscard]] bool hides_marks() const { return missed_ >= most_missed; }
+
  private:
+  enum class Test : std::uint8_t { none, in_flight, acked };
+
+  std::uint32_t judge_test(std::uint32_t ce, cc::AckSample& sample) {
+    test_ = Test::none;
+    if (ce == 0) {
+      ++missed_;
+      return 0;
+    }
+    --sample.ce_packets;
+    sample.ce_bytes -= std::min<Bytes>(sample.ce_bytes, tested_bytes_);
+    return ce - 1;
+  }
+
   wire::EcnCounts last_;
+  std::uint64_t tested_ = 0;  ///< number of the packet
+  std::uint32_t tested_bytes_ = 0;
+  std::uint16_t until_test_ = 0;  ///< packets; 0: not drawn yet
+  std::uint8_t missed_ = 0;
+  Test test_ = Test::none;
   bool works_ = true;
 };
 

@@ -72,6 +72,13 @@ class SentPackets {
   /// Whether any packet has been acknowledged.
   [[nodiscard]] bool any_acked() const { return any_acked_; }
   [[nodiscard]] std::uint64_t largest_acked() const { return largest_acked_; }
+  /// Of a packet that has been sent, before forget_finished() follows that.
+  [[nodiscard]] bool is_acked(std::uint64_t number) const {
+    return number >= packets_.begin() && packets_[number].state == State::acked;
+  }
+  [[nodiscard]] bool is_in_flight(std::uint64_t number) const {
+    return number >= packets_.begin() && packets_[number].state == State::in_flight;
+  }
   [[nodiscard]] const RttEstimator& rtt() const { return rtt_; }
   [[nodiscard]] std::uint64_t lost_packets() const { return lost_in_all_; }
   [[nodiscard]] std::uint64_t spurious_losses() const { return spurious_in_all_; }

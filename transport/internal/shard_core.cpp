@@ -132,7 +132,8 @@ ShardCore::ShardCore(PacketIo& io, const ShardConfig& config)
             .packets_wait = false,
             .random = &random_,
             .reassembly_bytes = config.reassembly_bytes,
-            .claims = config.count_job_claims ? &claims_.emplace() : nullptr};
+            .claims = config.count_job_claims ? &claims_.emplace() : nullptr,
+            .violators = &violators_};
   rx_.resize(limits_.burst);
   fetches_.resize(limits_.burst);
   tx_.packets.resize(limits_.burst);
@@ -189,6 +190,7 @@ Connection* ShardCore::make_connection(Slot& slot, const Address& remote,
                                        const std::shared_ptr<const ConnectionConfig>& config, Nanos now) {
   slot.connection = std::make_unique<Connection>(slot.id, remote, config,
                                                  cc::find_algorithm(config->congestion_control), links_, now);
+  if (violators_.knows(remote, now)) slot.connection->begin_with_least(now);
   return slot.connection.get();
 }
 
@@ -232,6 +234,7 @@ ConnectionId ShardCore::connect(const Address& remote, const ConnectionConfig& c
   Connection* connection = make_connection(*slot, remote, latest_config_, now);
   if (seal != nullptr) connection->set_seal(std::move(seal));
   connection->start_connect(slot->tag);
+  if (violators_.holds_off(remote, now)) ++stats_.held_off;
   watch(*connection);
   activate(*connection);
   return connection->id();
@@ -836,6 +839,11 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
         deliver(connection, packet, header, reader, now);
       return;
     }
+  }
+  // No word: who shares the address and is honest asks again, and is only late.
+  if (violators_.holds_off(packet.source, now)) {
+    ++stats_.held_off;
+    return;
   }
   const auto refuse = [&](wire::CloseReason reason) {
     ++stats_.refused_connects;

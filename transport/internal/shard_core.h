@@ -20,6 +20,7 @@
 #include "mltcp/transport/internal/payload_holds.h"
 #include "mltcp/transport/internal/shard_links.h"
 #include "mltcp/transport/internal/shard_random.h"
+#include "mltcp/transport/internal/violators.h"
 #include "mltcp/transport/job_claims.h"
 #include "mltcp/transport/packet_io.h"
 #include "mltcp/transport/types.h"
@@ -188,6 +189,7 @@ class ShardCore {
   std::unordered_map<PeerKey, std::uint32_t, PeerKeyHash>
       by_peer_;                  ///< slots of connections whose peers' ids are known
   AddressCounts accepted_from_;  ///< proven ones, if they are bounded
+  Violators violators_;
   std::vector<JobState> jobs_;
   GrowableRing<Completion> completions_;
   PayloadHolds holds_;

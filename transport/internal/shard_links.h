@@ -23,6 +23,7 @@
 namespace mltcp {
 
 class JobClaims;
+class Violators;
 
 /// A job on a shard: its iteration progress, gain, phase gate, and shared pacer.
 struct JobState {
@@ -99,6 +100,7 @@ struct ShardLinks {
   ShardRandom* random = nullptr;       ///< null: no packet number is skipped
   Bytes reassembly_bytes = ~Bytes{0};  ///< as in ShardConfig
   JobClaims* claims = nullptr;         ///< null: not counted
+  Violators* violators = nullptr;      ///< null: not remembered
 };
 
 }  // namespace mltcp

@@ -1,0 +1,319 @@
+// What peers gain that lie about what they have received: shares of a link of 1 Gbit/s, in virtual time. An honest
+// receiver and one that lies draw from the same server, or are sent to by it, for two seconds.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "mltcp/cc/swift.h"
+#include "mltcp/sim/dumbbell.h"
+#include "mltcp/transport/shard.h"
+#include "mltcp/transport/wire.h"
+
+namespace mltcp::attack::share_test {
+namespace {
+
+using namespace mltcp::literals;
+using Kind = Completion::Kind;
+
+struct Lies {
+  std::uint64_t lost = 0;   ///< acknowledges what was lost, where at least so many in a row were; 0: never
+  double hidden_marks = 0;  ///< share of the congestion marks that are not reported
+  std::uint8_t hops = 0;    ///< stated; 0: the true ones
+  Nanos held{};             ///< says that it has held each packet for so long
+};
+
+/// A host's datapath. Its shard is honest: what it receives is changed on its way, so that it reports what is not true.
+class LyingIo final : public PacketIo {
+ public:
+  LyingIo(sim::Host& host, const Lies& lies) : host_(host), lies_(lies) {}
+
+  [[nodiscard]] const Limits& limits() const override { return host_.limits(); }
+  std::size_t receive(std::span<RxPacket> out) override {
+    lent_.clear();
+    take();
+    std::size_t count = 0;
+    for (; count < out.size() && !waiting_.empty(); ++count) {
+      lent_.push_back(std::move(waiting_.front()));
+      waiting_.pop_front();
+      const Packet& packet = lent_.back();
+      out[count] = packet.as;
+      out[count].bytes = packet.bytes;
+    }
+    return count;
+  }
+  std::size_t send(std::span<const TxPacket> packets) override {
+    if (lies_.held == 0_ns) return host_.send(packets);
+    for (const TxPacket& packet : packets) {
+      const std::vector<std::byte> changed = say_held(packet);
+      TxPacket copy = packet;
+      if (!changed.empty()) copy.header = changed;
+      host_.send({&copy, 1});
+    }
+    return packets.size();
+  }
+
+  Bytes received = 0;  ///< of data, headers included
+
+ private:
+  struct Packet {
+    std::vector<std::byte> bytes;
+    RxPacket as;
+  };
+
+  void take() {
+    std::array<RxPacket, 32> burst;
+    while (const std::size_t count = host_.receive(burst)) {
+      for (const RxPacket& packet : std::span(burst).first(count)) {
+        received += packet.bytes.size() + packet.virtual_bytes;
+        if (lies_.lost > 0) fill_gap(packet);
+        Packet& kept = waiting_.emplace_back();
+        kept.bytes.assign(packet.bytes.begin(), packet.bytes.end());
+        kept.as = packet;
+        if (lies_.hops != 0) kept.as.hops = lies_.hops;
+        if (packet.ecn == Ecn::ce && random_.chance(lies_.hidden_marks)) kept.as.ecn = Ecn::ect0;
+      }
+    }
+  }
+  /// A packet of its own in place of each that has not come.
+  void fill_gap(const RxPacket& packet) {
+    wire::Reader reader;
+    wire::Header header;
+    if (reader.begin(packet.bytes, packet.tail, packet.virtual_bytes, header) != wire::ParseError::none) return;
+    if (header.connection == 0) return;
+    auto [next, is_new] = next_.try_emplace(header.connection, header.packet_number + 1);
+    const std::uint64_t last = header.packet_number;
+    const bool fills = !is_new && last >= next->second + lies_.lost;
+    for (std::uint64_t number = next->second; fills && number < last; ++number) {
+      header.packet_number = number;
+      header.flags = 0;
+      std::vector<std::byte> buffer(100);
+      wire::Writer writer(buffer);
+      writer.ping();
+      const auto bytes = writer.finish(header, {});
+      Packet& made = waiting_.emplace_back();
+      made.bytes.assign(bytes.begin(), bytes.end());
+      made.as.source = packet.source;
+    }
+    next->second = std::max(next->second, last + 1);
+  }
+  /// Empty: there is no acknowledgement in it.
+  [[nodiscard]] std::vector<std::byte> say_held(const TxPacket& packet) const {
+    wire::Reader reader;
+    wire::Header header;
+    wire::Frame frame;
+    if (!packet.payload.empty() || reader.begin(packet.header, 0, header) != wire::ParseError::none ||
+        !reader.next(frame) || frame.type != wire::FrameType::ack)
+      return {};
+    frame.ack.delay_ns = std::max(frame.ack.delay_ns, static_cast<std::uint32_t>(lies_.held.count));
+    const wire::AckFrame ack = frame.ack;
+    if (reader.next(frame)) return {};
+    std::vector<std::byte> buffer(1472);
+    wire::Writer writer(buffer);
+    writer.ack(ack);
+    buffer.resize(writer.finish(header, {}).size());
+    return buffer;
+  }
+
+  sim::Host& host_;
+  Lies lies_;
+  Random random_{1};
+  std::deque<Packet> waiting_;
+  std::vector<Packet> lent_;
+  std::map<std::uint32_t, std::uint64_t> next_;  ///< packet number, by connection
+};
+
+/// A host, and a program that does one thing at each completion.
+class Program final : public Pollable {
+ public:
+  Program(sim::Host& host, const Lies& lies = {}) : io(host, lies), shard(io, {.seed = host.number() + 1}) {}
+
+  Nanos poll(Nanos now) override {
+    now_ = now;
+    Nanos next = shard.poll(now);
+    Completion completion;
+    while (shard.take_completions({&completion, 1}) == 1) {
+      if (completion.kind == Kind::closed) ++closed[completion.status];
+      if (on_completion) on_completion(completion);
+      next = now;
+    }
+    return next;
+  }
+  void connect(const Address& to, const ConnectionConfig& config) { shard.connect(to, config, now_); }
+  void send(ConnectionId id) { EXPECT_EQ(shard.send_virtual(id, kWhole, 0), PostResult::ok); }
+  void receive(ConnectionId id) { EXPECT_EQ(shard.receive_virtual(id, kWhole, 0), PostResult::ok); }
+
+  static constexpr Bytes kWhole = Bytes{1} << 32;
+  LyingIo io;
+  Shard shard;
+  std::function<void(const Completion&)> on_completion;
+  std::map<Status, int> closed;
+
+ private:
+  Nanos now_;
+};
+
+struct Shares {
+  double honest = 0;  ///< Mbit/s, of UDP payload
+  double other = 0;
+  std::uint64_t found_out = 0;
+};
+
+enum class Who { other_connects, server_connects };
+
+struct Scene {
+  Lies lies{};
+  ConnectionConfig config{};
+  Who who = Who::other_connects;
+  int connections = 1;  ///< of the liar, at a time
+  Bytes buffer = 250'000;
+  fabric::EcnConfig marking{};
+  Nanos duration = 2_s;
+};
+
+Shares shares_of(const Scene& scene) {
+  fabric::DumbbellConfig network_config;
+  network_config.pairs = 2;
+  network_config.bottleneck.rate = network_config.reverse.rate = Rate(1'000'000'000);
+  network_config.bottleneck.delay = network_config.reverse.delay = 10_us;
+  network_config.bottleneck.buffer_bytes = scene.buffer;
+  network_config.bottleneck.ecn = scene.marking;
+  sim::DumbbellOptions options;
+  options.virtual_payload = true;
+  sim::Dumbbell network(network_config, options);
+  Program server(network.left(0));
+  Program honest(network.right(0));
+  Program liar(network.right(1), scene.lies);
+  for (auto* const program : {&server, &honest, &liar}) program->shard.listen(scene.config);
+  network.attach(network.left(0), server);
+  network.attach(network.right(0), honest);
+  network.attach(network.right(1), liar);
+  server.on_completion = [&](const Completion& completion) {
+    if (completion.kind == Kind::accepted || completion.kind == Kind::connected) server.send(completion.connection);
+    // It goes on trying to reach who has lied, as a program does that wants its work done.
+    if (completion.kind == Kind::closed && scene.who == Who::server_connects)
+      server.connect(network.right(1).address(), scene.config);
+  };
+  honest.on_completion = [&](const Completion& completion) {
+    if (completion.kind == Kind::connected) honest.receive(completion.connection);
+  };
+  liar.on_completion = [&](const Completion& completion) {
+    if (completion.kind == Kind::accepted || completion.kind == Kind::connected) liar.receive(completion.connection);
+    if (completion.kind == Kind::closed && scene.who == Who::other_connects)
+      liar.connect(network.left(0).address(), scene.config);
+  };
+  honest.connect(network.left(0).address(), scene.config);
+  for (int i = 0; i < scene.connections; ++i)
+    if (scene.who == Who::other_connects)
+      liar.connect(network.left(0).address(), scene.config);
+    else
+      server.connect(network.right(1).address(), scene.config);
+  network.run_until(scene.duration);
+  const auto rate = [&](const Program& program) {
+    return static_cast<double>(program.io.received) * 8e-6 / scene.duration.seconds();
+  };
+  const Shares shares{rate(honest), rate(liar), server.shard.stats().violations};
+  std::printf("honest %.1f other %.1f Mbit/s, found out %lu times\n", shares.honest, shares.other, shares.found_out);
+  return shares;
+}
+
+TEST(Share, two_honest_receivers__share_evenly) {
+  const Shares shares = shares_of({});
+  EXPECT_GT(shares.honest, 450);
+  EXPECT_GT(shares.other, 450);
+  EXPECT_EQ(shares.found_out, 0U);
+}
+
+// Each time that it is found out, it has been sent some hundred packets.
+TEST(Share, who_acknowledges_what_was_lost__gains_nothing_by_connecting_again) {
+  for (const Who who : {Who::other_connects, Who::server_connects}) {
+    const Shares shares = shares_of({.lies = {.lost = 1}, .who = who});
+    EXPECT_LT(shares.other, 10);
+    EXPECT_GT(shares.honest, 950);
+    EXPECT_EQ(shares.found_out, 2U) << "at the beginning, and a second later";
+  }
+}
+
+TEST(Share, who_does_so_with_many_connections__is_held_off_for_longer) {
+  const Shares shares = shares_of({.lies = {.lost = 1}, .connections = 16, .duration = 10_s});
+  EXPECT_LT(shares.other, 5);
+  EXPECT_GT(shares.honest, 960);
+  EXPECT_EQ(shares.found_out, 16U);
+}
+
+// A single number may have been skipped. Who therefore conceals losses only where there are several is slowed down by
+// the others.
+TEST(Share, who_conceals_no_single_losses__gains_nothing) {
+  for (const Who who : {Who::other_connects, Who::server_connects}) {
+    const Shares shares = shares_of({.lies = {.lost = 2}, .who = who});
+    EXPECT_LT(shares.other, 550);
+    EXPECT_GT(shares.honest, 430);
+  }
+}
+
+/// The target is the operator's, as it has to be where peers are not trusted.
+ConnectionConfig swift() {
+  ConnectionConfig config;
+  config.congestion_control = "swift";
+  auto parameters = std::make_shared<cc::Parameters>();
+  parameters->edit<cc::Swift>().base_target = 100_us;
+  config.parameters = parameters;
+  return config;
+}
+
+TEST(Share, hops_that_are_not_there__give_no_more_than_a_few_would) {
+  for (const std::uint8_t hops : {std::uint8_t{0}, std::uint8_t{255}}) {
+    const Shares shares = shares_of({.lies = {.hops = hops}, .config = swift()});
+    EXPECT_GT(shares.honest, 470) << hops;
+    EXPECT_LT(shares.other, 500) << hops;
+  }
+}
+
+// Nobody can look into a peer to see for how long it has held a packet. So this one pays, and docs/security.md says so.
+TEST(Share, holding_that_is_not_there__pays_under_swift) {
+  const Shares shares = shares_of({.lies = {.held = 50_us}, .config = swift()});
+  EXPECT_LT(shares.honest, 100);
+  EXPECT_GT(shares.other, 900);
+}
+
+Scene marking_scene(double hidden, bool check) {
+  Scene scene;
+  scene.lies.hidden_marks = hidden;
+  scene.config.congestion_control = "dctcp";
+  scene.config.ecn = true;
+  scene.config.check_ecn = check;
+  scene.marking = {.enabled = true, .kmin_bytes = 30'000, .kmax_bytes = 30'000};
+  return scene;
+}
+
+TEST(Share, marks_that_are_hidden__are_found_missing) {
+  for (const double hidden : {1.0, 0.5, 0.2}) {
+    const Shares shares = shares_of(marking_scene(hidden, true));
+    EXPECT_LT(shares.other, hidden < 0.5 ? 250 : 50) << hidden;
+    EXPECT_GT(shares.honest, 700) << hidden;
+    EXPECT_GE(shares.found_out, 1U);
+  }
+}
+
+TEST(Share, marks_that_are_told__cost_nothing_to_check) {
+  for (const bool check : {false, true}) {
+    const Shares shares = shares_of(marking_scene(0, check));
+    EXPECT_GT(shares.honest, 450);
+    EXPECT_GT(shares.other, 450);
+    EXPECT_EQ(shares.found_out, 0U);
+  }
+}
+
+// What check_ecn is for: without it DCTCP believes its peer.
+TEST(Share, marks_that_nobody_checks__pay_under_dctcp) {
+  const Shares shares = shares_of(marking_scene(1, false));
+  EXPECT_LT(shares.honest, 100);
+  EXPECT_GT(shares.other, 900);
+}
+
+}  // namespace
+}  // namespace mltcp::attack::share_test

@@ -1,0 +1,66 @@
+// Addresses that have lied: for how long they are held off, together with whom, and when they are forgotten.
+#include "mltcp/transport/internal/violators.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+namespace mltcp::violators_test {
+namespace {
+
+constexpr Nanos second{1'000'000'000};
+const Address liar = Address::v4(0x0A000001, 1);
+
+TEST(Violators, address__is_held_off_twice_as_long_each_time_up_to_some_minutes) {
+  Violators violators;
+  Nanos now = second;
+  EXPECT_FALSE(violators.holds_off(liar, now));
+  EXPECT_FALSE(violators.knows(liar, Nanos()));
+  for (const int seconds : {1, 2, 4, 8, 16, 32, 64, 128, 256, 256, 256}) {
+    violators.add(liar, now);
+    EXPECT_EQ(violators.until(liar), now + second * seconds);
+    EXPECT_TRUE(violators.holds_off(liar, now + second * seconds - Nanos(1)));
+    now += second * seconds;
+    EXPECT_FALSE(violators.holds_off(liar, now));
+    EXPECT_TRUE(violators.knows(liar, now));
+  }
+}
+
+TEST(Violators, address__is_forgotten_after_it_was_honest_for_long) {
+  Violators violators;
+  for (int i = 0; i < 3; ++i) violators.add(liar, second);
+  const Nanos then = violators.until(liar) + Violators::forgotten_after;
+  EXPECT_TRUE(violators.knows(liar, then - Nanos(1)));
+  EXPECT_FALSE(violators.knows(liar, then));
+  violators.add(liar, then);
+  EXPECT_EQ(violators.until(liar), then + second) << "as the first time";
+}
+
+TEST(Violators, others__are_not_held_off) {
+  Violators violators;
+  violators.add(liar, second);
+  EXPECT_TRUE(violators.holds_off(Address::v4(0x0A000001, 2), second)) << "who lies chooses his port";
+  EXPECT_FALSE(violators.holds_off(Address::v4(0x0A000002, 1), second));
+  const auto six = [](std::uint8_t subnet, std::uint8_t host) {
+    Address address;
+    address.ip = {0xFD, 0, 0, 0, 0, 0, 0, subnet, 0, 0, 0, 0, 0, 0, 0, host};
+    return address;
+  };
+  violators.add(six(1, 1), second);
+  EXPECT_TRUE(violators.holds_off(six(1, 2), second)) << "a host may have any address of its subnet";
+  EXPECT_FALSE(violators.holds_off(six(2, 1), second));
+}
+
+TEST(Violators, many_addresses__are_bounded_and_who_is_held_off_longest_stays) {
+  Violators violators;
+  for (int i = 0; i < 5; ++i) violators.add(liar, second);
+  for (std::uint32_t i = 0; i < 10 * Violators::most; ++i) violators.add(Address::v4(0x0B000000 + i, 1), second * 2);
+  EXPECT_TRUE(violators.holds_off(liar, second * 2));
+  std::size_t held = 0;
+  for (std::uint32_t i = 0; i < 10 * Violators::most; ++i)
+    held += violators.holds_off(Address::v4(0x0B000000 + i, 1), second * 2) ? 1U : 0U;
+  EXPECT_EQ(held, Violators::most - 1);
+}
+
+}  // namespace
+}  // namespace mltcp::violators_test
