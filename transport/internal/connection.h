@@ -198,8 +198,8 @@ class alignas(64) Connection {
   /// False if it acknowledges what was never sent: the connection has ended.
   bool on_ack(const wire::AckFrame& frame, Nanos now);
   [[gnu::cold]] void on_violation(Nanos now);
-  /// What has become of the packet that was sent marked (EcnFeedback).
-  [[gnu::cold]] void look_for_test(const wire::AckFrame& frame);
+  /// Takes the marks that an acknowledgement reports. False if the peer hides some.
+  bool count_marks(const wire::AckFrame& frame, std::uint32_t newly_acked, cc::AckSample& sample);
   /// Bytes have come from an address that nothing has proven.
   [[gnu::cold]] void count_unproven(const wire::Header& header, const RxPacket& packet);
   [[gnu::cold]] void on_retry(std::uint64_t cookie, Nanos now);

@@ -370,7 +370,6 @@ void Connection::complete_receive(const MessageReceiver::Message& message, const
 // ---- what acknowledgements tell -------------------------------------------------------------------------------------
 
 bool Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
-  const std::uint64_t largest = frame.ranges[0].last;
   if (sent_.is_lie(frame)) [[unlikely]] {
     on_violation(now);
     return false;
@@ -394,12 +393,7 @@ bool Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
     if (sample.acked_bytes > bytes_before) [[likely]]  // a size probe carries nothing
       sent_.on_progress(now);
     sample.hops = frame.hops;
-    if (ecn_.awaits_test()) [[unlikely]]
-      look_for_test(frame);
-    // The largest may be of a packet that nobody asks to be acknowledged.
-    if (config_->ecn && (largest == sent_.largest_acked() || (config_->check_ecn && largest > sent_.largest_acked())))
-      stats_.ce_packets += ecn_.on_counts(frame.ecn, sample.acked_packets - packets_before, sample);
-    if (ecn_.hides_marks()) [[unlikely]] {
+    if (config_->ecn && !count_marks(frame, sample.acked_packets - packets_before, sample)) [[unlikely]] {
       on_violation(now);
       return false;
     }
@@ -408,12 +402,19 @@ bool Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
   return true;
 }
 
-void Connection::look_for_test(const wire::AckFrame& frame) {
-  if (sent_.is_acked(ecn_.tested()))
-    ecn_.on_test_acked();
-  else if (!sent_.is_in_flight(ecn_.tested()))
-    ecn_.drop_test();
-  if (frame.range_count == wire::max_ack_ranges) ecn_.drop_test();
+bool Connection::count_marks(const wire::AckFrame& frame, std::uint32_t newly_acked, cc::AckSample& sample) {
+  if (ecn_.awaits_test()) [[unlikely]] {
+    if (sent_.is_acked(ecn_.tested()))
+      ecn_.on_test_acked();
+    else if (!sent_.is_in_flight(ecn_.tested()))
+      ecn_.drop_test();
+    if (frame.range_count == wire::max_ack_ranges) ecn_.drop_test();
+  }
+  const std::uint64_t largest = frame.ranges[0].last;
+  // Of an older acknowledgement they are older, too. The largest may be of a packet that asks for none.
+  if (largest == sent_.largest_acked() || (config_->check_ecn && largest > sent_.largest_acked()))
+    stats_.ce_packets += ecn_.on_counts(frame.ecn, newly_acked, sample);
+  return !ecn_.hides_marks();
 }
 
 // No honest peer acknowledges what it can't have received. One that does would be sent more and more, at the expense of
