@@ -107,7 +107,7 @@ Run Datapath::run(const Experiment& experiment, const RunPlan& plan, const std::
   const auto tell = [&] {  // of each iteration, so that it costs the same however many jobs there are
     if (++told % plan.jobs.size() == 0) progress.tell();
   };
-  const bool in_slices = !live->tells_progress(tell) || plan.between != nullptr;
+  const bool in_slices = !live->tells_progress(tell) || plan.between != nullptr || real_time();
   const Nanos slice = live->slice(plan.slice);
   std::size_t recorded = 0;
   while (!live->run(in_slices ? live->now() + slice : Nanos::never())) {
