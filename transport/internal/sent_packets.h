@@ -188,13 +188,20 @@ class SentPackets {
 
   // Acknowledgements.
 
-  /// Whether `frame` acknowledges what was never sent: a number that is still to come, or the latest skipped one whose
-  /// record has gone. Skipped ones that have records on_ack() finds.
-  [[nodiscard]] bool is_lie(const wire::AckFrame& frame) const {
+  /// From now on nobody but this end sends packets that the peer takes for its: who acknowledges what was never sent
+  /// lies.
+  void trust_numbers() { are_own_ = true; }
+  /// Whether `frame` acknowledges what was never sent, and its sender must know that: a number that is still to come,
+  /// or the latest skipped one whose record has gone. Skipped ones that have records on_ack() finds. Without
+  /// trust_numbers(), somebody may have sent a packet with that number to the peer, which acknowledges it in good
+  /// faith: those to come are passed over then, but such as no receiver believes, and one skipped number is forgiven.
+  [[nodiscard]] bool is_lie(const wire::AckFrame& frame) {
     if (frame.ranges[0].last >= packets_.end()) [[unlikely]]
-      return true;
+      if (are_own_ || frame.ranges[0].last - packets_.end() > records_per_packet_in_flight << 20) return true;
     // Ranges go down: what has no record is in the last one, if in any. Without it the number need not be looked up.
-    return frame.ranges[frame.range_count - 1].first < packets_.begin() && covers_forgotten_skip(frame);
+    if (frame.ranges[frame.range_count - 1].first >= packets_.begin() || !covers_forgotten_skip(frame)) return false;
+    forgotten_skip_ = 0;
+    return !forgives_skip();
   }
   /// Processes an ACK frame. Calls `on_acked(const Chunk&)` for each chunk of a newly acknowledged packet, and `stop()`
   /// after each such packet; processing ends if it returns true. `news` is scratch space. False if a number is among
@@ -426,6 +433,14 @@ class SentPackets {
     while (i < frame.range_count && frame.ranges[i].first > number) ++i;
     return i < frame.range_count && frame.ranges[i].last >= number && forgotten_skip_ != 0;
   }
+  /// A skipped number was acknowledged. After the first one the next comes soon.
+  [[nodiscard]] bool forgives_skip() {
+    constexpr std::uint16_t soon = 32;
+    until_skip_ %= soon;
+    const bool forgives = !are_own_ && !has_forgiven_;
+    has_forgiven_ = true;
+    return forgives;
+  }
   void forget_oldest() {
     const Packet& packet = packets_.front();
     for (std::uint32_t i = 0; i < packet.chunk_count; ++i) chunks_.pop();
@@ -448,6 +463,8 @@ class SentPackets {
   bool reorders_ : 1 = false;        ///< reordering_.seen()
   bool keeps_lost_ : 1 = false;      ///< the oldest record is of a lost packet, and oldest_of_use_ counts
   bool has_losses_ : 1 = false;      ///< not yet reported in a sample, or may still be undone
+  bool are_own_ : 1 = false;         ///< see trust_numbers()
+  bool has_forgiven_ : 1 = false;    ///< a skipped number
   std::uint8_t long_lost_ = 0;       ///< see long_lost(); highest bit: long_lost_noted()
   std::uint16_t notable_bytes_ = 1;  ///< on_long_acked() is to be told of packets at least so long
   std::uint16_t until_skip_ = 0;     ///< packet numbers to be used before the next is skipped
@@ -544,7 +561,8 @@ bool SentPackets::on_ack(const wire::AckFrame& frame, AckBatch& batch, std::vect
       } else if (packet.state == State::lost) {
         on_late_ack(number, now, on_acked);
       } else if (packet.state == State::ignored && packet.sent.is_never()) [[unlikely]] {
-        return false;
+        packet.state = State::acked;
+        if (!forgives_skip()) return false;
       }
       if (stop()) return true;
     }
