@@ -525,7 +525,7 @@ typedef struct mltcp_endpoint_report {
   uint64_t forged_packets; /* right connection, wrong tag */
   uint64_t beyond_holes;   /* would have left more holes than there is memory for */
   uint64_t retries_sent;   /* who connected was asked for a cookie first */
-  uint64_t unproven_ended; /* connections whose address nothing proved */
+  uint64_t unproven_ended; /* connections whose peer did not answer ACCEPT */
   uint64_t resets_sent;
   uint64_t resets_taken; /* connections that a restarted peer did not know any more */
   uint64_t violations;   /* peers that acknowledged what was never sent, or hid marks */

@@ -66,8 +66,7 @@ class Shard final : public Pollable {
   /// it or its congestion control needs what the datapath lacks (PacketIo::Limits, cc::Capabilities).
   void listen(const ConnectionConfig& config);
   /// Starts to connect to `remote`; the result follows as a completion, `connected` or `closed`. Sends and receives may
-  /// be posted at once. Throws InputError like listen(); RunError if max_connections are open, or have ended and still
-  /// tell their peer (ShardStats::connections).
+  /// be posted at once. Throws InputError like listen(); RunError if max_connections are open, or have ended just now.
   ConnectionId connect(const Address& remote, const ConnectionConfig& config, Nanos now);
 
   /// Sends `message` (0 bytes to 4 GiB), which the caller owns and must not change until its completion. Sends complete

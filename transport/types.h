@@ -166,7 +166,7 @@ struct ShardStats {
   std::uint64_t refused_connects = 0;  ///< CONNECTs answered with CLOSE: nobody listens, no room, no version in common
   std::uint64_t retries_sent = 0;  ///< CONNECTs answered with RETRY: they come again with a cookie, if they are true
   std::uint64_t cookies_accepted = 0;  ///< connections whose address a cookie has proven
-  std::uint64_t unproven_ended = 0;    ///< accepted connections that ended since nothing proved their address
+  std::uint64_t unproven_ended = 0;    ///< half-open connections that ended without an answer
   std::uint64_t resets_sent = 0;       ///< packets of unknown connections that were answered with RESET
   std::uint64_t resets_withheld = 0;   ///< those that were not, beyond resets_per_second
   std::uint64_t resets_taken = 0;      ///< connections here that a peer's RESET has ended
@@ -180,7 +180,7 @@ struct ShardStats {
   std::uint32_t connections = 0;
   /// Connections that had ended by the last poll(), which is told when the datapath has read what they sent.
   std::uint32_t ends_held = 0;
-  std::uint32_t half_open = 0;   ///< accepted connections now whose address nothing has proven yet
+  std::uint32_t half_open = 0;   ///< half-open connections now that no cookie has opened
   std::uint64_t hole_bytes = 0;  ///< memory now that holes take beyond what each message has of its own
 };
 
@@ -191,7 +191,7 @@ struct ShardConfig {
   std::uint32_t kept_for_connect = 0;
   /// So many accepted connections may wait for proof of their address; while there are as many, who connects is asked
   /// to bring a cookie back first, and nothing is kept of it until then. 0: always. Without a value: a quarter of
-  /// max_connections, at least 1.
+  /// max_connections, at least 1. Connections that a cookie has opened are half open, too, until their peer answers.
   std::optional<std::uint32_t> max_half_open = std::nullopt;
   /// So many accepted connections may one address have, an IPv6 subnet of 64 bits counting as one, once it has proven
   /// that it receives there; further ones are refused with Status::full. Those that wait for proof don't count: others

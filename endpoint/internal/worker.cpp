@@ -19,6 +19,8 @@ ShardConfig shard_config(const EndpointConfig& config, std::uint32_t number) {
   // outside leaves room for those that begin here.
   shard.kept_for_connect = config.max_connections * 2;
   shard.max_connections = links_for(config) + config.max_connections * 2 + shard.kept_for_connect;
+  // Fewer than there are places for strangers: those whose addresses nobody has proven do not take them all.
+  shard.max_half_open = config.max_connections;
   shard.max_accepted_per_address = config.max_accepted_per_address;
   shard.max_jobs = config.max_jobs;
   shard.count_job_claims = true;

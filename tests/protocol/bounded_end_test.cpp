@@ -239,5 +239,48 @@ TEST(BoundedEnd, idle_limit__ends_what_waits_for_a_peer_that_is_dead_whoever_spe
   victim.expect_ended(Kind::closed, Status::unreachable);
 }
 
+// ---- round trips that the peer stretches ----------------------------------------------------------------------------
+
+/// A server whose client has acknowledged a message after 9 s, and then says nothing more.
+struct Stretched : Pair {
+  explicit Stretched(const ConnectionConfig& server_config) : Pair({}, server_config) {
+    ConnectionId of_client = 0;
+    std::tie(of_client, id) = connect();
+    EXPECT_EQ(c().receive_virtual(of_client, 100, 1), PostResult::ok);
+    run_for(1_ms);
+    fate = [](const Parsed& packet, Fate& decided) {
+      if (packet.from == 0) decided.extra_delay = 9_s;
+    };
+    EXPECT_EQ(s().send(id, message, 2), PostResult::ok);
+    EXPECT_TRUE(run([&] { return server().count(Kind::sent) > 0; }, now() + 20_s));
+    client().dead = true;
+    run_for(10_s);  // what it has said of probes
+    EXPECT_GT(s().stats(id)->smoothed_rtt, 1_s) << "or the test shows nothing";
+  }
+  ByteVector message = ByteVector(100);
+  ConnectionId id = 0;
+};
+
+TEST(BoundedEnd, place_of_a_connection_that_has_ended__is_free_in_three_seconds) {
+  Stretched pair({});
+  EXPECT_TRUE(pair.s().abort(pair.id, pair.now()));
+  const std::size_t before = pair.log.size();
+  pair.run_for(3_s + slack);
+  EXPECT_EQ(pair.s().stats().connections, 0u);
+  EXPECT_EQ(pair.log.size(), before + 3) << "CLOSE, and two copies";
+}
+
+TEST(BoundedEnd, peer_that_is_silent__is_given_up_one_timeout_of_three_seconds_later) {
+  Stretched pair({});
+  EXPECT_EQ(pair.s().send(pair.id, pair.message, 3), PostResult::ok);
+  pair.run_for(1_ms);
+  const Nanos begin = pair.now();
+  // There is no credit: a PING asks after a second.
+  EXPECT_TRUE(pair.run([&] { return pair.server().count(Kind::closed) == 1; }, begin + 60_s));
+  EXPECT_LE(pair.now(), begin + 1_s + ConnectionConfig{}.give_up_after + 3_s + slack);
+  pair.run_for(3_s + slack);
+  EXPECT_EQ(pair.s().stats().connections, 0u);
+}
+
 }  // namespace
 }  // namespace mltcp::bounded_end_test

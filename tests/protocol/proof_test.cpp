@@ -4,6 +4,7 @@
 
 #include "../transport/test_network.h"
 #include "mltcp/transport/internal/address_counts.h"
+#include "mltcp/transport/internal/cookies.h"
 
 namespace mltcp::proof_test {
 namespace {
@@ -103,8 +104,10 @@ TEST(Proof, path_that_is_said_to_be_long__is_waited_for) {
   EXPECT_TRUE(works(pair, c, s));
 }
 
-TEST(Proof, long_path__brings_a_cookie_where_there_are_no_half_open_places) {
-  Pair pair({}, {}, 4_s, {}, with_half_open(0));
+TEST(Proof, path_that_is_said_to_be_long__is_waited_for_with_a_cookie_too) {
+  ConnectionConfig config;
+  config.initial_rtt = 8_s;
+  Pair pair({}, config, 4_s, {}, with_half_open(0));
   const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
   pair.run_for(30_s);
   ASSERT_EQ(pair.server().count(Kind::accepted), 1u);
@@ -484,7 +487,142 @@ TEST(Proof, known_ids__do_not_get_an_address_beyond_its_share) {
   EXPECT_EQ(pair.s().stats().cookies_accepted, 3u);
   pair.run_for(4_s);
   EXPECT_EQ(pair.s().stats().half_open, 0u);
-  EXPECT_EQ(pair.s().stats().connections, 2u);
+  EXPECT_EQ(pair.s().stats().connections, 0u) << "none of them has answered ACCEPT";
+}
+
+// ---- cookies that have been used, and places that are wanted --------------------------------------------------------
+
+TEST(Proof, cookie_that_was_used__gets_no_second_connection_but_another_cookie) {
+  Pair pair({}, {}, 50_us, {}, with_half_open(8));
+  const auto ask = [&](const ByteVector& packet) {
+    pair.inject(pair.server(), nobody(1), packet);
+    pair.run_for(100_us);
+  };
+  const auto accepted = [&] { return pair.server().count(Kind::accepted); };
+  const auto end = [&] {
+    pair.s().abort(pair.server().of(Kind::accepted).back().connection, pair.now());
+    pair.run_for(1_s);
+    ASSERT_EQ(pair.s().stats().connections, 0u);
+  };
+  ask(connect_as(5, 6));
+  ask(connect_as(5, 7));  // under a known id: with a cookie
+  const std::uint64_t first = last_cookie(pair);
+  ask(connect_as(5, 7, first));
+  ASSERT_EQ(accepted(), 2u);
+  ask(connect_as(5, 7, first));
+  EXPECT_EQ(pair.s().stats().retries_sent, 1u) << "the same again is answered by its connection";
+  end();
+  for (int i = 0; i < 100; ++i) ask(connect_as(5, 7, first));
+  EXPECT_EQ(accepted(), 2u);
+  EXPECT_EQ(pair.s().stats().retries_sent, 101u);
+  // Who has lost the connection gets in with the next one, at once.
+  const std::uint64_t second = last_cookie(pair);
+  ASSERT_NE(second, first);
+  ask(connect_as(5, 7, second));
+  EXPECT_EQ(accepted(), 3u);
+  end();
+  for (const std::uint64_t used : {first, second}) ask(connect_as(5, 7, used));
+  pair.run_for(9_s);
+  for (const std::uint64_t used : {first, second}) ask(connect_as(5, 7, used));
+  EXPECT_EQ(accepted(), 3u);
+}
+
+TEST(Cookies, used__are_remembered_by_the_hundred) {
+  Cookies cookies(512);
+  ShardRandom random(1);
+  std::vector<std::uint64_t> used;
+  for (std::uint64_t tag = 0; tag < 100; ++tag) {
+    used.push_back(cookies.make({nobody(1), 5}, tag, random, 1_s));
+    EXPECT_EQ(cookies.worth(used.back(), {nobody(1), 5}, tag, random, 1_s), Cookies::Worth::proof);
+    cookies.use(used.back());
+  }
+  for (std::uint64_t tag = 0; tag < 100; ++tag)
+    EXPECT_EQ(cookies.worth(used[tag], {nobody(1), 5}, tag, random, 1_s), Cookies::Worth::used);
+  EXPECT_EQ(cookies.worth(used[0], {nobody(2), 5}, 0, random, 1_s), Cookies::Worth::nothing);
+  EXPECT_EQ(cookies.worth(used[0], {nobody(1), 5}, 0, random, 21_s), Cookies::Worth::nothing);
+}
+
+/// Opens a place by a cookie that is never answered.
+void take_place(Pair& pair, const Address& from, std::uint32_t source) {
+  pair.inject(pair.server(), from, connect_as(source, source));
+  pair.run_for(1_us);
+  pair.inject(pair.server(), from, connect_as(source, source, last_cookie(pair)));
+  pair.run_for(1_us);
+}
+
+TEST(Proof, place_for_a_cookie__ends_after_three_seconds_without_an_answer) {
+  Pair pair({}, {}, 50_us, {}, with_half_open(0));
+  take_place(pair, nobody(1), 5);
+  pair.run_for(2900_ms);
+  EXPECT_EQ(pair.s().stats().connections, 1u);
+  pair.run_for(200_ms);
+  EXPECT_EQ(pair.s().stats().connections, 0u);
+  EXPECT_EQ(pair.s().stats().unproven_ended, 1u);
+  EXPECT_EQ(pair.server().of(Kind::closed)[0].status, Status::unreachable);
+}
+
+TEST(Proof, places_without_an_answer__keep_nobody_out) {
+  Pair pair({}, {}, 50_us, {}, with_half_open(0, 16));
+  for (std::uint32_t i = 1; i <= 100; ++i) take_place(pair, nobody(i), i);
+  EXPECT_EQ(pair.s().stats().connections, 16u);
+  EXPECT_EQ(pair.s().stats().refused_connects, 0u);
+  const Nanos begin = pair.now();
+  std::vector<std::pair<ConnectionId, ConnectionId>> opened;
+  for (int i = 0; i < 16; ++i) opened.push_back(pair.connect());
+  EXPECT_LT(pair.now() - begin, 1_s);
+  // Those who have answered stay, whoever comes.
+  for (std::uint32_t i = 1; i <= 100; ++i) pair.inject(pair.server(), nobody(i), connect_as(i, i));
+  pair.run_for(1_ms);
+  EXPECT_EQ(pair.s().stats().refused_connects, 100u);
+  for (const auto& [c, s] : opened) EXPECT_TRUE(works(pair, c, s));
+}
+
+TEST(Proof, places_without_an_answer__of_one_address_displace_each_other) {
+  Pair pair({}, {}, 50_us, {}, with_half_open(0, 16));
+  take_place(pair, nobody(1), 1);  // somebody else, whose answer takes long
+  const ConnectionId first = pair.server().of(Kind::accepted)[0].connection;
+  for (std::uint32_t i = 2; i <= 100; ++i) take_place(pair, nobody(2), i);
+  EXPECT_TRUE(pair.s().exists(first));
+  EXPECT_EQ(pair.s().stats().connections, 16u);
+}
+
+TEST(Proof, stranger__without_a_cookie_takes_nobody_s_place) {
+  Pair pair({}, {}, 50_us, {}, with_half_open(16, 16));
+  for (std::uint32_t i = 1; i <= 100; ++i) pair.inject(pair.server(), nobody(i), connect_as(i, i));
+  pair.run_for(1_ms);
+  EXPECT_EQ(pair.server().count(Kind::accepted), 16u);
+  EXPECT_EQ(pair.s().stats().retries_sent, 84u);
+  pair.connect();
+  EXPECT_EQ(pair.s().stats().unproven_ended, 1u) << "the oldest";
+}
+
+TEST(Proof, place_of_who_has_not_answered__is_free_at_once) {
+  for (const bool has_cookie : {false, true}) {
+    Pair pair({}, {}, 50_us, {}, with_half_open(has_cookie ? 0 : 1));
+    if (has_cookie)
+      take_place(pair, nobody(1), 1);
+    else
+      pair.inject(pair.server(), nobody(1), connect_as(1, 1));
+    pair.run_for(1_us);
+    pair.s().abort(pair.server().of(Kind::accepted)[0].connection, pair.now());
+    pair.run_for(1_us);
+    EXPECT_EQ(pair.s().stats().connections, 0u);
+    EXPECT_TRUE(pair.log.back().has(FrameType::close)) << "which has been told";
+  }
+}
+
+TEST(Proof, place_of_a_connection_that_has_ended__is_had_when_it_is_wanted) {
+  Pair pair({}, {}, 50_us, {}, with_half_open(16, 16));
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 16; ++i) pair.connect();
+    for (const Completion& accepted : pair.server().of(Kind::accepted)) pair.s().abort(accepted.connection, pair.now());
+    pair.run_for(200_us);
+    EXPECT_EQ(pair.s().stats().connections, 16u) << "or the test shows nothing";
+    for (auto* host : {&pair.client(), &pair.server()}) host->forget_completions();
+  }
+  EXPECT_EQ(pair.s().stats().refused_connects, 0u);
+  // Also for the program's own.
+  for (int i = 0; i < 16; ++i) EXPECT_NO_THROW(static_cast<void>(pair.s().connect(nobody(1), {}, pair.now())));
 }
 
 TEST(AddressCounts, network_of_64_bits__counts_as_one) {

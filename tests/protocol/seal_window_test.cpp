@@ -272,6 +272,47 @@ TEST(SealWindow, restarted_peer__is_believed_soon) {
   EXPECT_LT((job.now() - began).count, (1400_ms).count);
 }
 
+TEST(SealWindow, resets_of_nobody_with_the_key__hide_that_of_a_restarted_peer_for_a_moment_only) {
+  Job job;
+  job.restart_b();
+  const ByteVector message(100);
+  ASSERT_EQ(job.a.shard->send(job.id, message, 0), PostResult::ok);
+  job.relay();
+  ByteVector forged = job.answer;  // a true answer, but to what is no longer the latest packet, or with a wrong seal
+  forged[wire::seal_offset] ^= std::byte{1};
+  for (int burst = 0; burst < 30; ++burst) {
+    for (int i = 0; i < 500; ++i) job.inject_as_it_is(job.a, job.b.address, forged);
+    job.run_for(100_ms);
+  }
+  EXPECT_GE(job.a.shard->stats().forged_resets, 10'000u);
+  EXPECT_TRUE(job.run([&] { return job.a.count(Kind::closed) > 0; }, job.now() + 3_s));
+  EXPECT_EQ(job.a.of(Kind::closed).front().status, Status::unreachable);
+}
+
+TEST(SealWindow, recorded_connect_with_its_cookie__opens_nothing_a_second_time) {
+  const Key key = packet_key(JobKey::generate());
+  Pair pair(keyed(key), keyed(key), TestNetwork::default_delay, {}, {.max_half_open = 0, .seed = 1});
+  std::vector<ByteVector> connects;
+  pair.raw = [&](std::size_t from, const ByteVector& bytes) {
+    if (from == 0 && wire::peek_connection(bytes) == 0) connects.push_back(bytes);
+  };
+  const auto replay = [&] {
+    for (const ByteVector& connect : connects) pair.inject_as_it_is(pair.server(), pair.client().address, connect);
+    pair.run_for(1_ms);
+    EXPECT_EQ(pair.server().count(Kind::accepted), 1u);
+  };
+  const auto [c, s] = pair.connect();
+  ASSERT_EQ(connects.size(), 2u) << "without and with the cookie";
+  replay();
+  EXPECT_TRUE(pair.c().abort(c, pair.now()));
+  pair.run_for(1_s);
+  ASSERT_EQ(pair.s().stats().connections, 0u);
+  replay();
+  EXPECT_EQ(pair.s().stats().connections, 0u);
+  pair.run_for(9_s);
+  replay();
+}
+
 TEST(SealWindow, restarted_peer__leaves_a_close_that_is_orderly) {
   Job job;
   job.restart_b();

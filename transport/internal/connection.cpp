@@ -10,10 +10,6 @@ namespace {
 
 constexpr std::uint8_t abort_copies =
     3;  // copies of CLOSE after abort(), one per probe timeout, as it is not acknowledged
-// Who has proven nothing may not be there at all: its address is what a CONNECT said. It is told once, and keeps its
-// slot no longer than it needs to have told so.
-constexpr std::int64_t drain_timeouts_unproven = 1;
-constexpr std::uint8_t abort_copies_unproven = 1;
 
 // After RESET of a sealed connection: so often the peer is asked, a probe timeout apart, or this if that is more.
 constexpr std::int64_t questions_after_reset = 3;
@@ -79,7 +75,8 @@ void Connection::start_accept(const wire::ConnectFrame& peer, std::uint64_t tag,
   peer_tag_ = peer.tag;
   was_accepted_ = true;
   is_proven_ = is_proven;
-  if (!is_proven) ends_at_ = now + half_open_time();
+  is_half_open_ = true;
+  ends_at_ = now + half_open_time();
   peer_connection_ = peer.source_connection;
   sends_.begin_credit(peer.credit);
   agree_on_max_packet(peer.max_packet);
@@ -185,10 +182,15 @@ void Connection::end(Status status, wire::CloseReason reason, Nanos now) {
   if (state_ == State::dead) return;
   complete_all(status);
   push({.kind = Completion::Kind::closed, .status = status, .connection = id_});
-  drain(now, is_proven_ ? drain_timeouts : drain_timeouts_unproven);
+  if (is_half_open_ && room() == 0) {  // the peer can't be told
+    state_ = State::dead;
+    return;
+  }
+  drain(now);
   aborted_ = true;
   abort_reason_ = reason;
-  abort_copies_left_ = is_proven_ ? abort_copies : abort_copies_unproven;
+  // Who has not answered may not be there at all: it is told once, see write_close().
+  abort_copies_left_ = is_half_open_ ? 1 : abort_copies;
   abort_copy_at_ = now;
 }
 
@@ -201,7 +203,8 @@ void Connection::on_reset(Nanos now) {
   }
   if (state_ == State::draining || state_ == State::dead || !sealing_->reset_believed_at.is_never()) return;
   const Nanos between = std::max(sent_.probe_timeout(*config_), least_between_questions);
-  sealing_->reset_believed_at = now + std::min(between * questions_after_reset, config_->give_up_after);
+  sealing_->reset_believed_at =
+      now + std::min(SentPackets::bounded(between * questions_after_reset, *config_), config_->give_up_after);
   look_into_reset(now);
 }
 
@@ -216,9 +219,9 @@ void Connection::on_forgotten() {
   state_ = State::dead;
 }
 
-void Connection::drain(Nanos now, std::int64_t timeouts) {
+void Connection::drain(Nanos now) {
   state_ = State::draining;
-  ends_at_ = now + sent_.probe_timeout(*config_) * timeouts;
+  ends_at_ = now + SentPackets::bounded(sent_.probe_timeout(*config_) * drain_timeouts, *config_);
   sent_.give_up(*config_, now);
 }
 
@@ -341,7 +344,7 @@ void Connection::on_watch(Nanos now) {
     fail(sealing_->refused_as);  // nobody with the key has said otherwise meanwhile
     return;
   }
-  if (!is_proven_ && now >= ends_at_ && !puts_off(half_open_time(), ends_at_, now)) {
+  if (is_half_open_ && now >= ends_at_ && !puts_off(half_open_time(), ends_at_, now)) {
     ++links_->stats->unproven_ended;
     fail(Status::unreachable);
     return;

@@ -56,8 +56,9 @@ class alignas(64) Connection {
 
   /// Client: starts the handshake.
   void start_connect(std::uint64_t tag);
-  /// Server: accepts, given the peer's CONNECT. `is_proven`: the peer has shown that it receives at its address; else
-  /// it has to do so within half_open_limit, and gets no more than three times the bytes that it sends until then.
+  /// Server: accepts, given the peer's CONNECT. The connection is half open until the peer answers ACCEPT, for which it
+  /// has half_open_limit. `is_proven`: the peer has shown that it receives at its address; else it gets no more than
+  /// three times the bytes that it sends until then.
   void start_accept(const wire::ConnectFrame& peer, std::uint64_t tag, bool is_proven, Nanos now);
 
   /// Before either: the peer's address has lied lately. The window is the least at first, and grows slowly.
@@ -74,6 +75,8 @@ class alignas(64) Connection {
   [[nodiscard]] std::uint64_t peer_tag() const { return peer_tag_; }
   [[nodiscard]] bool was_accepted() const { return was_accepted_; }
   [[nodiscard]] bool is_proven() const { return is_proven_; }
+  /// Accepted, and no packet has come yet that only who has received ACCEPT can send.
+  [[nodiscard]] bool is_half_open() const { return is_half_open_; }
   [[nodiscard]] bool is_sealed() const { return is_sealed_; }
   /// Sealed: whether a CONNECT comes from the client that has made this connection.
   [[nodiscard]] bool opens_greeting(const wire::KeyFrame& key, const SealedPacket& packet,
@@ -108,7 +111,7 @@ class alignas(64) Connection {
   /// Opens a sealed packet, whose body goes to `out` if it was encrypted. False: it is not the peer's, has come before,
   /// or the connection is not sealed; it must be ignored.
   [[nodiscard]] bool open(const RxPacket& packet, const wire::Header& header, std::span<std::byte> out,
-                          wire::Reader& reader);
+                          wire::Reader& reader, Nanos now);
   /// Whether the connection is sealed and a packet with that number has come, or may have: then it is counted, and must
   /// be ignored.
   [[nodiscard]] bool is_replay(const wire::Header& header);
@@ -200,8 +203,8 @@ class alignas(64) Connection {
   [[gnu::cold]] void on_violation(Nanos now);
   /// Takes the marks that an acknowledgement reports. False if the peer hides some.
   bool count_marks(const wire::AckFrame& frame, std::uint32_t newly_acked, cc::AckSample& sample);
-  /// Bytes have come from an address that nothing has proven.
-  [[gnu::cold]] void count_unproven(const wire::Header& header, const RxPacket& packet);
+  /// A packet has come for a connection that is half open.
+  [[gnu::cold]] void on_half_open(const wire::Header& header, const RxPacket& packet);
   [[gnu::cold]] void on_retry(std::uint64_t cookie, Nanos now);
   void on_acked_chunk(const Chunk& chunk, Nanos now);
   /// Completes the oldest messages that are acknowledged and whole.
@@ -214,16 +217,16 @@ class alignas(64) Connection {
   [[gnu::cold]] bool on_close(wire::CloseReason reason, Nanos now);
   /// So many probe timeouts in a row show that the peer may refuse what the probes carried.
   static constexpr std::uint32_t probes_in_vain = 8;
-  static constexpr std::int64_t drain_timeouts = 8;  ///< drain time after closing, in probe timeouts
-  /// For so long an accepted connection may wait for proof of its peer's address, however often that asks: several
-  /// round trips of nearly any path; longer where initial_rtt says that the path is.
+  static constexpr std::int64_t drain_timeouts = 8;  ///< drain time after closing, in probe timeouts, but bounded
+  /// For so long an accepted connection may be half open, however often its peer asks: several round trips of nearly
+  /// any path; longer where initial_rtt says that the path is.
   static constexpr Nanos half_open_limit{3'000'000'000};
   [[nodiscard]] Nanos half_open_time() const;
   /// Whether the peer is looked for once more before the connection ends, then `end`, at most `limit` later in all.
   bool puts_off(Nanos limit, Nanos& end, Nanos now);
   static constexpr std::uint32_t bytes_per_unproven_byte = 3;  ///< RFC 9000 section 8.1
   static constexpr std::uint8_t most_retries = 4;              ///< of one connection: each is answered at once
-  [[gnu::cold]] void drain(Nanos now, std::int64_t timeouts);
+  [[gnu::cold]] void drain(Nanos now);
   void raise_credit(std::uint32_t messages);
   /// When both ends are flushing, no more buffers will be posted: sends beyond the credit complete as closed. So they
   /// do when the peer alone is, once one of them has begun: what is sent of it is refused for ever.
@@ -413,6 +416,7 @@ class alignas(64) Connection {
   bool has_deadlines_ : 1 = false;    ///< some operation had one
   bool was_accepted_ : 1 = false;     ///< the peer has connected, not this end
   bool is_proven_ : 1 = true;         ///< the peer receives at its address
+  bool is_half_open_ : 1 = false;     ///< see is_half_open()
   bool has_cookie_ : 1 = false;       ///< to be sent with CONNECT
   bool size_probe_due_ : 1 = false;   ///< PathMtu::next_probe()
   bool size_changed_ : 1 = false;     ///< max_packet_ is to become PathMtu::size()
@@ -437,7 +441,7 @@ class alignas(64) Connection {
 
   // Rarely used; fills up the controller's last line.
   std::uint64_t tag_ = 0;  ///< told in CONNECT or ACCEPT: what the peer has to put into its packets
-  /// Draining: end of that. Not proven: when that is given up. Else never.
+  /// Draining: end of that. Half open: when that is given up. Else never.
   Nanos ends_at_ = Nanos::never();
   Nanos abort_copy_at_ = Nanos::never();           ///< never unless aborted_
   std::unique_ptr<OperationDeadlines> deadlines_;  ///< null until an operation has one

@@ -6,6 +6,7 @@
 #include "mltcp/transport/internal/ack_ratio.h"
 #include "mltcp/transport/internal/connection.h"
 #include "mltcp/transport/internal/violators.h"
+#include "mltcp/transport/internal/work_budget.h"
 #include "mltcp/transport/job_claims.h"
 
 namespace mltcp {
@@ -20,6 +21,9 @@ constexpr std::uint32_t pacing_burst_packets = 1;
 // takes at the pacing rate, up to this: a whole batch of 64 kB at 20 Gbit/s, and single packets, evenly spaced, up to
 // 500 Mbit/s a connection.
 constexpr Nanos batch_time{25'000};
+// After abort(), so that all copies of CLOSE go before the place is free.
+constexpr Nanos longest_between_copies = SentPackets::max_patience / 3;
+
 // So much of the window is kept in flight meanwhile, so that acknowledgements keep coming.
 constexpr double batch_share = 0.25;
 
@@ -57,8 +61,8 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
     ++links_->stats->forged_packets;
     return;
   }
-  if (!is_proven_) [[unlikely]]
-    count_unproven(header, packet);
+  if (is_half_open_) [[unlikely]]
+    on_half_open(header, packet);
   const std::uint64_t number = wire::widen(static_cast<std::uint32_t>(header.packet_number), received_.next());
   if (!received_.believable(number)) [[unlikely]] {
     ++links_->stats->malformed_packets;
@@ -135,7 +139,7 @@ bool Connection::take_frames(wire::Reader& reader, const wire::Header& header, A
 }
 
 bool Connection::open(const RxPacket& packet, const wire::Header& header, std::span<std::byte> out,
-                      wire::Reader& reader) {
+                      wire::Reader& reader, Nanos now) {
   if (!is_sealed_) return false;
   const std::uint64_t number = wire::widen(static_cast<std::uint32_t>(header.packet_number), received_.next());
   const bool clear = (header.flags & wire::clear) != 0;
@@ -143,11 +147,16 @@ bool Connection::open(const RxPacket& packet, const wire::Header& header, std::s
   reader.begin_opened(body, packet.tail, packet.virtual_bytes);
   if (state_ == State::connecting) {
     // The keys follow from what the server adds; whether it is the server that says so shows when the packet opens.
+    // Until then it costs time, of which those that forge ACCEPT get so much and no more: the server repeats its own.
     wire::Reader look = reader;
     wire::Frame frame;
     if (!clear || !look.next(frame) || frame.type != wire::FrameType::accept || !look.next(frame) ||
         frame.type != wire::FrameType::key)
       return false;
+    if (frame.key.id != sealing_->seal->key_id() || links_->failed_accepts->is_spent(now)) {
+      ++links_->stats->forged_packets;
+      return false;
+    }
     sealing_->seal->meet(frame.key.random);
   } else if (clear && sealing_->seal->encrypts() && !is_accept(reader)) [[unlikely]] {
     ++links_->stats->forged_packets;
@@ -157,6 +166,8 @@ bool Connection::open(const RxPacket& packet, const wire::Header& header, std::s
       number, (header.flags & wire::epoch) != 0, clear, wire::sealed_parts(packet.bytes), {body, packet.tail}};
   if (!sealing_->seal->open(sealed, wire::seal_of(packet.bytes), out.data())) {
     ++links_->stats->forged_packets;
+    if (state_ == State::connecting) [[unlikely]]
+      links_->failed_accepts->pay(now);
     return false;
   }
   if (is_replay(header)) return false;
@@ -210,11 +221,12 @@ bool Connection::opens(const wire::Frame& frame, const wire::Header& header, Nan
   return true;
 }
 
-void Connection::count_unproven(const wire::Header& header, const RxPacket& packet) {
-  if (header.connection != 0) {  // it has our tag
+void Connection::on_half_open(const wire::Header& header, const RxPacket& packet) {
+  if (header.connection != 0) {  // it has the tag that ACCEPT told, or is sealed with the keys that followed from that
+    is_half_open_ = false;
+    if (!is_proven_) --links_->stats->half_open;
     is_proven_ = true;
     ends_at_ = state_ == State::draining ? ends_at_ : Nanos::never();
-    --links_->stats->half_open;
     return;
   }
   const auto bytes = packet.bytes.size() + packet.tail.size() + packet.virtual_bytes;
@@ -315,7 +327,7 @@ bool Connection::on_close(wire::CloseReason reason, Nanos now) {
   complete_all(Status::closed);
   // Simultaneous close by both ends is a normal close.
   push({.kind = Completion::Kind::closed, .status = Status::ok, .connection = id_});
-  drain(now, drain_timeouts);
+  drain(now);
   return true;
 }
 
@@ -784,7 +796,8 @@ bool Connection::gathers(Bytes room) {
 void Connection::repeat_close(Nanos now) {
   if (now < abort_copy_at_) return;
   due_.close = true;
-  abort_copy_at_ = --abort_copies_left_ > 0 ? now + sent_.probe_timeout(*config_) : Nanos::never();
+  abort_copy_at_ =
+      --abort_copies_left_ > 0 ? now + std::min(sent_.probe_timeout(*config_), longest_between_copies) : Nanos::never();
 }
 
 void Connection::write_ack(wire::Writer& writer, std::size_t room_behind, Nanos now) {
@@ -858,6 +871,7 @@ void Connection::write_close(Draft& draft) {
   carry(draft, {.kind = ChunkKind::close});
   due_.close = false;
   end_told_ = aborted_;
+  if (aborted_ && is_half_open_) ends_at_ = Nanos(0);  // its place is free as soon as this has gone
 }
 
 void Connection::write_data(Draft& draft, BuiltPacket& packet, Nanos now) {

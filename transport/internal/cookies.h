@@ -1,14 +1,18 @@
 // Cookies: what a shard that keeps nothing of a CONNECT asks for by RETRY. Who brings one back has received it at the
 // address from which it connects (like SYN cookies, RFC 4987 section 3.6, and the Retry of RFC 9000 section 8.1.2). A
 // cookie is a keyed hash of all that it stands for, with a random key of its own for each slot of time; that of the
-// slot before is taken as well.
+// slot before is taken as well. Each is good for one connection: who brings one again, or has lost the connection that
+// he got for it, is given another.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <vector>
 
 #include "mltcp/base/siphash.h"
 #include "mltcp/base/units.h"
@@ -42,17 +46,44 @@ class Cookies {
  public:
   static constexpr Nanos slot_length{10'000'000'000};
 
+  /// `used`: about so many used ones are remembered, from the first use on.
+  explicit Cookies(std::uint32_t used) : used_count_(used) {}
+
   [[nodiscard]] std::uint64_t make(const PeerKey& peer, std::uint64_t tag, ShardRandom& random, Nanos now) {
     turn(random, now);
-    return hash(peer, tag, slot_);
+    std::uint64_t cookie = 0;
+    for (std::int64_t which = 0; which < of_each; ++which)
+      if (cookie = hash(peer, tag, slot_, which); !is_used(cookie)) break;
+    return cookie;
   }
-  [[nodiscard]] bool holds(std::uint64_t cookie, const PeerKey& peer, std::uint64_t tag, ShardRandom& random,
-                           Nanos now) {
+  enum class Worth : std::uint8_t {
+    nothing,  ///< not made for this peer, or too long ago
+    used,
+    proof,
+  };
+  [[nodiscard]] Worth worth(std::uint64_t cookie, const PeerKey& peer, std::uint64_t tag, ShardRandom& random,
+                            Nanos now) {
     turn(random, now);
-    return cookie == hash(peer, tag, slot_) || (slot_ > 0 && cookie == hash(peer, tag, slot_ - 1));
+    for (std::int64_t slot = slot_; slot >= 0 && slot + 1 >= slot_; --slot)
+      for (std::int64_t which = 0; which < of_each; ++which)
+        if (cookie == hash(peer, tag, slot, which)) return is_used(cookie) ? Worth::used : Worth::proof;
+    return Worth::nothing;
+  }
+  void use(std::uint64_t cookie) {
+    if (used_.empty()) used_.resize(std::bit_ceil(std::max<std::size_t>(used_count_ / Bucket().size(), 64)));
+    Bucket& bucket = used_[cookie & (used_.size() - 1)];
+    std::shift_right(bucket.begin(), bucket.end(), 1);
+    bucket[0] = cookie;
   }
 
  private:
+  static constexpr std::int64_t of_each = 4;  ///< cookies of a peer's connection in a slot
+  /// The latest used ones first. Which bucket one is in nobody can choose, and 0 is nobody's.
+  using Bucket = std::array<std::uint64_t, 8>;
+
+  [[nodiscard]] bool is_used(std::uint64_t cookie) const {
+    return !used_.empty() && std::ranges::count(used_[cookie & (used_.size() - 1)], cookie) > 0;
+  }
   /// Draws the keys of the slots that have begun; those of slots in which nobody asked are never known to anybody.
   void turn(ShardRandom& random, Nanos now) {
     const std::int64_t slot = now.count / slot_length.count;
@@ -62,17 +93,20 @@ class Cookies {
     slot_ = slot;
   }
   SipKey& key_of(std::int64_t slot) { return keys_[static_cast<std::size_t>(slot & 1)]; }
-  [[nodiscard]] std::uint64_t hash(const PeerKey& peer, std::uint64_t tag, std::int64_t slot) {
+  [[nodiscard]] std::uint64_t hash(const PeerKey& peer, std::uint64_t tag, std::int64_t slot, std::int64_t which) {
     std::array<std::byte, 38> input;
     const auto who = peer.bytes();
     std::memcpy(input.data(), who.data(), who.size());
     std::memcpy(input.data() + 22, &tag, 8);
-    std::memcpy(input.data() + 30, &slot, 8);
+    const std::int64_t one = slot | which << 60;
+    std::memcpy(input.data() + 30, &one, 8);
     return siphash(key_of(slot), input);
   }
 
   std::array<SipKey, 2> keys_{};
   std::int64_t slot_ = -1;  ///< of the keys; none yet
+  std::uint32_t used_count_;
+  std::vector<Bucket> used_;
 };
 
 }  // namespace mltcp

@@ -35,6 +35,8 @@ namespace mltcp {
 class SentPackets {
  public:
   static constexpr Nanos max_probe_interval{1'000'000'000};
+  /// Bound of what follows from round trips that the peer has stretched, by acknowledging late; see bounded().
+  static constexpr Nanos max_patience{3'000'000'000};
   /// Ratio of records to packets in flight: lost packets and pure acknowledgements keep a record for a while, too.
   static constexpr std::size_t records_per_packet_in_flight = 4;
   /// From one packet number that is skipped on purpose to the next: at least so many, and up to `between_skips` more,
@@ -306,8 +308,17 @@ class SentPackets {
   /// How long nothing has been acknowledged for while packets were in flight.
   [[nodiscard]] Nanos silence(Nanos now) const { return now - last_progress_; }
 
+  /// `wait`, but max_patience at most, or the probe timeout of `config.initial_rtt` if that is longer: the peer has a
+  /// say in how long a round trip takes, and none in how long it is waited for.
+  [[nodiscard]] static Nanos bounded(Nanos wait, const ConnectionConfig& config) {
+    if (wait <= max_patience) [[likely]]
+      return wait;
+    return std::min(
+        wait, std::max(max_patience,
+                       RttEstimator(config.initial_rtt).probe_timeout(config.timer_granularity, config.max_ack_delay)));
+  }
   [[nodiscard]] Nanos probe_timeout(const ConnectionConfig& config) const {
-    return rtt_.probe_timeout(config.timer_granularity, config.max_ack_delay);
+    return bounded(rtt_.probe_timeout(config.timer_granularity, config.max_ack_delay), config);
   }
   /// When to send a probe; never() while the loss timer is running or nothing is in flight.
   [[nodiscard]] Nanos probe_deadline(const ConnectionConfig& config) const {
@@ -615,7 +626,7 @@ SentPackets::Losses SentPackets::detect_losses(const ConnectionConfig& config, N
   Losses losses;
   if (!any_acked_) return losses;
   losses.in_flight_before = in_flight_;
-  const Nanos delay = rtt_.loss_delay(config.timer_granularity, reordering_window());
+  const Nanos delay = bounded(rtt_.loss_delay(config.timer_granularity, reordering_window()), config);
   const Nanos late = now - delay;
   const std::uint32_t packet_threshold = reorders_ ? reordering_.packet_threshold() : Reordering::first_threshold;
   Nanos run_begin = Nanos::never();  // of lost packets with no acknowledged packet in between

@@ -23,10 +23,10 @@ constexpr std::size_t tx_packets_per_poll = 256;  // or fewer, to be a multiple 
 constexpr std::uint32_t most_connections = (1U << 20) - 1;
 constexpr std::uint32_t most_zero_copy_sends = 65'535;
 
-// CONNECTs that no key opens, each of which takes the time of some packets: 2000 a second, and a tenth of a second's at
-// once.
-constexpr Nanos each_failed_greeting{500'000};
-constexpr Nanos failed_greetings_saved_up{100'000'000};
+// CONNECTs, ACCEPTs and RESETs that no key opens, each of which takes the time of some packets: 2000 a second of each.
+constexpr Nanos each_failed{500'000};
+// Who connects may take the slot of another who has not answered, of the same address if there is one among so many.
+constexpr int slots_looked_at = 64;
 constexpr Nanos look_at_holds_after{20'000};
 
 // Upper bound of times, so that adding a few durations does not overflow.
@@ -89,6 +89,11 @@ ShardCore::ShardCore(PacketIo& io, const ShardConfig& config)
       config_(config),
       limits_(io.limits()),
       random_(config.seed),
+      cookies_(config.max_connections * 4),
+      failed_greetings_{WorkBudget(each_failed), WorkBudget(each_failed)},
+      failed_accepts_(each_failed),
+      failed_resets_(each_failed),
+      resets_(Nanos(std::max<std::int64_t>(1'000'000'000 / std::max<std::uint32_t>(config.resets_per_second, 1), 1))),
       holds_(limits_.keeps_payload_from == 0 ? 0 : std::min(config.max_zero_copy_sends, most_zero_copy_sends)) {
   check("max_connections", config.max_connections, 1, most_connections);
   check("kept_for_connect", config.kept_for_connect, 0, config.max_connections);
@@ -133,7 +138,8 @@ ShardCore::ShardCore(PacketIo& io, const ShardConfig& config)
             .random = &random_,
             .reassembly_bytes = config.reassembly_bytes,
             .claims = config.count_job_claims ? &claims_.emplace() : nullptr,
-            .violators = &violators_};
+            .violators = &violators_,
+            .failed_accepts = &failed_accepts_};
   rx_.resize(limits_.burst);
   fetches_.resize(limits_.burst);
   tx_.packets.resize(limits_.burst);
@@ -206,10 +212,56 @@ void ShardCore::free_connection(std::uint32_t index) {
     --stats_.half_open;
   else if (connection.was_accepted())
     accepted_from_.remove(connection.remote());
+  keep(index, Kept::taken);
   slot.id = draw_id(index, slot.id);
   slot.connection.reset();
   free_slots_.push(index);
   --stats_.connections;
+}
+
+void ShardCore::keep(std::uint32_t index, Kept kept) {
+  Slot& slot = slots_[index];
+  if (slot.kept == kept) return;
+  if (slot.kept != Kept::taken) {
+    Queue& old = queue(slot.kept);
+    (slot.before == no_slot ? old.first : slots_[slot.before].after) = slot.after;
+    (slot.after == no_slot ? old.last : slots_[slot.after].before) = slot.before;
+  }
+  slot.kept = kept;
+  slot.before = slot.after = no_slot;
+  if (kept == Kept::taken) return;
+  Queue& entered = queue(kept);
+  slot.before = entered.last;
+  (entered.last == no_slot ? entered.first : slots_[entered.last].after) = index;
+  entered.last = index;
+}
+
+std::uint32_t ShardCore::first_of(Kept kept, const Address* like) {
+  std::uint32_t first = no_slot;
+  std::uint32_t index = queue(kept).first;
+  for (int i = 0; i < slots_looked_at && index != no_slot; ++i, index = slots_[index].after) {
+    const Connection& connection = *slots_[index].connection;
+    if (connection.active || connection.touched) continue;  // lists of this poll name it
+    if (like == nullptr || AddressCounts::network_of(connection.remote()) == AddressCounts::network_of(*like))
+      return index;
+    if (first == no_slot) first = index;
+  }
+  return first;
+}
+
+// Nobody who has answered goes for that. Who floods a shard from an address of his own displaces himself.
+bool ShardCore::make_room(const Address& remote, bool is_proven) {
+  if (free_slots_.size() > config_.kept_for_connect) return true;
+  std::uint32_t index = first_of(Kept::ended);
+  if (is_proven && index == no_slot) {
+    index = first_of(Kept::unproven);
+    if (index == no_slot) index = first_of(Kept::unanswered, &remote);
+    if (index != no_slot) ++stats_.unproven_ended;
+  }
+  if (index == no_slot) return false;
+  slots_[index].connection->fail(Status::unreachable);
+  free_connection(index);
+  return true;
 }
 
 ConnectionId ShardCore::connect(const Address& remote, const ConnectionConfig& config, Nanos now) {
@@ -227,6 +279,8 @@ ConnectionId ShardCore::connect(const Address& remote, const ConnectionConfig& c
     if (engine_ != nullptr) give_up_copied_keys(now);
     seal = engine(key).connect(key, draw_random());
   }
+  if (free_slots_.empty())
+    if (const std::uint32_t ended = first_of(Kept::ended); ended != no_slot) free_connection(ended);
   Slot* const slot = take_slot(now);
   if (slot == nullptr)
     throw RunError(fmt::format("all {} connections of the shard are in use; raise max_connections or close some",
@@ -590,7 +644,7 @@ void ShardCore::on_sealed(const RxPacket& packet, Nanos now) {
   }
   const std::size_t size = packet.bytes.size() + packet.tail.size();
   if (opened_.size() < size) opened_.resize(std::max<std::size_t>(size, limits_.max_packet_bytes));
-  if (connection.open(packet, header, opened_, reader)) deliver(connection, packet, header, reader, now);
+  if (connection.open(packet, header, opened_, reader, now)) deliver(connection, packet, header, reader, now);
 }
 
 SealEngine& ShardCore::engine(const PacketKey& key) {
@@ -623,14 +677,14 @@ SealedPacket ShardCore::as_greeting(const RxPacket& packet, const wire::Header& 
 }
 
 const PacketKey* ShardCore::key_of(const RxPacket& packet, const wire::Header& header, const Greeting& greeting,
-                                   Nanos now) {
+                                   WorkBudget& failed, Nanos now) {
   if (!greeting.has_key || (header.flags & wire::sealed) == 0) return nullptr;
   for (const auto& key : listen_config_->keys) {
     if (key->id() != greeting.key.id) continue;
     if (engine(*key).opens_greeting(*key, greeting.key.random, as_greeting(packet, header),
                                     wire::seal_of(packet.bytes)))
       return key.get();
-    greetings_paid_until_ = std::max(greetings_paid_until_, now) + each_failed_greeting;
+    failed.pay(now);
   }
   return nullptr;
 }
@@ -639,9 +693,10 @@ void ShardCore::deliver(Connection& connection, const RxPacket& packet, const wi
                         wire::Reader& reader, Nanos now) {
   const std::uint32_t index = index_of(connection.id());
   const bool was_proven = connection.is_proven();
-  const bool is_settled = connection.state() != Connection::State::connecting && was_proven;
+  const bool is_settled = connection.state() != Connection::State::connecting && !connection.is_half_open();
   connection.on_packet(header, reader, packet, now);
   if (!is_settled) [[unlikely]] {
+    if (!connection.is_half_open() && slots_[index].kept != Kept::ended) keep(index, Kept::taken);
     if (!was_proven && connection.is_proven()) {
       // Several may have waited for proof.
       if (accepted_from_.has_share(connection.remote())) {
@@ -699,14 +754,11 @@ void ShardCore::tell_unknown(const RxPacket& packet, const wire::Header& header,
 
 bool ShardCore::may_reset(Nanos now) {
   if (config_.resets_per_second == 0) return false;
-  // At most a tenth of a second's budget at once.
-  const Nanos each{std::max<std::int64_t>(1'000'000'000 / config_.resets_per_second, 1)};
-  constexpr Nanos saved_up{100'000'000};
-  if (reset_allowed_at_ > now + std::max(saved_up, each) - each) {
+  if (resets_.is_spent(now)) {
     ++stats_.resets_withheld;
     return false;
   }
-  reset_allowed_at_ = std::max(reset_allowed_at_, now) + each;
+  resets_.pay(now);
   ++stats_.resets_sent;
   return true;
 }
@@ -775,9 +827,11 @@ void ShardCore::on_stranger(const RxPacket& packet, const wire::Header& header, 
 void ShardCore::on_reset(const RxPacket& packet, const wire::Header& header, std::uint32_t connection, Nanos now) {
   const auto known = by_peer_.find({packet.source, connection});
   const auto is_told = [&](const Connection& known_here) {
-    if (known_here.is_sealed())
-      return (header.flags & wire::sealed) != 0 && known_here.is_answer_of_restarted(wire::seal_of(packet.bytes));
-    return (header.flags & wire::sealed) == 0 && known_here.peer_tag() == header.tag;
+    if (!known_here.is_sealed()) return (header.flags & wire::sealed) == 0 && known_here.peer_tag() == header.tag;
+    if ((header.flags & wire::sealed) == 0 || failed_resets_.is_spent(now)) return false;
+    const bool is_answer = known_here.is_answer_of_restarted(wire::seal_of(packet.bytes));
+    if (!is_answer) failed_resets_.pay(now);
+    return is_answer;
   };
   if (known == by_peer_.end() || !is_told(*slots_[known->second].connection)) {
     ++stats_.forged_resets;
@@ -793,7 +847,9 @@ void ShardCore::on_reset(const RxPacket& packet, const wire::Header& header, std
 wire::CloseReason ShardCore::why_refused(const wire::ConnectFrame& connect) const {
   if (!listening_) return wire::CloseReason::refused;
   if (wire::chosen_version(connect) == 0) return wire::CloseReason::version;
-  if (free_slots_.size() <= config_.kept_for_connect || completions_full()) return wire::CloseReason::full;
+  const bool has_room = free_slots_.size() > config_.kept_for_connect ||
+                        std::ranges::any_of(queues_, [](const Queue& kept) { return kept.first != no_slot; });
+  if (!has_room || completions_full()) return wire::CloseReason::full;
   return wire::CloseReason::done;
 }
 
@@ -851,41 +907,52 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
   };
   if (const wire::CloseReason refusal = why_refused(peer); refusal != wire::CloseReason::done) return refuse(refusal);
   // Who claims to have started anew, under an id whose connection lives, has to prove its address, too.
-  const bool is_proven = greeting.has_cookie && cookies_.holds(greeting.cookie, key, peer.tag, random_, now);
-  // Where many that are not sealed as they say have come, nothing is tried with a key before the address is proven.
-  const bool is_costly = greeting.has_key && greetings_paid_until_ > now + failed_greetings_saved_up;
+  const Cookies::Worth cookie =
+      greeting.has_cookie ? cookies_.worth(greeting.cookie, key, peer.tag, random_, now) : Cookies::Worth::nothing;
+  const bool is_proven = cookie == Cookies::Worth::proof;
+  // Where many that are not sealed as they say have come, nothing is tried with a key before the address is proven; and
+  // where many have from proven addresses, what comes when there is time again.
+  WorkBudget& failed = failed_greetings_[is_proven ? 1 : 0];
+  const bool is_costly = greeting.has_key && failed.is_spent(now);
   // One that is counted already may be replaced by its peer's next life.
   const bool replaces_counted = known != by_peer_.end() && slots_[known->second].connection->was_accepted() &&
                                 slots_[known->second].connection->is_proven();
   const bool is_crowd = accepted_from_.has_share(packet.source, replaces_counted ? 1 : 0);
-  if (!is_proven && (known != by_peer_.end() || stats_.half_open >= max_half_open_ || is_costly || is_crowd)) {
+  const bool has_room =
+      free_slots_.size() > config_.kept_for_connect || is_proven || queue(Kept::ended).first != no_slot;
+  if (is_costly || !has_room ||
+      (!is_proven &&
+       (known != by_peer_.end() || cookie == Cookies::Worth::used || stats_.half_open >= max_half_open_ || is_crowd))) {
     ++stats_.retries_sent;
-    const std::uint64_t cookie = cookies_.make(key, peer.tag, random_, now);
-    answer(packet.source, peer.source_connection, peer.tag, [&](wire::Writer& writer) { writer.retry(cookie); });
+    const std::uint64_t next = cookies_.make(key, peer.tag, random_, now);
+    answer(packet.source, peer.source_connection, peer.tag, [&](wire::Writer& writer) { writer.retry(next); });
     return;
   }
   if (is_crowd) return refuse(wire::CloseReason::full);
-  const PacketKey* const key_used = key_of(packet, header, greeting, now);
+  const PacketKey* const key_used = key_of(packet, header, greeting, failed, now);
   if (key_used == nullptr && (greeting.has_key || !listen_config_->keys.empty())) return refuse(wire::CloseReason::key);
   if (known != by_peer_.end() && !may_replace(*slots_[known->second].connection,
                                               key_used != nullptr ? std::optional(key_used->id()) : std::nullopt)) {
     ++stats_.forged_packets;
     return;
   }
+  if (!make_room(packet.source, is_proven)) return;  // its next CONNECT may find some
   std::unique_ptr<PacketSeal> seal;
   if (key_used != nullptr) seal = engine(*key_used).accept(*key_used, greeting.key.random, draw_random());
-  if (known != by_peer_.end()) {
-    Connection& old = *slots_[known->second].connection;
+  if (const auto still = by_peer_.find(key); still != by_peer_.end()) {
+    Connection& old = *slots_[still->second].connection;
     old.on_forgotten();
     activate(old);
-    by_peer_.erase(known);
+    by_peer_.erase(still);
   }
   Slot& slot = *take_slot(now);
   Connection* connection = make_connection(slot, packet.source, listen_config_, now);
   if (seal != nullptr) connection->set_seal(std::move(seal));
   connection->start_accept(peer, slot.tag, is_proven, now);
+  keep(index_of(slot.id), is_proven ? Kept::unanswered : Kept::unproven);
   if (is_proven) {
     ++stats_.cookies_accepted;
+    cookies_.use(greeting.cookie);
     accepted_from_.add(packet.source);
   } else {
     ++stats_.half_open;
@@ -986,6 +1053,8 @@ void ShardCore::transmit(Nanos now, bool& more) {
         connection.waits_for_job = true;
         jobs_[job].waiting.push(index);
       }
+      if (connection.state() >= Connection::State::draining) [[unlikely]]
+        keep(index, Kept::ended);
       if (connection.state() == Connection::State::dead)
         free_connection(index);
       else

@@ -2,6 +2,7 @@
 // documented in shard.h.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,6 +22,7 @@
 #include "mltcp/transport/internal/shard_links.h"
 #include "mltcp/transport/internal/shard_random.h"
 #include "mltcp/transport/internal/violators.h"
+#include "mltcp/transport/internal/work_budget.h"
 #include "mltcp/transport/job_claims.h"
 #include "mltcp/transport/packet_io.h"
 #include "mltcp/transport/types.h"
@@ -76,11 +78,27 @@ class ShardCore {
   [[nodiscard]] const JobClaims* job_claims() const { return claims_ ? &*claims_ : nullptr; }
 
  private:
+  /// Slots that can be had for somebody who connects, before those that are free have run out.
+  enum class Kept : std::uint8_t {
+    taken,       ///< or free: not among them
+    ended,       ///< its connection has ended, and still tells its peer
+    unproven,    ///< half open, and nothing has shown that the peer receives at its address
+    unanswered,  ///< half open, for a cookie
+  };
+  static constexpr std::uint32_t no_slot = ~std::uint32_t{0};
   /// What decides whether a packet is for a connection stands beside it: packets that are not don't touch it.
   struct alignas(32) Slot {  // never in two cache lines
     std::unique_ptr<Connection> connection;
-    std::uint64_t tag = 0;  ///< what the peer has to put into its packets
-    ConnectionId id = 0;    ///< of its connection, or of its next one
+    std::uint64_t tag = 0;           ///< what the peer has to put into its packets
+    ConnectionId id = 0;             ///< of its connection, or of its next one
+    std::uint32_t before = no_slot;  ///< in its queue
+    std::uint32_t after = no_slot;
+    Kept kept = Kept::taken;
+  };
+  static_assert(sizeof(Slot) == 32);
+  struct Queue {
+    std::uint32_t first = no_slot;
+    std::uint32_t last = no_slot;
   };
   /// A CONNECT, and what may follow it.
   struct Greeting {
@@ -95,6 +113,14 @@ class ShardCore {
   Connection* make_connection(Slot& slot, const Address& remote, const std::shared_ptr<const ConnectionConfig>& config,
                               Nanos now);
   void free_connection(std::uint32_t index);
+  /// Enters the slot at the end of the queue `kept`, from that in which it is.
+  void keep(std::uint32_t index, Kept kept);
+  [[nodiscard]] Queue& queue(Kept kept) { return queues_[static_cast<std::size_t>(kept)]; }
+  /// The first slot of a queue that can be freed now, of one whose peer is as `like` if there is one; no_slot: none.
+  [[nodiscard]] std::uint32_t first_of(Kept kept, const Address* like = nullptr);
+  /// Sees to it that a slot is free for who connects from `remote`, if he has proven that he is there at the expense of
+  /// those that have not answered.
+  [[nodiscard]] bool make_room(const Address& remote, bool is_proven);
   /// Sends a packet once, unreliably, that no connection stands behind. `frames(writer)` writes what it says.
   template <typename Frames>
   void answer(const Address& remote, std::uint32_t connection, std::uint64_t tag, Frames frames);
@@ -122,7 +148,7 @@ class ShardCore {
   SealEngine& engine(const PacketKey& key);
   /// The key with which who connects has sealed the packet; null: none that is known here, or it has not.
   [[nodiscard]] const PacketKey* key_of(const RxPacket& packet, const wire::Header& header, const Greeting& greeting,
-                                        Nanos now);
+                                        WorkBudget& failed, Nanos now);
   [[nodiscard]] static SealedPacket as_greeting(const RxPacket& packet, const wire::Header& header);
   /// Whether this shard has sent the CONNECT itself, and not to itself.
   [[nodiscard]] bool is_turned_back(const RxPacket& packet, const Greeting& greeting) const;
@@ -176,15 +202,19 @@ class ShardCore {
   std::uint32_t max_half_open_ = 0;
   std::unique_ptr<SealEngine> engine_;  ///< null until a key is used
   std::vector<std::byte> opened_;       ///< what the packet of the moment was encrypted to; none until a key is used
-  Nanos greetings_paid_until_;          ///< as reset_allowed_at_, of CONNECTs that no key has opened; see key_of()
+  /// CONNECTs that no key has opened, without and with a cookie.
+  std::array<WorkBudget, 2> failed_greetings_;
+  WorkBudget failed_accepts_;
+  WorkBudget failed_resets_;
   std::size_t next_reset_key_ = 0;
-  Nanos reset_allowed_at_;  ///< of a budget that is used up evenly; see on_unknown()
+  WorkBudget resets_;
   bool listening_ = false;
   std::shared_ptr<const ConnectionConfig> listen_config_;
   std::shared_ptr<const ConnectionConfig>
       latest_config_;  ///< of the last connect(), to be shared with the next one if that has the same settings
 
   std::vector<Slot> slots_;
+  std::array<Queue, 4> queues_;  ///< by Kept; of `taken` none
   GrowableRing<std::uint32_t> free_slots_;
   std::unordered_map<PeerKey, std::uint32_t, PeerKeyHash>
       by_peer_;                  ///< slots of connections whose peers' ids are known

@@ -1,0 +1,374 @@
+// Attacks on how connections open and end, with real packets over the loopback: places that are taken and kept, what
+// was recorded and is sent again, and forged answers to who connects. The attacker sends from an address of his own,
+// or, where he is on the path, from that of another and with what he has seen; he holds nothing back.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <ctime>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "../random_bytes.h"
+#include "attacker.h"
+#include "mltcp/base/clock.h"
+#include "mltcp/endpoint/endpoint.h"
+#include "mltcp/security/packet_key.h"
+#include "mltcp/socket/register_datapath.h"
+#include "mltcp/socket/socket_io.h"
+#include "mltcp/transport/shard.h"
+
+namespace mltcp::attack::opening_attack_test {
+namespace {
+
+using namespace mltcp::literals;
+using Kind = mltcp::Completion::Kind;
+
+constexpr std::uint32_t kPlaces = 16;
+
+/// A shard and its socket, and what it has sent. What the test sends by forge() comes from the shard's address.
+class Host final : public PacketIo {
+ public:
+  explicit Host(const ShardConfig& config = {}) : address(Attacker().address()), io_({.address = address}) {
+    shard = std::make_unique<Shard>(*this, config);
+  }
+  [[nodiscard]] const Limits& limits() const override { return io_.limits(); }
+  std::size_t receive(std::span<RxPacket> out) override { return io_.receive(out); }
+  std::size_t send(std::span<const TxPacket> packets) override {
+    const std::size_t sent = io_.send(packets);
+    for (const TxPacket& packet : packets.first(sent)) heard.emplace_back(packet.header.begin(), packet.header.end());
+    return sent;
+  }
+  void forge(const Address& to, const ByteVector& bytes) {
+    TxPacket packet;
+    packet.destination = &to;
+    packet.header = bytes;
+    io_.send({&packet, 1});
+  }
+  [[nodiscard]] std::size_t count(Kind kind) const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(completions, [kind](const auto& completion) { return completion.kind == kind; }));
+  }
+
+  Address address;  ///< with a port that was free
+  std::unique_ptr<Shard> shard;
+  std::vector<mltcp::Completion> completions;
+  std::vector<ByteVector> heard;  ///< by whoever listens on the path
+
+ private:
+  socket::SocketIo io_;
+};
+
+/// What a packet begins with, as CONNECT, ACCEPT and RETRY do.
+std::optional<wire::Frame> first_frame(const ByteVector& bytes) {
+  wire::Reader reader;
+  wire::Header header;
+  wire::Frame frame;
+  if (wire::is_sealed(bytes)) {
+    if ((bytes[1] & std::byte{wire::clear}) == std::byte{}) return std::nullopt;
+    reader.begin_opened(std::span(bytes).subspan(wire::header_bytes), {}, 0);
+  } else if (reader.begin(bytes, 0, header) != wire::ParseError::none) {
+    return std::nullopt;
+  }
+  return reader.next(frame) ? std::optional(frame) : std::nullopt;
+}
+
+class OpeningAttack : public ::testing::Test {
+ protected:
+  void poll(Host& host) {
+    host.shard->poll(clock.now());
+    mltcp::Completion completion;
+    while (host.shard->take_completions({&completion, 1}) == 1) host.completions.push_back(completion);
+  }
+  /// Until `stop`; false if that does not happen in time.
+  bool run(const std::function<bool()>& stop, Nanos within = 10_s) {
+    const Nanos end = clock.now() + within;
+    while (!stop()) {
+      if (clock.now() > end) return false;
+      poll(client);
+      poll(server);
+    }
+    return true;
+  }
+  void run_for(Nanos duration) {
+    run([] { return false; }, duration);
+  }
+  void digest(Host& victim, std::uint64_t packets) {
+    const std::uint64_t until = victim.shard->stats().packets_received + packets;
+    ASSERT_TRUE(run([&] { return victim.shard->stats().packets_received >= until; }));
+  }
+  /// The client's id; 0: it was not connected in time.
+  ConnectionId connect(Nanos within = 10_s) {
+    const std::size_t before = client.count(Kind::connected);
+    const ConnectionId id = client.shard->connect(server.address, config, clock.now());
+    return run([&] { return client.count(Kind::connected) > before; }, within) ? id : 0;
+  }
+  void expect_to_talk(ConnectionId c) {
+    run_for(10_ms);
+    ConnectionId s = 0;
+    for (const auto& completion : server.completions)
+      if (completion.kind == Kind::accepted) s = completion.connection;
+    const ByteVector message = random_bytes(100'000);
+    ByteVector buffer(message.size());
+    const std::size_t received = server.count(Kind::received);
+    ASSERT_EQ(server.shard->receive(s, buffer, 0), PostResult::ok);
+    ASSERT_EQ(client.shard->send(c, message, 0), PostResult::ok);
+    EXPECT_TRUE(run([&] { return server.count(Kind::received) > received; }));
+    EXPECT_EQ(buffer, message);
+  }
+  void use_a_key() { config.keys = {security::packet_key(security::JobKey::generate())}; }
+
+  Clock clock;
+  ConnectionConfig config;
+  Host client{{.max_connections = 1024}};
+  Host server{{.max_connections = kPlaces}};
+};
+
+// ---- on the path, without the key -----------------------------------------------------------------------------------
+
+TEST_F(OpeningAttack, recorded_connects_with_their_cookies__take_no_place) {
+  use_a_key();
+  server.shard = std::make_unique<Shard>(server, ShardConfig{.max_connections = kPlaces, .max_half_open = 0});
+  server.shard->listen(config);
+  for (std::uint32_t i = 0; i < 3 * kPlaces; ++i) {
+    const ConnectionId id = connect();
+    ASSERT_NE(id, 0U);
+    client.shard->close(id);
+    run_for(1_ms);
+  }
+  ASSERT_TRUE(run([&] { return server.shard->stats().connections == 0; }));
+  std::vector<ByteVector> recorded;
+  for (const ByteVector& bytes : client.heard)
+    if (const auto frame = first_frame(bytes); frame && frame->type == wire::FrameType::connect)
+      recorded.push_back(bytes);
+  EXPECT_GE(recorded.size(), 6 * kPlaces) << "each without and with its cookie";
+  const std::size_t accepted = server.count(Kind::accepted);
+  for (int round = 0; round < 3; ++round)
+    for (const ByteVector& bytes : recorded) {
+      client.forge(server.address, bytes);
+      digest(server, 1);
+      if (HasFatalFailure()) return;
+    }
+  EXPECT_EQ(server.count(Kind::accepted), accepted);
+  EXPECT_EQ(server.shard->stats().connections, 0U);
+  const Nanos begin = clock.now();
+  const ConnectionId id = connect();
+  EXPECT_LT(clock.now() - begin, 1_s);
+  expect_to_talk(id);
+}
+
+TEST_F(OpeningAttack, recorded_connects__take_what_places_there_are_for_those_who_have_not_answered) {
+  use_a_key();
+  server.shard->listen(config);
+  for (std::uint32_t i = 0; i < 3 * kPlaces; ++i) {
+    const ConnectionId id = connect();
+    ASSERT_NE(id, 0U);
+    client.shard->abort(id, clock.now());
+    run_for(1_ms);
+  }
+  ASSERT_TRUE(run([&] { return server.shard->stats().connections == 0; }));
+  const std::vector<ByteVector> recorded = client.heard;
+  for (const ByteVector& bytes : recorded) client.forge(server.address, bytes);
+  run_for(50_ms);
+  EXPECT_EQ(server.shard->stats().connections, kPlaces / 4);
+  for (std::uint32_t i = 0; i < kPlaces; ++i) {
+    const Nanos begin = clock.now();
+    EXPECT_NE(connect(), 0U) << i;
+    EXPECT_LT(clock.now() - begin, 1_s);
+    for (const ByteVector& bytes : recorded) client.forge(server.address, bytes);
+  }
+}
+
+/// An ACCEPT as whoever sees a CONNECT, and has not the key, can write it.
+ByteVector forged_accept(ConnectionId to, std::uint64_t key_id, std::uint64_t number) {
+  ByteVector buffer(200);
+  wire::Writer writer(buffer);
+  writer.accept({.max_packet = 1472, .source_connection = 77, .credit = 1, .tag = number});
+  EndRandom random{};
+  std::memcpy(random.data(), &number, sizeof number);
+  writer.key({key_id, random});
+  wire::Header header;
+  header.flags = wire::sealed | wire::clear;
+  header.connection = to;
+  const auto bytes = writer.finish_unsealed(header);
+  return {bytes.begin(), bytes.end()};
+}
+
+double cpu_seconds() {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+}
+
+TEST_F(OpeningAttack, forged_accepts__cost_little_and_do_not_keep_the_server_s_out) {
+  use_a_key();
+  const std::uint64_t key = config.keys.front()->id();
+  const ConnectionId c = client.shard->connect(server.address, config, clock.now());
+  std::uint64_t number = 0;
+  const auto flood = [&](int packets) {
+    for (int i = 0; i < packets; ++i) server.forge(client.address, forged_accept(c, key, ++number));
+  };
+  // Nobody listens there yet. What is tried takes time, until that has been spent.
+  double spent = 0;
+  double each_tried = 0;
+  constexpr int kBursts = 400;
+  constexpr int kBurst = 50;
+  for (int burst = 0; burst < kBursts; ++burst) {
+    flood(kBurst);
+    const double before = cpu_seconds();
+    const std::uint64_t until = number - kBurst / 10;  // the socket may drop some
+    for (int i = 0; i < 1000 && client.shard->stats().packets_received < until; ++i) poll(client);
+    spent += cpu_seconds() - before;
+    if (burst == 2) each_tried = spent / static_cast<double>(client.shard->stats().packets_received);
+  }
+  EXPECT_GT(client.shard->stats().forged_packets, kBursts * kBurst / 2);
+  EXPECT_LT(spent / static_cast<double>(client.shard->stats().packets_received), each_tried / 2);
+  EXPECT_EQ(client.count(Kind::connected), 0U);
+  // Now somebody does, and the flood goes on.
+  server.shard->listen(config);
+  EXPECT_TRUE(run([&] {
+    flood(2);
+    return client.count(Kind::connected) == 1;
+  }));
+  expect_to_talk(c);
+}
+
+TEST_F(OpeningAttack, packet_of_a_number_far_ahead__ends_nothing) {
+  for (const bool has_key : {false, true}) {
+    SCOPED_TRACE(has_key);
+    if (has_key) use_a_key();
+    server.shard->listen(config);
+    client.heard.clear();
+    server.heard.clear();
+    const ConnectionId c = connect();
+    ASSERT_NE(c, 0U);
+    run_for(10_ms);
+    for (Host* from : {&client, &server}) {
+      Host& to = from == &client ? server : client;
+      // The id and the tag that packets to that end have were said in its CONNECT or ACCEPT.
+      std::optional<wire::Frame> greeting;
+      for (const ByteVector& bytes : to.heard)
+        if (const auto frame = first_frame(bytes);
+            frame && (frame->type == wire::FrameType::connect || frame->type == wire::FrameType::accept))
+          greeting = frame;
+      ASSERT_TRUE(greeting.has_value());
+      wire::Header header;
+      header.connection = greeting->connect.source_connection;
+      header.tag = greeting->connect.tag;
+      for (const std::uint64_t ahead : {50U, 5000U, (1U << 22) - 1000}) {
+        header.packet_number = ahead;
+        ByteVector ping = packet(header, [](wire::Writer& writer) { writer.ping(); });
+        from->forge(to.address, ping);
+        if (has_key) {
+          ping[1] |= std::byte{wire::sealed};
+          from->forge(to.address, ping);
+        }
+        digest(to, 1);
+        expect_to_talk(c);
+        if (HasFatalFailure()) return;
+      }
+    }
+    EXPECT_EQ(client.count(Kind::closed) + server.count(Kind::closed), 0U);
+  }
+}
+
+// ---- a stranger with an address of his own, without a key -----------------------------------------------------------
+
+/// Opens connections as a client would, and answers each ACCEPT once, late.
+class Sluggish {
+ public:
+  Sluggish(const Address& victim, Nanos after) : victim_(victim), after_(after) {}
+
+  void begin(std::uint32_t count) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      ++asked_;
+      attacker_.send(victim_, connect_packet(asked_, asked_));
+    }
+  }
+  void work() {
+    for (ByteVector bytes = attacker_.receive(1); !bytes.empty(); bytes = attacker_.receive()) {
+      wire::Reader reader;
+      wire::Header header;
+      wire::Frame frame;
+      if (reader.begin(bytes, 0, header) != wire::ParseError::none || !reader.next(frame)) continue;
+      if (frame.type == wire::FrameType::retry)
+        attacker_.send(
+            victim_, packet({}, [&](wire::Writer& writer) {
+              writer.connect(
+                  {.max_packet = 1472, .source_connection = header.connection, .credit = 1, .tag = header.tag});
+              writer.token(frame.cookie);
+            }));
+      if (frame.type == wire::FrameType::accept && answered_.insert({header.connection, true}).second)
+        waiting_.push_back({clock_.now() + after_, header.packet_number, frame.connect});
+    }
+    for (; !waiting_.empty() && waiting_.front().at <= clock_.now(); waiting_.pop_front()) {
+      wire::Header header;
+      header.packet_number = 1;
+      header.connection = waiting_.front().server.source_connection;
+      header.tag = waiting_.front().server.tag;
+      attacker_.send(victim_, packet(header, [&](wire::Writer& writer) {
+                       wire::AckFrame ack;
+                       ack.range_count = 1;
+                       ack.ranges[0] = {waiting_.front().number, waiting_.front().number};
+                       writer.ack(ack);
+                       writer.ping();
+                     }));
+      ++proven;
+    }
+  }
+  [[nodiscard]] std::uint64_t sent_bytes() const { return attacker_.sent_bytes; }
+  std::uint32_t proven = 0;
+
+ private:
+  struct Answer {
+    Nanos at;
+    std::uint64_t number;
+    wire::ConnectFrame server;
+  };
+  Clock clock_;
+  Attacker attacker_{0x7F000077};
+  Address victim_;
+  Nanos after_;
+  std::uint32_t asked_ = 0;
+  std::map<std::uint32_t, bool> answered_;
+  std::deque<Answer> waiting_;
+};
+
+TEST(EndpointOpeningAttack, stranger_that_stretches_round_trips__keeps_nobody_out) {
+  socket::register_datapath();
+  endpoint::EndpointConfig config;
+  config.datapath.device = "udp:127.0.0.1";
+  config.address = Address::v4(0x7F000001, 0);
+  config.max_connections = kPlaces;
+  config.peer_timeout = 5_s;
+  endpoint::Endpoint victim(config);
+  endpoint::Endpoint honest(config);
+  Sluggish stranger(victim.address().base(), 1200_ms);
+  const Clock clock;
+  // Each of a wave loses its place to one of the next, and has shown by then how long a round trip takes.
+  for (int wave = 0; wave < 5; ++wave) {
+    stranger.begin(20);
+    for (const Nanos end = clock.now() + 1300_ms; clock.now() < end;) stranger.work();
+  }
+  EXPECT_GT(stranger.proven, 60U);
+  EXPECT_LT(stranger.sent_bytes(), 40'000U);
+  for (int i = 0; i < 3; ++i) {
+    const Nanos begin = clock.now();
+    endpoint::ConnectionHandle connection = 0;
+    endpoint::OperationHandle operation = 0;
+    ASSERT_EQ(honest.connect(victim.address().bytes(), {.kind = endpoint::ConnectionKind::tagged, .post = {}},
+                             connection, &operation),
+              endpoint::Code::ok);
+    endpoint::Completion how;
+    ASSERT_EQ(honest.wait(operation, how, 20_s), endpoint::Code::ok);
+    EXPECT_EQ(how.code, endpoint::Code::ok) << to_text(how);
+    EXPECT_LT(clock.now() - begin, 3_s);
+    honest.abort(connection);
+  }
+}
+
+}  // namespace
+}  // namespace mltcp::attack::opening_attack_test
