@@ -1,4 +1,4 @@
-// Reading of whole text files (see file.h).
+// Reading and writing of whole files (see file.h).
 #include "mltcp/base/file.h"
 
 #include <fcntl.h>
@@ -9,6 +9,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <system_error>
@@ -98,6 +102,118 @@ std::string read_text_file(const std::filesystem::path& path, std::string_view n
     if (text.size() > expected.most_bytes)
       fail(fmt::format("the file is larger than {} MiB", expected.most_bytes >> 20U), give);
   }
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<int> descriptor_of(const fs::path& path) {
+  std::error_code error;
+  if (!fs::equivalent(path.parent_path(), "/proc/self/fd", error)) return std::nullopt;
+  const std::string name = path.filename().string();
+  int number = -1;
+  const auto [end, problem] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (problem != std::errc() || end != name.data() + name.size() || number < 0) return std::nullopt;
+  return number;
+}
+
+void refuse_planted(const fs::path& path, const struct stat& found) {
+  struct stat folder {};
+  if (found.st_uid == geteuid() || stat(path.parent_path().c_str(), &folder) != 0 || found.st_uid == folder.st_uid)
+    return;
+  constexpr mode_t shared = S_ISVTX | S_IWOTH;
+  if ((folder.st_mode & shared) != shared) return;
+  throw InputError(
+      fmt::format("{}: the {} is another user's, in a folder that all may write to; remove it, or name a "
+                  "file in a folder of yours",
+                  one_line(path.string()),
+                  S_ISLNK(found.st_mode)   ? "link"
+                  : S_ISDIR(found.st_mode) ? "folder"
+                                           : "file"));
+}
+
+// A new file, deleted again unless it has been put in its place.
+class Neighbour {
+ public:
+  explicit Neighbour(const fs::path& target) : name_((target.parent_path() / ".mltcp-XXXXXX").string()) {
+    descriptor_ = mkostemp(name_.data(), O_CLOEXEC);
+    made_ = descriptor_ >= 0;
+  }
+  ~Neighbour() {
+    if (descriptor_ >= 0) close(descriptor_);
+    if (made_ && !placed_) unlink(name_.c_str());
+  }
+  Neighbour(const Neighbour&) = delete;
+  Neighbour& operator=(const Neighbour&) = delete;
+
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+
+  // Gives it the permissions of `target`, or those of a new file, and puts it there.
+  [[nodiscard]] bool place(const fs::path& target) {
+    struct stat there {};
+    if (lstat(target.c_str(), &there) == 0 && S_ISREG(there.st_mode)) {
+      // Only root can keep the owner; whoever else may write the file becomes it.
+      static_cast<void>(fchown(descriptor_, there.st_uid, there.st_gid) == 0);
+    } else {
+      const mode_t mask = umask(0);
+      umask(mask);
+      there.st_mode = 0666U & ~mask;
+    }
+    const bool permitted = fchmod(descriptor_, there.st_mode & 0777U) == 0;
+    const bool closed = close(std::exchange(descriptor_, -1)) == 0;  // some file systems say here that they are full
+    placed_ = permitted && closed && rename(name_.c_str(), target.c_str()) == 0;
+    return placed_;
+  }
+
+ private:
+  std::string name_;
+  int descriptor_ = -1;
+  bool made_ = false;
+  bool placed_ = false;
+};
+
+}  // namespace
+
+// Links of /proc are not followed: opening what they lead to anew would start at the beginning of a file that the shell
+// has opened to append, and can't be done with a socket.
+OutputTarget output_target(const fs::path& name) {
+  constexpr int most_links = 40;  // as Linux
+  OutputTarget target;
+  std::error_code error;
+  target.path = fs::absolute(name, error);
+  for (int links = 0; links < most_links; ++links) {
+    target.descriptor = descriptor_of(target.path);
+    if (target.descriptor) break;
+    // One and the same link is looked at and read.
+    const Descriptor found(open(target.path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    struct stat status {};
+    if (found.number < 0 || fstat(found.number, &status) != 0) break;
+    refuse_planted(target.path, status);
+    if (!S_ISLNK(status.st_mode)) break;
+    std::array<char, PATH_MAX> to{};
+    const ssize_t length = readlinkat(found.number, "", to.data(), to.size());
+    if (length <= 0) break;
+    target.path = target.path.parent_path() / std::string_view(to.data(), static_cast<std::size_t>(length));
+  }
+  return target;
+}
+
+int write_all(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = write(descriptor, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return errno;
+    text.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return 0;
+}
+
+int replace_file(const fs::path& path, std::string_view text) {
+  Neighbour neighbour(path);
+  if (neighbour.descriptor() < 0) return errno;
+  if (const int error = write_all(neighbour.descriptor(), text); error != 0) return error;
+  return neighbour.place(path) ? 0 : errno;
 }
 
 }  // namespace mltcp

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <fstream>
+#include <cstring>
 #include <mutex>
 #include <stop_token>
 #include <system_error>
@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/file.h"
 
 namespace mltcp::service {
 namespace {
@@ -481,15 +482,10 @@ void SlurmDriver::refresh_heartbeat() {
   }
   // "for how long": three steps, each of which may wait for Slurm's programs.
   const std::int64_t holds = 3 * (options_.interval.count / 1'000'000'000) + 15;
-  const std::filesystem::path next = options_.heartbeat.string() + ".new";
   std::error_code problem;
   std::filesystem::create_directories(options_.heartbeat.parent_path(), problem);
-  std::ofstream file(next, std::ios::trunc);
-  file << fmt::format("{} {}\n", unix_now(), holds) << std::flush;
-  const bool written = static_cast<bool>(file);
-  file.close();
-  if (written) std::filesystem::rename(next, options_.heartbeat, problem);
-  const std::string trouble = !written ? "can't be written" : problem ? problem.message() : "";
+  const int error = replace_file(options_.heartbeat, fmt::format("{} {}\n", unix_now(), holds));
+  const std::string trouble = error == 0 ? "" : fmt::format("can't be written ({})", std::strerror(error));
   if (trouble != heartbeat_trouble_ && !trouble.empty())
     tell(fmt::format("slurm: heartbeat {}: {}; without it jobs are not held, and not placed",
                      options_.heartbeat.string(), trouble));

@@ -288,7 +288,7 @@ Programs::Number Programs::start(Program program) {
       if (null < 0 || dup2(null, 0) < 0) fail();
     }
     if (!program.log.empty()) {
-      const int log = open(program.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+      const int log = open(program.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
       if (log < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0) fail();
     } else if (program.output_is_error) {
       dup2(2, 1);

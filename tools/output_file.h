@@ -20,7 +20,8 @@ void check_distinct(std::initializer_list<std::optional<std::string>> files, std
 bool replaceable(const std::string& file);
 
 /// Writes `text` to `file`; "-", /dev/stdout and /dev/fd/N are open descriptors. A regular file, after following links,
-/// is replaced when the new one is complete, and its permissions are kept. Throws RunError.
+/// is replaced when the new one is complete, and its permissions are kept (base/file.h). Throws RunError, and
+/// InputError if somebody has planted a link or a file there.
 void write_file(const std::string& file, const std::string& text);
 
 }  // namespace mltcp::tools

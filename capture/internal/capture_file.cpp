@@ -4,14 +4,18 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
 
 namespace mltcp::capture {
@@ -41,9 +45,20 @@ CaptureFile::~CaptureFile() { close(); }
 
 void CaptureFile::open() {
   std::string name = numbered(options_, ++opened_);
-  // Emptied only when it is ours.
+  const OutputTarget target = [&] {
+    try {
+      return output_target(name);
+    } catch (const InputError& error) {
+      failure_ = error.what();
+      return OutputTarget{};
+    }
+  }();
+  if (!failure_.empty()) return;
+  // Emptied only when it is ours; made only where there is none, and for this user alone, as it holds what was sent.
   // A pipe that nobody reads would hold the program up.
-  file_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
+  std::error_code unknown;
+  const int how = target.descriptor ? 0 : std::filesystem::exists(target.path, unknown) ? O_NOFOLLOW : O_CREAT | O_EXCL;
+  file_ = ::open(target.path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | how, S_IRUSR | S_IWUSR);
   if (file_ < 0) {
     failure_ = fmt::format("{} can't be written ({}); name a file in a folder where you may write", in_quotes(name),
                            std::strerror(errno));

@@ -64,9 +64,10 @@ class Ring {
     // Under another name first: a file is complete when it is there.
     const auto own = folder / std::to_string(rank);
     const auto blob = endpoint_.address().bytes();
+    std::error_code problem;
+    std::filesystem::remove(own.string() + ".tmp", problem);  // of a run that ended too soon, or a link
     std::ofstream(own.string() + ".tmp", std::ios::binary)
         .write(reinterpret_cast<const char*>(blob.data()), static_cast<std::streamsize>(blob.size()));
-    std::error_code problem;
     std::filesystem::rename(own.string() + ".tmp", own, problem);
     if (problem) throw std::runtime_error(own.string() + " can't be written; give a folder that all ranks share");
     OperationHandle operation = 0;

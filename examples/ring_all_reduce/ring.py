@@ -62,7 +62,9 @@ def all_reduce(rank, ranks, following, previous, data, spare):
 def main(rank, ranks, ip, folder):
     with mltcp.Endpoint(ip) as endpoint:
         own = os.path.join(folder, str(rank))
-        with open(own + ".tmp", "wb") as stream:
+        if os.path.lexists(own + ".tmp"):
+            os.remove(own + ".tmp")  # of a run that ended too soon
+        with open(own + ".tmp", "xb") as stream:  # follows no link that somebody has left there
             stream.write(endpoint.address)
         os.rename(own + ".tmp", own)  # complete when it is there
         following = endpoint.connect(address_in(os.path.join(folder, str((rank + 1) % ranks))), ordered=True,

@@ -62,7 +62,8 @@ static void publish(mltcp_endpoint* endpoint, const char* folder, int rank) {
   must("address", mltcp_endpoint_address(endpoint, blob, &size));
   snprintf(early, sizeof early, "%s/%d.tmp", folder, rank);
   snprintf(name, sizeof name, "%s/%d", folder, rank);
-  FILE* file = fopen(early, "wb");
+  remove(early); /* of a run that ended too soon; "x" follows no link that somebody has left there */
+  FILE* file = fopen(early, "wbx");
   if (file == NULL || fwrite(blob, 1, size, file) != size || fclose(file) != 0 || rename(early, name) != 0)
     fail(name, "it can't be written; give a folder that all nodes share");
 }

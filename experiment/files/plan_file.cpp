@@ -3,13 +3,10 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -190,21 +187,8 @@ std::string to_json(const PlanFile& plan, const std::optional<Provenance>& prove
 }
 
 void write_plan(const PlanFile& plan, const std::filesystem::path& path) {
-  // Beside it, so that the rename stays within one file system.
-  const std::filesystem::path beside = path.string() + fmt::format(".{}", getpid());
-  const auto require = [&](bool done) {
-    if (done) return;
-    const std::string why = std::strerror(errno);
-    std::error_code ignored;
-    std::filesystem::remove(beside, ignored);
-    throw RunError(fmt::format("{}: can't be written: {}", path.string(), why));
-  };
-  std::ofstream out(beside, std::ios::binary);
-  require(out.is_open());
-  out << to_json(plan);
-  out.close();
-  require(!out.fail());
-  require(std::rename(beside.c_str(), path.c_str()) == 0);
+  if (const int error = replace_file(path, to_json(plan)); error != 0)
+    throw RunError(fmt::format("{}: can't be written: {}", path.string(), std::strerror(error)));
 }
 
 std::optional<PlanWatcher::Identity> PlanWatcher::look() const {

@@ -1,4 +1,5 @@
-// Reading of whole files: bounded, and without waiting or opening what is no file.
+// Reading of whole files: bounded, and without waiting or opening what is no file. Writing of whole files: where nobody
+// leads it to another.
 #include "mltcp/base/file.h"
 #include "../temporary_folder.h"
 
@@ -9,8 +10,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -113,6 +116,85 @@ TEST_F(ReadTextFile, observer__is_told_of_what_is_read_while_it_lives) {
   }
   EXPECT_EQ(read_text_file(folder_ / "a", "a", kSmall), "one");
   EXPECT_EQ(seen, (std::vector<std::pair<std::string, std::string>>{{"b", "two"}, {"a", "one"}}));
+}
+
+class WriteFile : public ::testing::Test {
+ protected:
+  std::string content(const fs::path& name) {
+    std::ifstream file(folder_ / name);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  [[nodiscard]] std::string refusal(const fs::path& name) const {
+    try {
+      static_cast<void>(output_target(folder_ / name));
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+  static mode_t mode_of(const fs::path& path) {
+    struct stat found {};
+    return lstat(path.c_str(), &found) == 0 ? found.st_mode & 07777U : 0;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(WriteFile, replace_file__writes_to_no_name_that_can_be_foreseen) {
+  folder_.write("mine", "mine");
+  for (const std::string& name : {std::string("plan.json.new"), std::string("plan.json.tmp"),
+                                  "plan.json." + std::to_string(getpid()), std::string("plan.json")})
+    fs::create_symlink("mine", folder_ / name);
+  ASSERT_EQ(replace_file(folder_ / "plan.json", "text"), 0);
+  EXPECT_EQ(content("mine"), "mine");
+  EXPECT_EQ(content("plan.json"), "text");
+  EXPECT_FALSE(fs::is_symlink(folder_ / "plan.json"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 5) << "nothing is left beside";
+}
+
+TEST_F(WriteFile, replace_file__keeps_the_permissions_and_tells_why_it_can_not) {
+  const mode_t before = umask(027);
+  EXPECT_EQ(replace_file(folder_ / "new", "text"), 0);
+  umask(before);
+  EXPECT_EQ(mode_of(folder_ / "new"), 0640U);
+  chmod((folder_ / "new").c_str(), 0604);
+  EXPECT_EQ(replace_file(folder_ / "new", "again"), 0);
+  EXPECT_EQ(mode_of(folder_ / "new"), 0604U);
+  EXPECT_EQ(replace_file(folder_ / "none" / "new", "text"), ENOENT);
+  fs::create_directory(folder_ / "folder");
+  EXPECT_EQ(replace_file(folder_ / "folder", "text"), EISDIR);
+}
+
+TEST_F(WriteFile, output_target__follows_own_links_and_takes_descriptors_for_what_they_are) {
+  fs::create_symlink("far", folder_ / "near");
+  EXPECT_EQ(output_target(folder_ / "near").path, folder_ / "far");
+  EXPECT_EQ(output_target(folder_ / "none").path, folder_ / "none");
+  EXPECT_EQ(output_target("/dev/stderr").descriptor, 2);
+  EXPECT_EQ(output_target("/dev/fd/17").descriptor, 17);
+  fs::create_symlink("/dev/stdout", folder_ / "out");
+  EXPECT_EQ(output_target(folder_ / "out").descriptor, 1);
+}
+
+TEST_F(WriteFile, output_target__refuses_what_another_user_has_planted) {
+  if (geteuid() != 0) GTEST_SKIP() << "files of another user are root's to make";
+  constexpr uid_t stranger = 65'534;
+  fs::create_directory(folder_ / "shared");
+  folder_.write("mine", "mine");
+  folder_.write("shared/file", "");
+  fs::create_symlink("../mine", folder_ / "shared/link");
+  fs::create_symlink("shared/link", folder_ / "to link");
+  fs::create_symlink("../mine", folder_ / "shared/own");
+  for (const char* const name : {"shared/file", "shared/link"})
+    ASSERT_EQ(lchown((folder_ / name).c_str(), stranger, stranger), 0);
+  EXPECT_EQ(refusal("shared/link"), "no error") << "a folder that is not for all";
+  chmod((folder_ / "shared").c_str(), 01777);
+  EXPECT_THAT(refusal("shared/link"), HasSubstr("shared/link: the link is another user's, in a folder that all may"));
+  EXPECT_THAT(refusal("shared/file"), HasSubstr("shared/file: the file is another user's, in a folder that all may"));
+  EXPECT_THAT(refusal("to link"), HasSubstr("shared/link: the link is another user's"));
+  EXPECT_EQ(refusal("shared/own"), "no error");
+  EXPECT_EQ(refusal("shared/new"), "no error");
+  ASSERT_EQ(lchown((folder_ / "shared").c_str(), stranger, stranger), 0);
+  EXPECT_EQ(refusal("shared/link"), "no error") << "the owner of the folder may have what he likes there";
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -259,6 +260,31 @@ TEST(Capture, pipe_that_nobody_reads__refused_at_once) {
   const std::string file = folder.file("pipe");
   ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
   EXPECT_THROW(Capture({.file = file}), RunError);
+}
+
+TEST(Capture, file__is_this_user_s_alone_and_no_stranger_s) {
+  const Folder folder;
+  const auto mode_of = [&](const std::string& name) {
+    struct stat found {};
+    return stat(folder.file(name).c_str(), &found) == 0 ? found.st_mode & 07777U : 0U;
+  };
+  const mode_t before = umask(0);
+  { const Capture capture({.file = folder.file("a.pcapng")}); }
+  umask(before);
+  EXPECT_EQ(mode_of("a.pcapng"), 0600U);
+  chmod(folder.file("a.pcapng").c_str(), 0640);
+  std::filesystem::create_symlink("a.pcapng", folder.file("link.pcapng"));
+  { const Capture capture({.file = folder.file("link.pcapng")}); }
+  EXPECT_EQ(mode_of("a.pcapng"), 0640U) << "what its owner has said";
+  if (geteuid() != 0) GTEST_SKIP() << "files of another user are root's to make";
+  const std::string shared = std::filesystem::path(folder.file("link.pcapng")).parent_path();
+  ASSERT_EQ(chmod(shared.c_str(), 01777), 0);
+  for (const char* const planted : {"link.pcapng", "a.pcapng"}) {
+    ASSERT_EQ(lchown(folder.file(planted).c_str(), 65'534, 65'534), 0);
+    const auto size = std::filesystem::file_size(folder.file("a.pcapng"));
+    EXPECT_THROW(Capture({.file = folder.file(planted)}), RunError) << planted;
+    EXPECT_EQ(std::filesystem::file_size(folder.file("a.pcapng")), size);
+  }
 }
 
 TEST(Capture, written_by_another__refused_and_left_alone) {

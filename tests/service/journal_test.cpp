@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -213,6 +214,14 @@ TEST_F(journal, folder_that_cannot_be__is_refused) {
               HasSubstr("the folder can't be made"));
   EXPECT_THAT(message_of<RunError>([&] { const Journal none(folder_ / "file", epoch, keep); }),
               HasSubstr("can't be opened"));
+}
+
+TEST_F(journal, folder_that_another_user_has_planted__is_refused) {
+  if (geteuid() != 0) GTEST_SKIP() << "files of another user are root's to make";
+  static_cast<void>(opened());
+  ASSERT_EQ(chmod(folder_.string().c_str(), 01777), 0);
+  ASSERT_EQ(chown(state().c_str(), 65'534, 65'534), 0);
+  EXPECT_THAT(refusal(), HasSubstr("the folder is another user's, in a folder that all may write to"));
 }
 
 TEST_F(journal, left_over_of_a_killed_rewrite__is_removed) {

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -169,6 +170,11 @@ TEST_F(PlanFiles, write__replaces_and_leaves_nothing_beside) {
   write_plan(some_plan(2), file);
   EXPECT_EQ(read_plan(file), some_plan(2));
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(file.parent_path()), {}), 1);
+  const std::filesystem::path other = file.parent_path() / "other";
+  std::ofstream(other) << "other";
+  std::filesystem::create_symlink(other, file.string() + "." + std::to_string(getpid()));
+  write_plan(some_plan(3), file);
+  EXPECT_EQ(std::filesystem::file_size(other), 5U) << "nobody can know where it is written first";
   EXPECT_THROW(write_plan(some_plan(), file / "not a folder" / "plan"), RunError);
   EXPECT_THROW(read_plan(file.parent_path() / "none.json"), InputError);
 }
