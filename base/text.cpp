@@ -1,6 +1,8 @@
 // Cleaning of text (see text.h); UTF-8 as in RFC 3629, section 4.
 #include "mltcp/base/text.h"
 
+#include <algorithm>
+
 namespace mltcp {
 namespace {
 
@@ -28,19 +30,30 @@ Character first_of(std::string_view text) {
   return {bytes, code, true};
 }
 
-bool printable(const Character& character) {
-  const char32_t code = character.code;
-  return character.valid && code >= 0x20 && (code < 0x7F || code > 0x9F) && code != 0x2028 && code != 0x2029;
-}
+struct Range {
+  char32_t first;
+  char32_t last;
+};
+// What has no shape of its own and changes others' (Unicode Standard Annex #9 and general category Cf): it reorders
+// them, joins them or hides.
+constexpr Range kInvisible[] = {{0x00AD, 0x00AD}, {0x061C, 0x061C}, {0x180E, 0x180E},
+                                {0x200B, 0x200F}, {0x2028, 0x202E}, {0x2060, 0x206F},
+                                {0xFEFF, 0xFEFF}, {0xFFF9, 0xFFFB}, {0xE0000, 0xE0FFF}};
 
 }  // namespace
 
-std::string one_line(std::string_view text) {
+bool is_printable(char32_t code) {
+  return code >= 0x20 && (code < 0x7F || code > 0x9F) && std::ranges::none_of(kInvisible, [&](const Range& range) {
+           return code >= range.first && code <= range.last;
+         });
+}
+
+std::string one_line(std::string_view text, std::string_view kept) {
   std::string result;
   result.reserve(text.size());
   while (!text.empty()) {
     const Character character = first_of(text);
-    if (printable(character))
+    if ((character.valid && is_printable(character.code)) || kept.find(text.front()) != std::string_view::npos)
       result += text.substr(0, character.bytes);
     else
       result += '?';

@@ -7,9 +7,13 @@
 
 namespace mltcp {
 
-/// Replaces by '?' each character that would end the line or control the terminal (control characters, including U+0080
-/// to U+009F, and line separators), and each byte that is not valid UTF-8.
-std::string one_line(std::string_view text);
+/// Whether a character neither ends the line nor controls the terminal (control characters, including U+0080 to U+009F,
+/// and line separators), and can be seen: it neither reorders others (U+202E) nor hides (U+200B).
+bool is_printable(char32_t code);
+
+/// Replaces by '?' each character that is not printable, but for those of ASCII in `kept`, and each byte that is not
+/// valid UTF-8.
+std::string one_line(std::string_view text, std::string_view kept = {});
 
 /// The same in quotation marks, truncated after 60 bytes.
 std::string in_quotes(std::string_view text);

@@ -21,6 +21,19 @@ TEST(Text, one_line__replaces_control_characters) {
   EXPECT_EQ(one_line("\xE2\x80\xA8\xE2\x80\xA9"), "??");  // line and paragraph separator
 }
 
+TEST(Text, one_line__replaces_what_reorders_or_hides) {
+  for (const char* text : {"\u00AD", "\u061C", "\u180E", "\u200B", "\u200D", "\u200E", "\u200F", "\u202A", "\u202E",
+                           "\u2060", "\u2066", "\u2069", "\uFEFF", "\uFFF9", "\U000E0001", "\U000E007F"})
+    EXPECT_EQ(one_line(std::string("a") + text + "b"), "a?b");
+  for (const char* text : {"\u0600", "\u2010", "\u2027", "\u202F", "\u2070", "\uFEFE", "\uFFFD", "שלום", "\U000E1000"})
+    EXPECT_EQ(one_line(text), text);
+}
+
+TEST(Text, one_line__keeps_what_is_asked_for) {
+  EXPECT_EQ(one_line("a\n\tb\r\x1b", "\n\t"), "a\n\tb??");
+  EXPECT_EQ(one_line("\xFF\n", "\n"), "?\n");
+}
+
 TEST(Text, one_line__replaces_bytes_that_are_not_utf8) {
   EXPECT_EQ(one_line("a\xff\xfe"), "a??");
   EXPECT_EQ(one_line("\xC3"), "?");                      // cut off

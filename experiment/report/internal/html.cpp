@@ -1,14 +1,17 @@
 // Text of HTML pages (see html.h).
 #include "mltcp/experiment/report/internal/html.h"
 
+#include <charconv>
 #include <nlohmann/json.hpp>
+
+#include "mltcp/base/text.h"
 
 namespace mltcp::experiment {
 
 std::string escaped(std::string_view text) {
   std::string out;
   out.reserve(text.size());
-  for (const char c : text) {
+  for (const char c : one_line(text, "\n\t")) {
     switch (c) {
       case '&':
         out += "&amp;";
@@ -33,12 +36,21 @@ std::string escaped(std::string_view text) {
 }
 
 std::string script_safe(const nlohmann::json& json) {
+  constexpr std::size_t digits = 4;
+  const std::string text = json.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   std::string out;
-  for (const char c : json.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)) {
-    if (c == '<') {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '<') {
       out += "\\u003c";
-    } else {
-      out += c;
+    } else if (text[i] != '\\') {
+      out += text[i];
+    } else if (text[++i] != 'u') {
+      out += {'\\', text[i]};
+    } else {  // all but ASCII is written so
+      unsigned code = 0;
+      std::from_chars(&text[i + 1], &text[i + 1] + digits, code, 16);
+      out += is_printable(code) ? "\\u" + text.substr(i + 1, digits) : "?";
+      i += digits;
     }
   }
   return out;

@@ -91,7 +91,7 @@ TEST(Report, captions__say_what_the_bins_show) {
 }
 
 TEST(Report, hostile_names__stay_text) {
-  const std::string evil = "</script><b onload=\"x\">&'{{data}}<!--";
+  const std::string evil = "</script><b onload=\"x\">&'{{data}}<!--\\u202E\u202E\u200B";  // reorders, and hides
   Results results = two_jobs();
   results.experiment = evil;
   for (PolicyRun& run : results.runs) {
@@ -104,10 +104,11 @@ TEST(Report, hostile_names__stay_text) {
   const std::string page = render_report(results);
   EXPECT_FALSE(has(page, "<b onload"));
   EXPECT_FALSE(has(page, "onload=\"x\""));
-  EXPECT_TRUE(has(page, "&lt;/script&gt;&lt;b onload=&quot;x&quot;&gt;&amp;&#39;{{data}}&lt;!--"));
+  EXPECT_TRUE(has(page, "&lt;/script&gt;&lt;b onload=&quot;x&quot;&gt;&amp;&#39;{{data}}&lt;!--\\u202E??"));
   const std::string data = data_of(page);
   EXPECT_FALSE(has(data, "<"));
   EXPECT_TRUE(has(data, "\\u003c/script>\\u003cb onload"));
+  EXPECT_TRUE(has(data, "\\u003c!--\\\\u202E??"));
   EXPECT_EQ(data.back(), '}');
 }
 
