@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <system_error>
 #include <utility>
 
 #include "mltcp/base/text.h"
@@ -62,6 +64,20 @@ void CsvReader::fail(std::string_view column, std::string_view cause, std::strin
 void CsvReader::fail(std::string_view column, std::string_view cause_and_cure) const {
   // An empty file has its mistake in the first line.
   throw InputError(one_line(fmt::format("{}:{}: {}: {}", file_, std::max(line_, 1U), column, cause_and_cure)));
+}
+
+std::string csv_field(std::string_view text) {
+  constexpr std::string_view formulas = "=+-@\t\r";
+  double number = 0;
+  const bool is_signed = text.starts_with('+');  // which from_chars() does not read
+  const auto [end, problem] = std::from_chars(text.data() + (is_signed ? 1 : 0), text.data() + text.size(), number);
+  const bool is_number = problem == std::errc() && end == text.data() + text.size();
+  const bool is_formula = !text.empty() && formulas.find(text.front()) != std::string_view::npos && !is_number;
+  std::string field = is_formula ? "'" : "";
+  field += text;
+  if (field.find_first_of(",\"\r\n") == std::string::npos) return field;
+  for (std::size_t at = 0; (at = field.find('"', at)) != std::string::npos; at += 2) field.insert(at, 1, '"');
+  return '"' + field + '"';
 }
 
 }  // namespace mltcp

@@ -1,4 +1,4 @@
-// Hand-written tables: comma-separated fields, comments after '#', and blank lines.
+// Hand-written tables: comma-separated fields, comments after '#', and blank lines. Fields of tables that are written.
 #pragma once
 
 #include <cstddef>
@@ -53,5 +53,10 @@ class CsvReader {
   std::vector<std::string_view> fields_;
   std::vector<std::string_view> columns_;
 };
+
+/// `text` as a field of a table (RFC 4180), in quotes where it needs them. What a spreadsheet would take for a formula
+/// (it begins with = + - @, a tab or a carriage return, and is no number) begins with an apostrophe instead, by which
+/// spreadsheets know text.
+std::string csv_field(std::string_view text);
 
 }  // namespace mltcp

@@ -14,6 +14,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "mltcp/base/csv.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
@@ -173,13 +174,6 @@ RunSeries run_from(const JsonObject& json) {
 
 // ---- CSV ----
 
-void append_cell(Text& out, const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return append(out, text);
-  append(out, "\"");
-  for (const char c : text) append(out, c == '"' ? std::string_view("\"\"") : std::string_view(&c, 1));
-  append(out, "\"");
-}
-
 template <typename Key, typename State>
 std::string csv_of(const SeriesFile& series, std::vector<Key> RunSeries::*keys,
                    std::vector<State> RunSeries::*all_states) {
@@ -200,14 +194,14 @@ std::string csv_of(const SeriesFile& series, std::vector<Key> RunSeries::*keys,
         append(name, ",");
         const auto& value = key.*field.member;
         if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, std::string>)
-          append_cell(name, value);
+          append(name, csv_field(value));
         else
           append_number(name, value);
       });
       names.push_back(fmt::to_string(name));
     }
     Text lead;
-    append_cell(lead, run.policy);
+    append(lead, csv_field(run.policy));
     fmt::format_to(std::back_inserter(lead), ",{},", run.seed);
     for (std::size_t row = 0; row < run.times.size(); ++row)
       for (std::size_t number = 0; number < entities.size(); ++number) {

@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "mltcp/base/csv.h"
 #include "mltcp/experiment/results/internal/provenance_json.h"
 
 namespace mltcp::experiment {
@@ -172,16 +173,9 @@ Json to_json(const SweepRow& row) {
   return json;
 }
 
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted;
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return fmt::format("\"{}\"", quoted);
-}
-
 std::string csv_line(const std::vector<std::string>& cells) {
   std::string line;
-  for (const std::string& cell : cells) line += fmt::format("{}{}", line.empty() ? "" : ",", csv_cell(cell));
+  for (const std::string& cell : cells) line += fmt::format("{}{}", line.empty() ? "" : ",", csv_field(cell));
   return line + "\n";
 }
 

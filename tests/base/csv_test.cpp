@@ -79,5 +79,21 @@ TEST(Csv, parsed__tells_file_line_and_column) {
   }
 }
 
+TEST(Csv, field__is_what_it_was_and_never_a_formula) {
+  for (const char* text : {"", "a", "a b", "a=b", "1-2", "-1", "+1", "-1.5e-3", "-.5", "'=1"})
+    EXPECT_EQ(csv_field(text), text);
+  EXPECT_EQ(csv_field("=1+1"), "'=1+1");
+  EXPECT_EQ(csv_field("+1+cmd|' /C calc'!A0"), "'+1+cmd|' /C calc'!A0");
+  EXPECT_EQ(csv_field("-1 ms"), "'-1 ms");
+  EXPECT_EQ(csv_field("+-1"), "+-1");
+  EXPECT_EQ(csv_field("-"), "'-");
+  EXPECT_EQ(csv_field("@SUM(A1)"), "'@SUM(A1)");
+  EXPECT_EQ(csv_field("\ta"), "'\ta");
+  EXPECT_EQ(csv_field("\r=a"), "\"'\r=a\"");
+  EXPECT_EQ(csv_field("a,b"), "\"a,b\"");
+  EXPECT_EQ(csv_field("say \"a\""), "\"say \"\"a\"\"\"");
+  EXPECT_EQ(csv_field("=HYPERLINK(\"x\",1)"), "\"'=HYPERLINK(\"\"x\"\",1)\"");
+}
+
 }  // namespace
 }  // namespace mltcp

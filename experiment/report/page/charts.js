@@ -593,7 +593,8 @@ const mltcpCharts = (() => {
   };
 
   const csvOf = (state) => state.chart.csv().map((row) => row.map((value) => {
-    const text = value === null || value === undefined ? "" : String(value);
+    let text = value === null || value === undefined ? "" : String(value);
+    if (/^[=+\-@\t\r]/.test(text) && Number.isNaN(Number(text))) text = "'" + text;  // no formula for a spreadsheet
     return /[",\r\n]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text;
   }).join(",")).join("\r\n") + "\r\n";
 

@@ -124,6 +124,13 @@ TEST(SeriesFile, csv__has_a_row_for_each_connection_and_time) {
   EXPECT_EQ(lines[1], lines[7]);  // the second run
 }
 
+TEST(SeriesFile, csv__has_no_formula_for_a_spreadsheet) {
+  SeriesFile series = sample();
+  series.runs[0].policy = "=1+1";
+  series.runs[0].connections[0].job = "@x";
+  EXPECT_THAT(lines_of(connections_csv(series))[1], StartsWith("'=1+1,7,0,'@x,0,0,0,0,"));
+}
+
 TEST(SeriesFile, csv__of_flows_has_empty_cells_for_what_is_not_known) {
   EXPECT_EQ(lines_of(connections_csv(sample(false)))[4],
             "mltcp+schedule,7,10000,ring,1,2,3,2000000000,,,,,,,,1.25,2e-05,0,2500,,,");
