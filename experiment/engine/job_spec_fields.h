@@ -11,8 +11,9 @@ namespace mltcp::experiment {
 constexpr auto fields_of(const JobSpec* /*type*/) {
   return list_of<JobSpec>(field("job", &JobSpec::job), field("number", &JobSpec::number),
                           left_out(&JobSpec::workers),  // hosts run ranks, which have addresses
-                          field("iterations", &JobSpec::iterations), field("stop_when_done", &JobSpec::stop_when_done),
-                          field("seed", &JobSpec::seed), left_out(&JobSpec::augmentation),  // follows from the policy
+                          field("iterations", &JobSpec::iterations, workload::WholeKey{1, workload::kMostIterations}),
+                          field("stop_when_done", &JobSpec::stop_when_done), field("seed", &JobSpec::seed),
+                          left_out(&JobSpec::augmentation),  // follows from the policy
                           field("connection", &JobSpec::connection),
                           left_out(&JobSpec::real_payload),  // between hosts it always is
                           field("learn_iterations", &JobSpec::learn_iterations),

@@ -147,12 +147,16 @@ std::shared_ptr<const Payload> RankDriver::make_payload(const JobSpec& spec) {
   return std::make_shared<const Payload>(spec.seed + spec.number, kSegmentBytes);
 }
 
-ShardConfig RankDriver::shard_config(const JobSpec& spec, const RankProgram& program) {
+std::size_t RankDriver::connections_of(const JobSpec& spec, const RankProgram& program) {
   std::vector<std::uint32_t> flows(program.ranks);  // to each rank; one is enough for barriers
   for (const Operation& operation : program.operations)
     if (operation.communicates())
       flows[operation.peer] = std::max(flows[operation.peer], operation.barrier ? 1 : spec.job.flows);
-  const std::uint32_t all = std::accumulate(flows.begin(), flows.end(), 0U);
+  return std::accumulate(flows.begin(), flows.end(), std::size_t{0});
+}
+
+ShardConfig RankDriver::shard_config(const JobSpec& spec, const RankProgram& program) {
+  const auto all = static_cast<std::uint32_t>(connections_of(spec, program));
   ShardConfig config = mltcp::experiment::shard_config(spec.seed, spec.number, program.rank, all + spare_connections);
   if (spec.unpredictable) config.seed.reset();
   return config;

@@ -98,6 +98,8 @@ class RankDriver final : public Pollable, private IterationEngine::Carrier {
   Nanos poll(Nanos now) override;
 
   [[nodiscard]] bool connected() const { return open_ == connections_; }
+  /// Number of connections to other ranks that a rank with this program has.
+  static std::size_t connections_of(const JobSpec& spec, const workload::RankProgram& program);
   /// Number of connections to other ranks once connected.
   [[nodiscard]] std::size_t connections() const { return connections_; }
   /// Starts the first iteration at `at`. Call once, when connected, and poll() afterwards.

@@ -49,6 +49,11 @@ constexpr std::uint32_t usual_ranks = 8;
 /// What takes its memory at the start gets some for so many in huge pages; in ordinary ones what isn't used costs none.
 constexpr std::uint32_t many_ranks = 64;
 constexpr std::uint32_t most_ranks = 1024;
+/// Of all ranks here together, whatever the coordinator says. Of series: with the most connections, the fewest rows.
+constexpr std::size_t most_connections = std::size_t{1} << 17U;
+constexpr std::size_t most_operations = workload::kMostOperationsInAll;  // and iterations that are recorded
+constexpr std::size_t most_waits = 4 * most_operations;
+constexpr std::size_t most_series_rows = (SeriesRecorder::kFewestRows + 1) * SeriesRecorder::kMostEntities;
 
 /// The coordinator, or this user, has ended the experiment.
 struct Ended {
@@ -343,6 +348,14 @@ class HostProcess {
     if (run != programs_run_) programs_.clear();
     programs_run_ = run;
     workload::RankProgram program = protocol::program_from(message);
+    std::size_t operations = program.operations.size();
+    std::size_t waits = program.waits.size();
+    for (const auto& [of, before] : programs_) {
+      operations += before.operations.size();
+      waits += before.waits.size();
+    }
+    check_room("operations", operations, most_operations);
+    check_room("waits of operations", waits, most_waits);
     const std::pair key(whole_field<std::uint32_t>(message, "job"), program.rank);
     if (programs_.size() >= ranks_ || !programs_.emplace(key, std::move(program)).second)
       throw InputError("a program that isn't asked for");
@@ -404,7 +417,31 @@ class HostProcess {
     tell_end(loop.counters(), before);
   }
 
+  static void check_room(const char* what, std::size_t asked, std::size_t most) {
+    if (asked > most)
+      throw RunError(
+          fmt::format("the coordinator asks for {} {} on this host, and {} are the most; give it fewer ranks, "
+                      "flows or iterations",
+                      asked, what, most));
+  }
+
+  /// Throws RunError before memory is taken for what no host has room for.
+  void check_room_for_ranks() const {
+    std::size_t connections = 0;
+    std::size_t operations = 0;
+    std::size_t iterations = 0;
+    for (const protocol::JobSetup& job : setup_.jobs)
+      for (std::uint32_t rank = 0; rank < job.hosts.size(); ++rank) {
+        if (job.hosts[rank] != number_) continue;
+        const workload::RankProgram program = workload::rank_program(job.spec.job, rank);
+        check_room("connections", connections += RankDriver::connections_of(job.spec, program), most_connections);
+        check_room("operations", operations += program.operations.size(), most_operations);
+        check_room("recorded iterations", iterations += job.spec.iterations, most_operations);
+      }
+  }
+
   void make_ranks() {
+    check_room_for_ranks();
     for (std::uint32_t number = 0; number < setup_.jobs.size(); ++number) {
       protocol::JobSetup& job = setup_.jobs[number];
       job.spec.pacing_quantum = kRealPacingQuantum;
@@ -465,6 +502,7 @@ class HostProcess {
       const std::vector<SeriesConnection> flows = own.driver->flows();
       connections.insert(connections.end(), flows.begin(), flows.end());
     }
+    check_room("rows of series", order.rows * connections.size(), most_series_rows);
     recorder_ = SeriesRecorder({.interval = order.interval, .most_rows = order.rows * connections.size()});
     if (!connections.empty()) recorder_.begin(order.epoch, std::move(connections), {});
   }

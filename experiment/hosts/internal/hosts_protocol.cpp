@@ -228,8 +228,8 @@ RunSetup setup_from(const Json& json) {
   std::set<std::pair<std::uint32_t, std::uint32_t>> places;  // hosts and their ports that have a rank
   for (JobSetup& job : setup.jobs) {
     const std::size_t ranks = job.addresses.size();
-    if (ranks < 2 || job.ports.size() != ranks || job.hosts.size() != ranks || job.spec.job.flows == 0 ||
-        job.spec.iterations == 0 || job.spec.job.rate.is_zero() ||
+    if (ranks < 2 || ranks > workload::kMostRanks || job.ports.size() != ranks || job.hosts.size() != ranks ||
+        job.spec.job.flows == 0 || job.spec.iterations == 0 || job.spec.job.rate.is_zero() ||
         (!job.programmed && ranks != ranks_in(job.spec.job)) || (job.programmed && job.spec.job.pattern))
       throw InputError("a job that can't be");
     for (std::size_t rank = 0; rank < ranks; ++rank)

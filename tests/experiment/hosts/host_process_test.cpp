@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,9 @@
 #include "../../message_of.h"
 #include "../../temporary_folder.h"
 #include "mltcp/base/error.h"
+#include "mltcp/experiment/backends/packet_run.h"
+#include "mltcp/experiment/backends/run_plan.h"
+#include "mltcp/experiment/files/experiment_file.h"
 #include "mltcp/experiment/hosts/hosts.h"
 #include "mltcp/experiment/hosts/internal/hosts_protocol.h"
 
@@ -58,6 +62,63 @@ HostOptions options_in(const TemporaryFolder& folder) {
   options.udp_port = 47611;
   options.idle = "sleep";
   return options;
+}
+
+/// A job of 200 ranks, of which the first `here` are on host 0; each sends to all others.
+protocol::RunSetup large_setup(std::uint32_t here) {
+  std::string hosts;
+  for (int rank = 0; rank < 200; ++rank) hosts += std::to_string(rank) + ", ";
+  const Experiment experiment = parse_experiment(
+      "[topology]\nkind = \"single-switch\"\nhosts = 200\nhost_rate = \"1 Gbps\"\n[[job]]\nname = \"a\"\n"
+      "pattern = \"all-to-all\"\nsize = \"1 MB\"\ncompute = \"1 ms\"\nhosts = [" +
+          hosts + "]\n",
+      "x.toml");
+  RunPlan plan;
+  plan.policy = "fair";
+  plan.jobs = experiment.jobs;
+  plan.iterations = 5;
+  protocol::RunSetup setup;
+  setup.policy = plan.policy;
+  protocol::JobSetup& job = setup.jobs.emplace_back();
+  job.spec = job_specs(experiment, plan, true, true).front();
+  for (std::uint32_t rank = 0; rank < 200; ++rank) {
+    job.addresses.push_back(Address::v4(0x7F000001, static_cast<std::uint16_t>(40'000 + rank)));
+    job.ports.push_back(rank < here ? rank : 0);
+    job.hosts.push_back(rank < here ? 0 : rank);
+  }
+  return setup;
+}
+
+TEST(host_process, coordinator_that_asks_for_more_than_a_host_has_memory_for__is_refused) {
+  const TemporaryFolder folder;
+  HostOptions options = options_in(folder);
+  const auto refusal = [&](std::uint32_t ranks, const std::function<void(protocol::JobSetup & job)>& change) {
+    std::string told;
+    std::thread coordinator([&] {
+      StreamListener listener(parse_stream_address(options.coordinator));
+      std::unique_ptr<MessageStream> stream;
+      while (!(stream = listener.accept())) wait_for({listener.file()}, 100_ms);
+      if (!next(*stream)) return;
+      protocol::send(*stream, {{"type", "welcome"}, {"version", protocol::kVersion}, {"host", 0}, {"ranks", ranks}});
+      if (!next(*stream)) return;
+      protocol::RunSetup setup = large_setup(ranks);
+      change(setup.jobs.front());
+      Json message = protocol::to_json(setup);
+      message["run"] = 1;
+      protocol::send(*stream, message);
+      if (const auto last = next(*stream)) told = last->value("message", "");
+    });
+    const std::string failure = message_of<RunError>([&] { run_host(options); });
+    coordinator.join();
+    EXPECT_EQ(failure, told);
+    return failure;
+  };
+  EXPECT_THAT(refusal(2, [](protocol::JobSetup& job) { job.spec.job.flows = 1000; }),
+              HasSubstr("asks for 199000 connections on this host, and 131072 are the most; "));
+  EXPECT_THAT(refusal(20, [](protocol::JobSetup& job) { job.spec.iterations = 1'000'000; }),
+              HasSubstr("asks for 17000000 recorded iterations on this host, and 16000000 are the most; "));
+  EXPECT_THAT(refusal(1, [](protocol::JobSetup& job) { job.spec.iterations = 4'294'967'295; }),
+              HasSubstr("\"iterations\" is \"4294967295\", beyond what a job may have"));
 }
 
 TEST(host_process, coordinator_that_comes_later__is_waited_for_and_whoever_ends_is_named) {

@@ -267,6 +267,26 @@ TEST(hosts_protocol, value_that_no_file_could_give__is_refused_by_name) {
   EXPECT_EQ(refusal("/iterations", 0), "no such exception") << "as many as the experiment says";
 }
 
+TEST(hosts_protocol, number_for_which_no_host_has_memory__is_refused_by_name) {
+  const Json good = to_json(setup_of(experiment_with("compute = \"1 ms\"\ncommunicate = \"1 MB\"")));
+  Json bad = good;
+  for (const std::uint32_t iterations : {1'000'001U, 4'294'967'295U}) {
+    bad["jobs"][0]["spec"]["iterations"] = iterations;
+    EXPECT_THAT(message_of<InputError>([&] { static_cast<void>(setup_from(bad)); }),
+                AllOf(StartsWith("\"iterations\" is "), HasSubstr("beyond what a job may have")));
+  }
+  bad["jobs"][0]["spec"]["iterations"] = 1'000'000;
+  EXPECT_EQ(message_of<InputError>([&] { static_cast<void>(setup_from(bad)); }), "no such exception");
+  for (const char* const key : {"addresses", "ports", "hosts"}) {
+    Json& list = bad["jobs"][0][key];
+    for (int rank = 2; rank < 1025; ++rank) list.push_back(list[0].is_number() ? Json(rank + 5) : list[0]);
+  }
+  bad["jobs"][0]["programmed"] = true;
+  EXPECT_EQ(message_of<InputError>([&] { static_cast<void>(setup_from(bad)); }), "a job that can't be");
+  for (const char* const key : {"addresses", "ports", "hosts"}) bad["jobs"][0][key].erase(1024);
+  EXPECT_EQ(message_of<InputError>([&] { static_cast<void>(setup_from(bad)); }), "no such exception");
+}
+
 TEST(hosts_protocol, time_that_would_overflow__is_refused_by_name) {
   const Json good = to_json(setup_of(experiment_with("compute = \"1 ms\"\ncommunicate = \"1 MB\"")));
   for (const std::int64_t time : {kMostTime.count + 1, Nanos::never().count - 1, std::int64_t{INT64_MIN}}) {
