@@ -401,6 +401,11 @@ TEST(Kineto, times__that_cannot_be_leave_their_events_out) {
     EXPECT_THAT(with({event("kernel", "gemm", "1700000000000500", length),
                       event("user_annotation", "ProfilerStep#3", "1700000000003000", length)}),
                 HasSubstr("2 events left out, hours from the others or longer than all of them"));
+  // Without its call, a kernel was launched after the one before.
+  EXPECT_THAT(with({event("cuda_runtime", "cudaLaunchKernel", "5", "5", R"({"correlation": 2})"),
+                    event("cuda_runtime", "cudaLaunchKernel", "1700000000000020", "5", R"({"correlation": 3})"),
+                    event("kernel", "gemm", "1700000000000500", "9", R"({"correlation": 2})")}),
+              HasSubstr("1 event left out, hours"));
   // A single kernel of a minute is no mistake, nor are hours if something happens in all of them.
   EXPECT_THAT(parse({step, event("kernel", "ncclDevKernel_AllReduce(x)", "1100", "59000000", "{" + reduced + "}")})
                   .steps[0]

@@ -897,6 +897,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
                                   [](const auto& a, const auto& b) { return a.correlation == b.correlation; });
     launches.erase(launches.begin(), kept.base());
     find_launches();
+    align_clocks();
     leave_out_far();
     take_from_host();
   }
@@ -909,40 +910,42 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     if (none > 0) warn(fmt::format("{} that took no time left out", plural(none, "step")));
   }
 
-  /// Finds what launched each kernel. Where most begin before that, or hours behind it, the clocks of host and GPU
-  /// differ.
+  template <typename Visit>
+  void each_on_gpu(const Visit& visit) {
+    for (KinetoEvents::Kernel& kernel : events_.kernels) visit(kernel);
+    for (KinetoEvents::Kernel& kernel : events_.communications) visit(kernel);
+  }
+
   void find_launches() {
     using Call = KinetoEvents::Kernel::Call;
-    std::vector<Nanos> late;  // by how much kernels begin behind their launch
-    keep((events_.kernels.size() + events_.communications.size()) * sizeof(Nanos));
-    std::size_t early = 0;
-    const auto each_on_gpu = [&](const auto& visit) {
-      for (auto& kernel : events_.kernels) visit(kernel);
-      for (auto& kernel : events_.communications) visit(kernel);
-    };
     const auto& launches = events_.launches;
-    if (launches.empty()) return;
     each_on_gpu([&](KinetoEvents::Kernel& kernel) {
-      if (kernel.correlation <= 0 || kernel.correlation > launches.back().correlation) return;
+      kernel.known = Call::none;
+      if (launches.empty() || kernel.correlation <= 0 || kernel.correlation > launches.back().correlation) return;
       const auto after = std::upper_bound(launches.begin(), launches.end(), kernel.correlation,
                                           [](std::int64_t key, const auto& each) { return key < each.correlation; });
       kernel.known = Call::earlier;
       if (after == launches.begin()) return;
       kernel.call = std::prev(after)->start;
       kernel.known = std::prev(after)->correlation == kernel.correlation ? Call::own : Call::nearest;
-      if (kernel.known == Call::nearest) return;
+    });
+  }
+
+  /// Where most kernels begin before their launch, or all but a few hours behind it, the clocks of host and GPU differ.
+  void align_clocks() {
+    std::vector<Nanos> late;  // by how much kernels begin behind their launch
+    keep((events_.kernels.size() + events_.communications.size()) * sizeof(Nanos));
+    std::size_t early = 0;
+    each_on_gpu([&](const KinetoEvents::Kernel& kernel) {
+      if (kernel.known != KinetoEvents::Kernel::Call::own) return;
       late.push_back(kernel.start - kernel.call);
       if (late.back() < Nanos(0) - kTolerance) ++early;
     });
     if (late.empty()) return;
     const auto least = late.begin() + static_cast<std::ptrdiff_t>(late.size() / 50);
-    const auto middle = late.begin() + static_cast<std::ptrdiff_t>(late.size() / 2);
-    std::nth_element(late.begin(), middle, late.end());
-    const bool differ = *middle < Nanos(0) - kTolerance || *middle > kMostApart;
-    if (differ) {
-      std::nth_element(late.begin(), least, late.end());
-      each_on_gpu([by = *least](KinetoEvents::Kernel& kernel) { kernel.start -= by; });
-    }
+    std::nth_element(late.begin(), least, late.end());
+    const bool differ = early > late.size() / 2 || *least > kMostApart;
+    if (differ) each_on_gpu([by = *least](KinetoEvents::Kernel& kernel) { kernel.start -= by; });
     if (differ || early > 0)
       warn(fmt::format("{} they are launched: the clocks of host and GPU differ{}",
                        early > 0 ? fmt::format("{} kernels begin before", early) : "kernels begin hours after",
@@ -984,9 +987,10 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
         return each.start < range.start || each.start > range.end();
       });
     });
-    if (far > 0)
-      warn(fmt::format("{} left out, hours from the others or longer than all of them: such times are wrong",
-                       plural(far, "event")));
+    if (far == 0) return;
+    find_launches();
+    warn(fmt::format("{} left out, hours from the others or longer than all of them: such times are wrong",
+                     plural(far, "event")));
   }
 
   /// The most events of which each begins within an hour of another; of as many, the later ones.

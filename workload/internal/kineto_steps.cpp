@@ -28,7 +28,7 @@ class StepFinder {
     if (keep)
       keep(events.communications.size() *
                (sizeof(KinetoSteps::Communication) + sizeof(KinetoTransfer) + sizeof(Launched)) +
-           threads_.size() * sizeof(Thread));
+           threads_.size() * sizeof(Thread) + events.steps.size() * (sizeof(KinetoSteps::Step) + sizeof(Run)));
   }
 
   KinetoSteps find() {
@@ -38,6 +38,7 @@ class StepFinder {
     for (const auto& kernel : events_.kernels) run(kernel);
     find_communications();
     find_bounds();
+    leave_out_steps();
     return std::move(result_);
   }
 
@@ -330,6 +331,21 @@ class StepFinder {
     ended = std::max(ended, runs_.back().end) - beside;
     steps.back().length =
         std::max({steps.back().end(), ended, communicates, runs_.back().communicates}) - steps.back().start;
+  }
+
+  /// The last of the host's, of which the GPU has run nothing yet when the recording ends.
+  void leave_out_steps() {
+    auto& steps = result_.steps;
+    Nanos launched;  // the last call
+    for (const auto& launch : events_.launches) launched = std::max(launched, launch.start);
+    std::size_t none = 0;
+    while (steps.size() > 1 && runs_[steps.size()].end.count == 0 && steps.back().start > steps.back().launched &&
+           launched >= steps.back().launched) {
+      result_.launched_until = steps.back().launched - Nanos(1);
+      steps.pop_back();
+      ++none;
+    }
+    warn(none, "steps that the GPU had not begun when the recording ended are left out");
   }
 
   KinetoEvents& events_;

@@ -10,7 +10,7 @@
 //                   stream and for the computation up to its start; if it was queued behind the one before, only for
 //                   what had been launched before it. Operations that one kernel carries out are nodes that wait for
 //                   the same, and not for each other
-//   waiting         the GPU waits for a communication if a kernel that could have begun before begins within 25 us after
+//   waiting         the GPU waits for a communication if a kernel that could have begun before begins within 25 us of
 //                   its end, or if a call of the host that waits for the GPU returns within 50 us; that time is not
 //                   computation but waiting for it. So is what is left of the last step when the host is done
 //   dependencies    computation may depend on a communication without having been held up by it. Where the profiler

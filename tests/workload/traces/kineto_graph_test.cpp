@@ -206,6 +206,22 @@ TEST(KinetoGraph, steps__have_what_was_launched_in_them_however_late_the_gpu_is)
   }
 }
 
+// Of the last steps the GPU has run nothing, or little.
+TEST(KinetoGraph, steps__that_the_gpu_had_not_begun_are_left_out) {
+  std::vector<std::string> events;
+  for (const std::string& event : steps_behind(30)) {
+    const std::size_t at = event.find("\"ts\":");
+    if (event.find("\"kernel\"") == std::string::npos || std::stoi(event.substr(at + 5)) < 75'000)
+      events.push_back(event);
+  }
+  const GraphSummary summary = summarise(graph_of(events));
+  ASSERT_EQ(summary.steps.size(), 3u);
+  EXPECT_EQ(summary.steps[summary.typical].sent, 4'000'000u);
+  EXPECT_NEAR(summary.steps[summary.typical].length.millis(), 20, 0.1);
+  EXPECT_THAT(summary.warnings,
+              Contains("t.json: 2 steps that the GPU had not begun when the recording ended are left out"));
+}
+
 // The last all-reduce of a step begins when the first kernel of the next runs, and is still the step's.
 TEST(KinetoGraph, steps__that_overlap_on_the_gpu_keep_their_communications) {
   std::vector<std::string> events;
