@@ -8,6 +8,7 @@ usage: tests/fuzz/seeds.py [MLTCP]
 
 import json
 import math
+import pickle
 import re
 import struct
 import subprocess
@@ -345,6 +346,16 @@ def traces():
                   "coll_perf": {"coll": "AllReduce", "coll_sn": n, "coll_msg_size_bytes": 4096, "coll_exec_time_us": 61}}
                  for n in (1, 2, 3)]
     seed("nccl-inspector", 0, "\n".join(json.dumps(line) for line in inspector))
+    calls = [("nccl:all_reduce", [[3, 4]], [[3, 4]]), ("nccl:_all_gather_base", [[5]], [[10]]),
+             ("nccl:send 0->1", [[7]], []), ("nccl:coalesced", [], []), ("nccl:broadcast", [[2]], [[2]])]
+    recorder = {"version": "2.10", "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1]"}}, "entries": [
+        {"record_id": n + 3, "pg_id": 0, "process_group": ["0", "default_pg"], "collective_seq_id": n + 9, "p2p_seq_id": 1,
+         "profiling_name": name, "time_created_ns": 1724781437000000000 + n * 9000, "duration_ms": 0.002, "input_sizes": ins,
+         "input_dtypes": ["Float"], "output_sizes": outs, "output_dtypes": ["Half"], "state": "completed",
+         "is_p2p": "send" in name or name == "nccl:coalesced"} for n, (name, ins, outs) in enumerate(calls * 2)]}
+    seed("flight-recorder", 0, json.dumps(recorder))
+    for version in 2, 4:
+        seed(f"flight-recorder-pickle{version}", 0, pickle.dumps(recorder, version))
     head = "comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,busbw,count\n"
     row = lambda kind, group, size, count, stage, time="None": (
         f"CommType.{kind},CommGroup.{group},{size},{count},{stage},None,None,,{time},None,None,1\n")

@@ -17,6 +17,7 @@
 #include "mltcp/workload/traces/astra_text.h"
 #include "mltcp/workload/traces/chakra.h"
 #include "mltcp/workload/traces/comm_groups.h"
+#include "mltcp/workload/traces/flight_recorder.h"
 #include "mltcp/workload/traces/htsim_cm.h"
 #include "mltcp/workload/traces/kineto_graph.h"
 #include "mltcp/workload/traces/libra.h"
@@ -156,8 +157,9 @@ std::vector<std::filesystem::path> settings_among(std::span<const std::filesyste
 
 std::span<const TraceFormat> trace_formats() {
   // Those that are recognised by little come last.
-  static const std::array formats{kKinetoFormat, kPytorchEt,   kParam,      kNcclInspectorFormat, kNcclLogFormat,
-                                  kAicbFormat,   kHtsimFormat, kChakraJson, kAstraTextFormat,     kChakra};
+  static const std::array formats{kKinetoFormat,        kFlightRecorder,  kPytorchEt,  kParam,
+                                  kNcclInspectorFormat, kNcclLogFormat,   kAicbFormat, kHtsimFormat,
+                                  kChakraJson,          kAstraTextFormat, kChakra};
   return formats;
 }
 
