@@ -10,6 +10,7 @@ import json
 import math
 import pickle
 import re
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -294,6 +295,40 @@ def kineto():
             "-wrong-times": trace(wrong), "-clocks": trace(early)}
 
 
+def nsight():
+    """What Nsight Systems exports, in pages of 512 bytes."""
+    database = sqlite3.connect(":memory:")
+    database.executescript("""
+        PRAGMA page_size = 512;
+        CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);
+        CREATE TABLE NVTX_EVENTS (start INT, end INT, text TEXT, globalTid INT, jsonText TEXT, binaryData BLOB);
+        CREATE TABLE NVTX_PAYLOAD_SCHEMA_ENTRIES (domainId INT, schemaId INT, idx INT, type INT, name TEXT, offset INT);
+        CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, deviceId INT, streamId INT, correlationId INT,
+          globalPid INT, shortName INT);
+        CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INT, end INT, globalTid INT, correlationId INT, nameId INT);
+        INSERT INTO StringIds VALUES (1, 'gemm'), (2, 'ncclDevKernel_AllReduce_Sum'), (3, 'ncclDevKernel_SendRecv'),
+          (4, 'cudaStreamSynchronize');
+        INSERT INTO NVTX_PAYLOAD_SCHEMA_ENTRIES VALUES (0, 9, 0, 18, 'NCCL communicator ID', NULL),
+          (0, 9, 1, 22, 'Message size [bytes]', 8);""")
+    database.execute("INSERT INTO NVTX_EVENTS VALUES (1, 2, 'ncclCommInitRank', 16777223, ?, NULL)",
+                     [json.dumps({"NCCL communicator ID": 7, "No. of ranks": 2, "Rank": 1})])
+    for n in range(3):
+        at = 100 + 1000 * n
+        kernels = [(at + 10, at + 300, 0, 7, 4 * n, 1 << 24, 1), (at + 310, at + 700, 0, 20, 4 * n + 1, 1 << 24, 2),
+                   (at + 700, at + 800, 0, 20, 4 * n + 2, 1 << 24, 3)]
+        database.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?, ?, ?, ?, ?, ?, ?)", kernels)
+        database.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, 16777223, ?, ?)", [
+            (at + 1, at + 2, 4 * n, None), (at + 5, at + 6, 4 * n + 1, None), (at + 9, at + 10, 4 * n + 2, None),
+            (at + 20, at + 810, 4 * n + 3, 4)])
+        payload = struct.pack("<IIIIQQQQ", 0, 0, 9, 0, 16, 48, 7, 4096)
+        peer = json.dumps({"NCCL communicator ID": 7, "Message size [bytes]": 64, "Peer rank": 0})
+        database.executemany("INSERT INTO NVTX_EVENTS VALUES (?, ?, ?, 16777223, ?, ?)", [
+            (at, at + 1000, f"step {n}", None, None), (at + 4, at + 5, "ncclAllReduce", None, payload),
+            (at + 7, at + 8, "ncclSend", peer, None), (at + 8, at + 9, "ncclRecv", peer, None)])
+    database.commit()
+    return database.serialize()
+
+
 def traces():
     def seed(name, choices, text):
         data = text if isinstance(text, bytes) else text.encode()
@@ -356,6 +391,7 @@ def traces():
     seed("flight-recorder", 0, json.dumps(recorder))
     for version in 2, 4:
         seed(f"flight-recorder-pickle{version}", 0, pickle.dumps(recorder, version))
+    seed("nsight", 0, nsight())
     head = "comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,busbw,count\n"
     row = lambda kind, group, size, count, stage, time="None": (
         f"CommType.{kind},CommGroup.{group},{size},{count},{stage},None,None,,{time},None,None,1\n")
@@ -365,6 +401,7 @@ def traces():
     seed("htsim", 0, "Nodes 3\nConnections 4\nTriggers 2\n0->1 id 1 start 0 size 10 recv_done_trigger 1\n1->2 id 2 trigger 1 "
          "size 20 send_done_trigger 2\n0->2 id 3 start 0 size 30 send_done_trigger 2\n2->0 id 4 trigger 2 size 40\n"
          "trigger id 1 oneshot\ntrigger id 2 barrier count 2\n")
+    seed("hpcc", 0, "3\n0 1 3 100 2000 2.000000000\n4 1 3 100 500 2.0005\n0 4 3 101 700 2.00000025\n")
     columns = ("HYBRID_TRANSFORMER model_parallel_NPU_group: 2 all_gpus: 6\n2\n"
                "qkv -1 5000 ALLREDUCE 1000 6000 NONE 0 7000 ALLREDUCE 9000 10\n"
                "mlp -1 8000 NONE 0 9000 NONE 0 4000 ALLTOALL 6000 10\n")

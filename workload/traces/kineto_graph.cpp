@@ -537,11 +537,15 @@ PartialGraph read(TraceInput& input, const TraceOptions& /*options*/) {
   const KinetoKeep keep = [&](std::size_t bytes) { builder.hold(bytes); };
   KinetoEvents events =
       read_kineto_events([&](char* to, std::size_t most) { return input.read(to, most); }, input.name(), keep);
-  const KinetoSteps steps = find_kineto_steps(events, keep);
-  return Reader(builder, events, steps).read();
+  return graph_of_events(builder, events);
 }
 
 }  // namespace
+
+PartialGraph graph_of_events(GraphBuilder& builder, KinetoEvents& events) {
+  const KinetoSteps steps = find_kineto_steps(events, [&](std::size_t bytes) { builder.hold(bytes); });
+  return Reader(builder, events, steps).read();
+}
 
 constinit const TraceFormat kKinetoFormat{
     "Kineto", "a trace of PyTorch's profiler (Chrome trace events, JSON), one file a rank", recognise, read};

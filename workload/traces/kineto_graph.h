@@ -21,10 +21,16 @@
 //                   before has communicated by then
 #pragma once
 
+#include "mltcp/workload/traces/graph_builder.h"
 #include "mltcp/workload/traces/read_traces.h"
 
 namespace mltcp::workload {
 
+struct KinetoEvents;
+
 extern const TraceFormat kKinetoFormat;
+
+/// The graph of events of one rank, from whatever they were read; what of them is used is marked.
+PartialGraph graph_of_events(GraphBuilder& builder, KinetoEvents& events);
 
 }  // namespace mltcp::workload

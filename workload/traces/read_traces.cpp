@@ -18,11 +18,13 @@
 #include "mltcp/workload/traces/chakra.h"
 #include "mltcp/workload/traces/comm_groups.h"
 #include "mltcp/workload/traces/flight_recorder.h"
+#include "mltcp/workload/traces/hpcc_flows.h"
 #include "mltcp/workload/traces/htsim_cm.h"
 #include "mltcp/workload/traces/kineto_graph.h"
 #include "mltcp/workload/traces/libra.h"
 #include "mltcp/workload/traces/nccl_inspector.h"
 #include "mltcp/workload/traces/nccl_log.h"
+#include "mltcp/workload/traces/nsight_sqlite.h"
 #include "mltcp/workload/traces/param.h"
 #include "mltcp/workload/traces/pytorch_et.h"
 
@@ -157,8 +159,8 @@ std::vector<std::filesystem::path> settings_among(std::span<const std::filesyste
 
 std::span<const TraceFormat> trace_formats() {
   // Those that are recognised by little come last.
-  static const std::array formats{kKinetoFormat,        kFlightRecorder,  kPytorchEt,  kParam,
-                                  kNcclInspectorFormat, kNcclLogFormat,   kAicbFormat, kHtsimFormat,
+  static const std::array formats{kKinetoFormat,        kFlightRecorder,  kNsightSqlite, kPytorchEt,   kParam,
+                                  kNcclInspectorFormat, kNcclLogFormat,   kAicbFormat,   kHtsimFormat, kHpccFlows,
                                   kChakraJson,          kAstraTextFormat, kChakra};
   return formats;
 }

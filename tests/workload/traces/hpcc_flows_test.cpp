@@ -1,0 +1,64 @@
+// Flows of HPCC's simulator and of those of ns-3 after it.
+#include "mltcp/workload/traces/hpcc_flows.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "mltcp/base/error.h"
+
+namespace mltcp::workload::hpcc_flows_test {
+namespace {
+
+using namespace mltcp::literals;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using Kind = GraphNode::Kind;
+
+std::string refusal(const std::string& text) {
+  try {
+    parse_trace_graph(text, "flow.txt");
+  } catch (const InputError& error) {
+    EXPECT_THAT(std::string(error.what()), AllOf(StartsWith("flow.txt"), HasSubstr("; ")));
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(HpccFlows, flows__are_messages_at_their_starts) {
+  const ExecutionGraph graph = parse_trace_graph(
+      "3\n0 1 3 100 2000 2.000000000\n4 1 3 100 500 2.0005\r\n0 4 3 101 700 2.00000025\n", "flow.txt");
+  EXPECT_EQ(graph.format, "HPCC flows");
+  ASSERT_EQ(graph.ranks.size(), 5u);
+  const RankGraph& first = graph.ranks[0];
+  ASSERT_EQ(first.nodes.size(), 3u);
+  EXPECT_EQ(first.nodes[0].kind, Kind::send);
+  EXPECT_EQ(first.nodes[0].bytes, 2000u);
+  EXPECT_EQ(first.nodes[0].peer, 1u);
+  EXPECT_EQ(first.nodes[0].start, 0_ns) << "times count from the first flow";
+  EXPECT_EQ(first.nodes[1].kind, Kind::compute);
+  EXPECT_EQ(first.nodes[1].length, 250_ns);
+  EXPECT_EQ(first.nodes[2].bytes, 700u);
+  EXPECT_EQ(first.nodes[2].waits, 1u);
+  EXPECT_EQ(graph.ranks[4].nodes.at(1).length, 500_us);
+  EXPECT_EQ(graph.ranks[1].nodes.size(), 2u);
+  EXPECT_TRUE(graph.ranks[2].nodes.empty());
+}
+
+TEST(HpccFlows, malformed__is_refused_with_its_line) {
+  EXPECT_THAT(refusal("2\n0 1 3 100 2000 2.0\n"), HasSubstr("2 flows are announced and 1 follow"));
+  EXPECT_THAT(refusal("1\n0 1 3 100 2000 2.0\n1 0 3 100 9 2.0\n"), HasSubstr("1 flows are announced and 2 follow"));
+  EXPECT_THAT(refusal("1\n0 0 3 100 2000 2.0\n"), AllOf(StartsWith("flow.txt:2: "), HasSubstr("to itself")));
+  // The older form: a number of packets, a start and an end.
+  EXPECT_THAT(refusal("1\n0 1 3 2000 2.0 9.5\n"), HasSubstr("\"2.0\" of the bytes is no whole number"));
+  EXPECT_THAT(refusal("1\n0 1 3 100 2000 2.0 9.5\n"), HasSubstr("more columns than 6"));
+  EXPECT_THAT(refusal("1\n0 1 3 100 0 2.0\n"), HasSubstr("from 1 to"));
+  EXPECT_THAT(refusal("1\n0 1 3 100 5 nan\n"), HasSubstr("is no number of seconds"));
+  EXPECT_THAT(refusal("1\n0 99999999 3 100 5 2\n"), HasSubstr("from 0 to 999999"));
+  EXPECT_THAT(refusal("1\n0 1 3 100 5 2\n0 1\n"), HasSubstr("fewer columns than 6"));
+}
+
+}  // namespace
+}  // namespace mltcp::workload::hpcc_flows_test
