@@ -5,17 +5,21 @@
 #include <array>
 #include <limits>
 #include <memory>
+#include <span>
+#include <system_error>
 #include <utility>
 
 #include "mltcp/cc/controller.h"
 #include "mltcp/ethernet/encapsulation.h"
 #include "mltcp/experiment/files/links_file.h"
+#include "mltcp/workload/graph_phases.h"
 #include "mltcp/workload/graph_program.h"
 #include "mltcp/workload/kineto.h"
 #include "mltcp/workload/profile.h"
 #include "mltcp/workload/replay_choice.h"
 #include "mltcp/workload/schedule.h"
 #include "mltcp/workload/trace.h"
+#include "mltcp/workload/traces/kineto_graph.h"
 #include "mltcp/workload/traces/read_traces.h"
 
 namespace mltcp::experiment {
@@ -764,10 +768,18 @@ void SettingsReader::read_phase(const Item& item, workload::Job& job) const {
 
 void SettingsReader::read_trace(const Item& item, const toml::table& keys, const Item& trace, workload::Job& job,
                                 std::vector<std::string>& warnings) const {
+  const std::filesystem::path path = named_file(trace, kTraceExample);
+  if (is_recording(trace, path)) {
+    for (const std::string_view key : {"workers", "network", "gather_size"})
+      if (const auto value = find(keys, item.key, key))
+        fail(*value, "this trace tells what was sent, and by whom", "leave the key out");
+    job.phases = load_recording(trace, path, read_mapping(item, keys, trace), job.name, warnings);
+    return;
+  }
   workload::MappingOptions mapping = read_mapping(item, keys, trace);
   if (const auto value = find(keys, item.key, "workers"))
     mapping.workers = static_cast<std::uint32_t>(whole(*value, 2, 1'000'000));
-  job.phases = load_phases(trace, named_file(trace, kTraceExample), mapping, job.name, warnings);
+  job.phases = load_phases(trace, path, mapping, job.name, warnings);
 }
 
 workload::MappingOptions SettingsReader::read_mapping(const Item& item, const toml::table& keys,
@@ -792,6 +804,36 @@ workload::MappingOptions SettingsReader::read_mapping(const Item& item, const to
     if (const auto value = find(keys, item.key, key); value && workload::is_kineto(named_file(trace, kTraceExample)))
       fail(*value, "a trace of PyTorch's profiler tells what was sent", "leave the key out");
   return mapping;
+}
+
+bool SettingsReader::is_recording(const Item& item, const std::filesystem::path& path) const {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error) && !std::filesystem::is_directory(path, error)) return false;
+  try {
+    const workload::TraceFormat* const format = workload::format_of(path);
+    return format != nullptr && format->name != workload::kTwelveColumns &&
+           !(format->name == workload::kKinetoFormat.name && workload::is_kineto(path));
+  } catch (const InputError& failed) {
+    rethrow(item, failed);
+  }
+}
+
+std::vector<workload::Phase> SettingsReader::load_recording(const Item& item, const std::filesystem::path& path,
+                                                            const workload::MappingOptions& mapping,
+                                                            const std::string& job,
+                                                            std::vector<std::string>& warnings) const {
+  try {
+    const workload::ExecutionGraph graph = workload::read_traces(std::span(&path, 1), {.as_recorded = true});
+    workload::PhaseOptions options;
+    while (options.rank + 1 < graph.ranks.size() && graph.ranks[options.rank].nodes.empty()) ++options.rank;
+    options.compute_scale = mapping.compute_scale;
+    options.bytes_scale = mapping.bytes_scale;
+    const workload::GraphSummary summary = workload::summarise(graph, options);
+    warnings.insert(warnings.end(), summary.warnings.begin(), summary.warnings.end());
+    return workload::to_job(summary, job).phases;
+  } catch (const InputError& error) {
+    rethrow(item, error);
+  }
 }
 
 std::vector<workload::Phase> SettingsReader::load_phases(const Item& item, const std::filesystem::path& path,

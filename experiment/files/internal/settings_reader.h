@@ -159,6 +159,12 @@ class SettingsReader : public TomlReader {
   /// The settings for a job's trace, except for the number of workers.
   workload::MappingOptions read_mapping(const Item& item, const toml::table& keys, const Item& trace) const;
   /// An iteration of the trace at `path`; errors are attributed to `item`.
+  /// Whether a trace is a recording of ranks: of all formats but those that are mapped to any number of workers.
+  bool is_recording(const Item& item, const std::filesystem::path& path) const;
+  /// The typical iteration of the first rank of one.
+  std::vector<workload::Phase> load_recording(const Item& item, const std::filesystem::path& path,
+                                              const workload::MappingOptions& mapping, const std::string& job,
+                                              std::vector<std::string>& warnings) const;
   std::vector<workload::Phase> load_phases(const Item& item, const std::filesystem::path& path,
                                            const workload::MappingOptions& mapping, const std::string& job,
                                            std::vector<std::string>& warnings) const;

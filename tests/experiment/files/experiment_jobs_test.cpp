@@ -225,6 +225,33 @@ TEST(ExperimentFile, parse__trace_of_the_profiler) {
   }
 }
 
+TEST(ExperimentFile, parse__trace_that_is_a_recording) {
+  const TemporaryFolder folder;
+  std::string entries;
+  for (int i = 0; i < 12; ++i)
+    entries += (i == 0 ? "" : ",") + std::string(R"({"profiling_name": "nccl:all_reduce", "input_sizes": [[)") +
+               std::to_string(1000 + i % 2) + R"(]], "input_dtypes": ["Float"], "record_id": )" + std::to_string(i) +
+               R"(, "time_created_ns": )" + std::to_string(1'724'781'437'000'000'000 + i * 5'000'000LL) + "}";
+  folder.write("nccl_trace_rank_1.json",
+               R"({"version": "2.4", "pg_config": {"0": {"ranks": "[0, 1]"}}, "entries": [)" + entries + "]}");
+  const auto traced = [&](const std::string& line) {
+    return parse_experiment(bare_job("trace = \"nccl_trace_rank_1.json\"\n" + line), (folder / "e.toml").string());
+  };
+  const workload::Job job = traced("bytes_scale = 2.0").jobs[0];
+  EXPECT_EQ(job.bytes_per_iteration(), 2 * (4000U + 4004U));
+  Nanos computed;
+  for (const workload::Phase& phase : job.phases) computed += phase.compute;
+  EXPECT_EQ(computed, Nanos(10'000'000));
+  for (const char* key : {"workers = 4", "network = \"all\"", "gather_size = \"shard\""}) {
+    try {
+      traced(key);
+      ADD_FAILURE() << key << " is not refused";
+    } catch (const InputError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("this trace tells what was sent, and by whom; leave the key out"));
+    }
+  }
+}
+
 TEST(ExperimentFile, parse__trace_errors) {
   const auto traced = [](const std::string& line) {
     try {
