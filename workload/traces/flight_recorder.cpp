@@ -96,7 +96,7 @@ class Reader {
     }
     if (entries_ == 0)
       builder_.fail("it has no entries",
-                    "set TORCH_FR_BUFFER_SIZE=2000 (before PyTorch 2.7: TORCH_NCCL_TRACE_BUFFER_SIZE) and dump again");
+                    "set TORCH_FR_BUFFER_SIZE=2000 (older PyTorch: TORCH_NCCL_TRACE_BUFFER_SIZE) and dump again");
     write();
     tell();
     PartialGraph part = builder_.take();
@@ -452,9 +452,9 @@ class Reader {
           "hang there, and what it would have done next is not in it",
           plural(started_ + scheduled_, "operation"), started_, scheduled_, hanging_));
     for (const auto& [what, count] : unsized_)
-      builder_.warn(fmt::format("{} of {} without sizes: left out; PyTorch 2.5 and later record them",
+      builder_.warn(fmt::format("{} of {} without sizes: left out; dumps of version 2.4 and later have them",
                                 plural(count, "call"), in_quotes(what)));
-    say(partless_, "coalesced operation", "without what was in it: left out; PyTorch 2.7 and later record that");
+    say(partless_, "coalesced operation", "without what was in it: left out; dumps of version 2.7 and later have that");
     say(untyped_, "size", "of an unknown type: assuming four bytes an element");
     for (const auto& [what, count] : unknown_)
       builder_.warn(fmt::format("{} is no operation that is known: {} left out", in_quotes(what), count));
