@@ -23,6 +23,7 @@ using Kind = Completion::Kind;
 struct Lies {
   std::uint64_t lost = 0;   ///< acknowledges what was lost, where at least so many in a row were; 0: never
   double hidden_marks = 0;  ///< share of the congestion marks that are not reported
+  bool no_ecn = false;      ///< says that its packets have come without ECN, as from a path that clears the field
   std::uint8_t hops = 0;    ///< stated; 0: the true ones
   Nanos held{};             ///< says that it has held each packet for so long
 };
@@ -75,6 +76,7 @@ class LyingIo final : public PacketIo {
         kept.bytes.assign(packet.bytes.begin(), packet.bytes.end());
         kept.as = packet;
         if (lies_.hops != 0) kept.as.hops = lies_.hops;
+        if (lies_.no_ecn) kept.as.ecn = Ecn::not_ect;
         if (packet.ecn == Ecn::ce && random_.chance(lies_.hidden_marks)) kept.as.ecn = Ecn::ect0;
       }
     }
@@ -170,6 +172,7 @@ struct Scene {
   ConnectionConfig config{};
   Who who = Who::other_connects;
   int connections = 1;  ///< of the liar, at a time
+  bool alone = false;   ///< it has the link to itself
   Bytes buffer = 250'000;
   fabric::EcnConfig marking{};
   Nanos duration = 2_s;
@@ -206,7 +209,7 @@ Shares shares_of(const Scene& scene) {
     if (completion.kind == Kind::closed && scene.who == Who::other_connects)
       liar.connect(network.left(0).address(), scene.config);
   };
-  honest.connect(network.left(0).address(), scene.config);
+  if (!scene.alone) honest.connect(network.left(0).address(), scene.config);
   for (int i = 0; i < scene.connections; ++i)
     if (scene.who == Who::other_connects)
       liar.connect(network.left(0).address(), scene.config);
@@ -297,6 +300,24 @@ TEST(Share, marks_that_are_hidden__are_found_missing) {
     EXPECT_GT(shares.honest, 700) << hidden;
     EXPECT_GE(shares.found_out, 1U);
   }
+}
+
+TEST(Share, path_that_is_said_to_clear_marks__is_judged_by_its_round_trip) {
+  for (const bool check : {false, true}) {
+    Scene scene = marking_scene(0, check);
+    scene.lies.no_ecn = true;
+    const Shares shares = shares_of(scene);
+    if (check) {
+      EXPECT_LT(shares.other, 500);
+      EXPECT_GT(shares.honest, 450);
+    } else {
+      EXPECT_GT(shares.other, 900);
+    }
+    EXPECT_EQ(shares.found_out, 0U) << "it may be true";
+  }
+  Scene scene = marking_scene(0, true);
+  scene.lies.no_ecn = scene.alone = true;
+  EXPECT_GT(shares_of(scene).other, 900) << "and then costs little";
 }
 
 TEST(Share, marks_that_are_told__cost_nothing_to_check) {

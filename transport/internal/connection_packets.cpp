@@ -27,6 +27,9 @@ constexpr Nanos longest_between_copies = SentPackets::max_patience / 3;
 // So much of the window is kept in flight meanwhile, so that acknowledgements keep coming.
 constexpr double batch_share = 0.25;
 
+// Where a path is said to let no marks through, a round trip of so many times the least counts as marked.
+constexpr std::int64_t round_trips_of_queue = 3;
+
 /// What a CLOSE in place of ACCEPT means to who connects.
 Status refusal_of(wire::CloseReason reason) {
   switch (reason) {
@@ -426,6 +429,13 @@ bool Connection::count_marks(const wire::AckFrame& frame, std::uint32_t newly_ac
   // Of an older acknowledgement they are older, too. The largest may be of a packet that asks for none.
   if (largest == sent_.largest_acked() || (config_->check_ecn && largest > sent_.largest_acked()))
     stats_.ce_packets += ecn_.on_counts(frame.ecn, newly_acked, sample);
+  // A peer may also say that the path lets no marks through, and then losses alone would tell of its queue, far later
+  // than marks tell others. What its round trip shows instead is no word of its own.
+  if (!ecn_.works() && config_->check_ecn && controller_.algorithm().capabilities.needs_ecn &&
+      sent_.rtt().smoothed() > sent_.rtt().minimum() * round_trips_of_queue) {
+    sample.ce_packets = sample.acked_packets;
+    sample.ce_bytes = sample.acked_bytes;
+  }
   return !ecn_.hides_marks();
 }
 
