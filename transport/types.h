@@ -75,9 +75,9 @@ struct ConnectionConfig {
   std::string congestion_control = "reno";
   std::shared_ptr<const cc::Parameters> parameters;  ///< of the congestion control algorithm; null: the defaults
   bool ecn = false;                                  ///< send ECN-capable packets
-  /// Do not trust the peer to report marks: mark a packet in some hundreds here, and end with Status::violation when the
-  /// peer hides that; and go by round trips where it says that the path clears marks and the algorithm needs them. No
-  /// packet of connections with keys is marked: nobody seals the field, and another could clear it on the way.
+  /// Do not trust the peer to report marks: mark a packet in some hundreds here, and end with Status::violation when
+  /// that is hidden; and go by round trips where the peer says that the path clears marks and the algorithm needs them.
+  /// No packet of connections with keys is marked: nobody seals the field, and another could clear it on the way.
   bool check_ecn = false;
   bool full_integrity = false;  ///< CRC-32C over payloads too, not only headers (the UDP checksum covers both anyway)
   bool pack_messages = true;    ///< several short messages may share a packet
