@@ -46,7 +46,10 @@ struct SchedulerArguments {
 };
 
 void add_options(Options& options, SchedulerArguments& arguments) {
-  options.add("TOPOLOGY.toml", arguments.file, "The network: [topology], and hosts with their names").required();
+  options
+      .add("TOPOLOGY.toml", arguments.file,
+           "The network: [topology], also from Slurm's topology.conf, and hosts with their names")
+      .required();
   options.flag("--check", arguments.check, "Read the topology, print it, and end");
   options.add("--socket", arguments.socket,
               "The Unix socket to answer on, for its owner and group; default: /run/mltcp/scheduler.sock as root, else "

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -48,7 +49,10 @@ constexpr std::array kEntries{
     Entry{FileKind::profile, "a demand profile",
           "it is for mltcp inspect, as in mltcp inspect {}, and for the key profile of a job in an experiment file"},
     Entry{FileKind::links, "a file of links", "it is for the key file of [topology] in an experiment or cluster file"},
+    Entry{FileKind::slurm_topology, "Slurm's description of a network",
+          "write a TOML file that has [topology] with kind = \"slurm\", file = \"{}\" and the rates of links"},
     Entry{FileKind::arrivals, "a file of arrivals", "it is for the key file of [arrivals] in a cluster file"},
+    Entry{FileKind::job_table, "a table of a cluster's jobs", "it is for the key file of [arrivals] in a cluster file"},
 };
 
 struct Schema {
@@ -164,9 +168,28 @@ std::vector<std::string_view> words_of(std::string_view line, std::string_view s
   return words;
 }
 
+// Whether the line begins with one of the words, whatever the case.
+bool begins(std::string_view line, std::initializer_list<std::string_view> words) {
+  return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
+    return line.size() >= word.size() && std::equal(word.begin(), word.end(), line.begin(), [](char a, char b) {
+             return a == std::tolower(static_cast<unsigned char>(b));
+           });
+  });
+}
+
+// An array of jobs with their attempts, as Philly's table has them; TOML may begin with a bracket, too.
+bool is_array_of_jobs(std::string_view text) {
+  constexpr std::size_t looked_at = 1U << 16;
+  text.remove_prefix(1);
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && text[first] == '{' &&
+         text.substr(0, looked_at).find("\"attempts\"") != std::string_view::npos;
+}
+
 std::optional<FileKind> kind_of_columns(std::string_view text) {
   const std::vector<std::string_view> lines = first_lines(text, 3);
   if (lines.empty()) return std::nullopt;
+  if (begins(lines[0], {"switchname", "blockname", "- topology:"})) return FileKind::slurm_topology;
   const std::vector<std::string_view> columns = words_of(lines[0], ",");
   const auto has = [&](std::string_view column) {
     return std::find(columns.begin(), columns.end(), column) != columns.end();
@@ -174,6 +197,7 @@ std::optional<FileKind> kind_of_columns(std::string_view text) {
   if (has("rate_bps")) return FileKind::profile;
   if (has("from") && has("to")) return FileKind::links;
   if (has("arrival") && has("job")) return FileKind::arrivals;
+  if (has("gpu_num") && has("submit_time")) return FileKind::job_table;
   constexpr std::size_t columns_of_trace = 12;
   const bool counted = lines.size() > 2 && lines[1].find_first_not_of("0123456789") == std::string_view::npos;
   if (counted && words_of(lines[2], " \t").size() == columns_of_trace) return FileKind::trace;
@@ -203,6 +227,7 @@ std::optional<FileKind> kind_of(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) return std::nullopt;
   if (text[first] == '{') return kind_of_json(text);
+  if (text[first] == '[' && is_array_of_jobs(text.substr(first))) return FileKind::job_table;
   if (const auto kind = kind_of_columns(text)) return kind;
   return kind_of_toml(text);
 }

@@ -26,7 +26,9 @@ enum class FileKind : std::uint8_t {
   kineto_trace,
   profile,
   links,
+  slurm_topology,
   arrivals,
+  job_table,  ///< of Helios or Philly
 };
 
 /// The text value of "schema" in the outermost object of JSON `text`; empty if there is none before a syntax error.

@@ -3,17 +3,16 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
 #include "mltcp/experiment/files/file_kind.h"
+#include "mltcp/experiment/files/host_list.h"
 #include "mltcp/experiment/files/internal/settings_reader.h"
 
 namespace mltcp::experiment {
@@ -21,7 +20,6 @@ namespace {
 
 constexpr TextFile topology_file{"a topology file", 64U << 20};
 constexpr std::size_t longest_name = 128;
-constexpr std::size_t most_digits = 9;
 
 class TopologyReader : public SettingsReader {
  public:
@@ -73,7 +71,7 @@ class TopologyReader : public SettingsReader {
       const Item entry{&node, item.key, line_of(node, item.line)};
       std::vector<std::string> some;
       try {
-        some = expand_names(text(entry, "node1"), Topology::kMostHosts);
+        some = expand_hosts(text(entry, "node1"), Topology::kMostHosts);
       } catch (const InputError& error) {
         rethrow(entry, error);
       }
@@ -94,43 +92,6 @@ class TopologyReader : public SettingsReader {
 };
 
 }  // namespace
-
-std::vector<std::string> expand_names(std::string_view text, std::size_t most) {
-  const std::size_t open = text.find('[');
-  if (open == std::string_view::npos) return {std::string(text)};
-  const std::size_t close = text.find(']', open);
-  const auto wrong = [&](std::string_view cause) {
-    return InputError(fmt::format("{} of {}; write a range of numbers, such as \"node[01-16]\" or \"node[1-4,7]\"",
-                                  cause, in_quotes(text)));
-  };
-  if (close == std::string_view::npos) throw wrong("the bracket is not closed");
-  const std::string_view before = text.substr(0, open);
-  const std::string_view after = text.substr(close + 1);
-  if (after.find('[') != std::string_view::npos) throw wrong("there is more than one range in the brackets");
-  const auto number = [&](std::string_view digits) {
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (digits.empty() || digits.size() > most_digits || error != std::errc() || end != digits.data() + digits.size())
-      throw wrong("there is no number in the brackets");
-    return value;
-  };
-  std::vector<std::string> names;
-  for (std::string_view list = text.substr(open + 1, close - open - 1);;) {
-    const std::size_t comma = std::min(list.find(','), list.size());
-    const std::string_view range = list.substr(0, comma);
-    const std::size_t dash = std::min(range.find('-'), range.size());
-    const std::string_view first = range.substr(0, dash);
-    const std::uint64_t from = number(first);
-    const std::uint64_t to = dash == range.size() ? from : number(range.substr(dash + 1));
-    if (to < from) throw wrong("the range runs backwards in the brackets");
-    if (to - from >= most - std::min(most, names.size()))
-      throw InputError(fmt::format("{} stands for more than {} names; write fewer", in_quotes(text), most));
-    for (std::uint64_t i = from; i <= to; ++i)
-      names.push_back(fmt::format("{}{:0{}}{}", before, i, first.size(), after));
-    if (comma == list.size()) return names;
-    list.remove_prefix(comma + 1);
-  }
-}
 
 TopologyFile load_topology(const std::filesystem::path& path) {
   const std::string file = path.string();

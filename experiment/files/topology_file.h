@@ -1,6 +1,6 @@
 // Reader of topology files: a network and the names of its hosts, for the scheduler's service. TOML:
 //
-//   hosts = ["node[01-16]", "gpu-a"]       names, in the order of the topology's hosts; a range stands for its numbers
+//   hosts = ["node[01-16]", "gpu-a"]       names, in the order of the topology's hosts (host_list.h)
 //   [topology]                             as in experiment files (docs/experiment-file.md)
 //   kind = "leaf-spine"
 //   ...
@@ -28,9 +28,5 @@ struct TopologyFile {
 TopologyFile load_topology(const std::filesystem::path& path);
 /// The same from memory; `file` is used in messages, and its folder to find other files.
 TopologyFile parse_topology(std::string_view text, const std::string& file);
-
-/// The names that "node[01-03,7]" stands for: node01, node02, node03, node7; a name without brackets for itself. Throws
-/// InputError "cause; cure" for brackets that are no range, or for more than `most` names.
-std::vector<std::string> expand_names(std::string_view text, std::size_t most);
 
 }  // namespace mltcp::experiment

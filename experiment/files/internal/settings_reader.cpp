@@ -12,6 +12,7 @@
 #include "mltcp/cc/controller.h"
 #include "mltcp/ethernet/encapsulation.h"
 #include "mltcp/experiment/files/links_file.h"
+#include "mltcp/experiment/files/slurm_topology.h"
 #include "mltcp/workload/graph_phases.h"
 #include "mltcp/workload/graph_program.h"
 #include "mltcp/workload/kineto.h"
@@ -26,6 +27,7 @@ namespace mltcp::experiment {
 namespace {
 
 constexpr std::size_t kMostPhases = 100'000;
+constexpr double kLeastOversubscription = 0.01;
 
 const std::vector<std::string>& keys_of_collectives() {
   static const std::vector<std::string> keys{"size", "servers"};
@@ -226,11 +228,12 @@ sim::SwitchedNetworkConfig SettingsReader::read_topology(const Item& item, doubl
        &SettingsReader::read_leaf_spine},
       {"fat-tree", {"k", "rate"}, &SettingsReader::read_fat_tree},
       {"file", {"file", "hosts"}, &SettingsReader::read_links},
+      {"slurm", {"file", "host_rate", "uplink_rate", "oversubscription"}, &SettingsReader::read_slurm},
   };
   const auto known = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& other) { return other.name == written; });
   if (known == kinds.end())
     fail(kind, in_quotes(written) + " is not known",
-         "write \"single-switch\", \"leaf-spine\", \"fat-tree\" or \"file\"");
+         "write \"single-switch\", \"leaf-spine\", \"fat-tree\", \"file\" or \"slurm\"");
   std::vector<std::string> all{"kind", "delay", "buffer", "shared_buffer", "alpha", "pfc", "ecn", "mtu"};
   all.insert(all.begin() + 1, known->keys.begin(), known->keys.end());
   check_keys(keys, item.key, all);
@@ -320,13 +323,41 @@ Topology SettingsReader::read_links(const Item& item, const toml::table& keys, N
   if (found < 2 || found > Topology::kMostHosts)
     fail(hosts, fmt::format("{} of {} nodes {} called so", found, graph.nodes.size(), found == 1 ? "is" : "are"),
          fmt::format("write a pattern of the names of 2 to {} hosts", Topology::kMostHosts));
+  return built(file, name, std::move(graph), rate_scale);
+}
+
+Topology SettingsReader::read_slurm(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const {
+  const Item file = required(item, keys, "file", "\"/etc/slurm/topology.conf\"");
+  SlurmTopologyOptions options;
+  options.delay = delay;
+  options.host_rate = rate(required(item, keys, "host_rate", "\"100 Gbps\""));
+  const auto uplink = find(keys, item.key, "uplink_rate");
+  const auto ratio = find(keys, item.key, "oversubscription");
+  if (uplink && ratio) fail(*ratio, "the links between switches have a rate too", "keep one of the two");
+  if (!uplink && !ratio)
+    fail(line_of(*item.node, item.line), path(item.key, "oversubscription"), "Slurm's file has no rates of links",
+         "write oversubscription = 1 where no tier of switches slows hosts down, or uplink_rate = \"400 Gbps\"");
+  if (uplink) options.uplink_rate = rate(*uplink);
+  if (ratio) options.oversubscription = between(*ratio, kLeastOversubscription, 1 / kLeastOversubscription, "2");
+  const std::filesystem::path name = named_file(file, "topology.conf");
+  Graph graph;
+  try {
+    graph = load_slurm_topology(name, options);
+  } catch (const InputError& error) {
+    rethrow(file, error);
+  }
+  return built(file, name, std::move(graph), rate_scale);
+}
+
+Topology SettingsReader::built(const Item& item, const std::filesystem::path& name, Graph graph,
+                               double rate_scale) const {
   for (Graph::Link& link : graph.links) link.capacity = scaled(link.capacity, rate_scale);
   try {
     Topology topology(graph);
     topology.check_all_paths();
     return topology;
   } catch (const InputError& error) {
-    rethrow(file, InputError(fmt::format("{}: {}", name.string(), error.what())));
+    rethrow(item, InputError(fmt::format("{}: {}", name.string(), error.what())));
   }
 }
 

@@ -63,6 +63,9 @@ class SettingsReader : public TomlReader {
   Topology read_leaf_spine(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const;
   Topology read_fat_tree(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const;
   Topology read_links(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const;
+  Topology read_slurm(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const;
+  /// The network of a file named by `item`, whose rates are not yet scaled.
+  Topology built(const Item& item, const std::filesystem::path& name, Graph graph, double rate_scale) const;
   void read_memory(const Item& item, const toml::table& keys, sim::SwitchedNetworkConfig& topology) const;
   Bytes buffer(const Item& item, std::string_view example, Bytes frame) const;
   /// `buffer`: size of the queue; 0 = not known.

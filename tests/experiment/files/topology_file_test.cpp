@@ -1,5 +1,6 @@
 // Networks with the names of their hosts.
 #include "mltcp/experiment/files/topology_file.h"
+#include "../../temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,9 +13,9 @@
 namespace mltcp::experiment::topology_file_test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::SizeIs;
 
 std::string refusal(const std::function<void()>& work) {
   try {
@@ -29,34 +30,33 @@ std::string refusal(const std::function<void()>& work) {
 
 const std::string switched = "[topology]\nkind = \"single-switch\"\nhosts = 3\nhost_rate = \"10 Gbps\"\n";
 
+const std::string slurm = "[topology]\nkind = \"slurm\"\nfile = \"none.conf\"\nhost_rate = \"10 Gbps\"\n";
+
+TEST(topology_file, slurm__gives_hosts_and_switches_and_the_file_their_rates) {
+  const TemporaryFolder folder;
+  folder.write("topology.conf",
+               "SwitchName=s1 Nodes=n[1-4]\nSwitchName=s2 Nodes=n[5-6]\nSwitchName=s3 Switches=s[1-2]\n");
+  folder.write("t.toml",
+               "[topology]\nkind = \"slurm\"\nfile = \"topology.conf\"\nhost_rate = \"100 Gbps\"\n"
+               "oversubscription = 2\n");
+  const TopologyFile read = load_topology(folder / "t.toml");
+  EXPECT_THAT(read.host_names, ElementsAre("n1", "n2", "n3", "n4", "n5", "n6"));
+  EXPECT_EQ(read.topology->racks(), 2U);
+  EXPECT_EQ(read.topology->capacity(read.topology->find_link("n1 -> s1")), Rate::from_gbps(100));
+  EXPECT_EQ(read.topology->capacity(read.topology->find_link("s1 -> s3")), Rate::from_gbps(200));
+  EXPECT_EQ(read.topology->capacity(read.topology->find_link("s3 -> s2")), Rate::from_gbps(100));
+  EXPECT_EQ(read.topology->oversubscription(), 2);
+  EXPECT_THAT(refusal([&] { load_topology(folder / "topology.conf"); }),
+              AllOf(HasSubstr("this is Slurm's description of a network, and a topology file is expected"),
+                    HasSubstr("kind = \"slurm\"")));
+}
+
 TEST(topology_file, hosts__have_the_names_that_the_file_gives_or_the_topologys) {
   const TopologyFile named = parse_topology("hosts = [\"a\", \"node[08-09]\"]\n" + switched, "t.toml");
   EXPECT_THAT(named.host_names, ElementsAre("a", "node08", "node09"));
   EXPECT_EQ(named.topology->hosts(), 3U);
   EXPECT_EQ(named.file, "t.toml");
   EXPECT_THAT(parse_topology(switched, "t.toml").host_names, ElementsAre("host 0", "host 1", "host 2"));
-}
-
-TEST(topology_file, expand_names__counts_with_the_digits_that_it_was_given) {
-  EXPECT_THAT(expand_names("node", 10), ElementsAre("node"));
-  EXPECT_THAT(expand_names("n[9-11]", 10), ElementsAre("n9", "n10", "n11"));
-  EXPECT_THAT(expand_names("n[009-011].x", 10), ElementsAre("n009.x", "n010.x", "n011.x"));
-  EXPECT_THAT(expand_names("n[1,3-4,7]", 10), ElementsAre("n1", "n3", "n4", "n7"));
-  EXPECT_THAT(expand_names("n[1-10]", 10), SizeIs(10));
-  for (const auto& [text, says] :
-       std::vector<std::pair<std::string, std::string>>{{"n[1-11]", "more than 10 names"},
-                                                        {"n[1-5,1-6]", "more than 10 names"},
-                                                        {"n[0-999999999]", "more than 10 names"},
-                                                        {"n[1-3", "the bracket is not closed"},
-                                                        {"n[]", "there is no number"},
-                                                        {"n[a]", "there is no number"},
-                                                        {"n[1-]", "there is no number"},
-                                                        {"n[1,]", "there is no number"},
-                                                        {"n[-1]", "there is no number"},
-                                                        {"n[9999999999]", "there is no number"},
-                                                        {"n[3-1]", "runs backwards"},
-                                                        {"n[1][2]", "more than one range"}})
-    EXPECT_THAT(refusal([&, &name = text] { expand_names(name, 10); }), HasSubstr(says)) << text;
 }
 
 TEST(topology_file, bad_input__is_refused_with_line_and_key) {
@@ -68,11 +68,16 @@ TEST(topology_file, bad_input__is_refused_with_line_and_key) {
       {"hosts = [1]\n" + switched, "t.toml:1: hosts: "},
       {"hosts = [\"a\", \"b\"]\n" + switched, "there are 2 names and the topology has 3 hosts"},
       {"hosts = [\"a\", \"b\", \"a\"]\n" + switched, "\"a\" stands there twice"},
-      {"hosts = [\"a\", \"b\", \"\"]\n" + switched, "\"\" is no name of a host"},
+      {"hosts = [\"a\", \"b\", \"\"]\n" + switched, "there is an empty name in the list"},
       {"hosts = [\"a\", \"b\", \"c\\n\"]\n" + switched, "is no name of a host"},
       {"hosts = [\"a\", \"n[1-\"]\n" + switched, "t.toml:1: hosts: the bracket is not closed"},
+      {"hosts = [\"a,b,\"]\n" + switched, "t.toml:1: hosts: there is an empty name in the list"},
       {"[bottleneck]\nrate = \"1 Gbps\"\n", "it is one of an experiment"},
       {"[topology]\nkind = \"moon\"\n", "\"moon\" is not known"},
+      {slurm, "t.toml:1: topology.oversubscription: Slurm's file has no rates of links; write oversubscription = 1"},
+      {slurm + "uplink_rate = \"1 Gbps\"\noversubscription = 2\n", "t.toml:6: topology.oversubscription: the links"},
+      {slurm + "oversubscription = 0\n", "t.toml:5: topology.oversubscription: 0 is out of range"},
+      {slurm + "oversubscription = 2\n", "t.toml:3: topology.file: none.conf: there is no such file"},
   };
   for (const auto& [text, says] : cases)
     EXPECT_THAT(refusal([&, &file = text] { parse_topology(file, "t.toml"); }), HasSubstr(says)) << text;
