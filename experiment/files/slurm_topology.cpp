@@ -164,7 +164,7 @@ class Lines {
   [[nodiscard]] std::vector<std::string> expanded(std::uint32_t line, std::string_view key, const std::string& list) {
     std::vector<std::string> names;
     try {
-      names = expand_hosts(list, std::min<std::size_t>(Topology::kMostHosts, most_links - links_));
+      names = expand_hosts(list, Topology::kMostHosts);
     } catch (const InputError& error) {
       throw InputError(one_line(fmt::format("{}:{}: {}: {}", file_, line, key, error.what())));
     }
@@ -172,6 +172,9 @@ class Lines {
       if (one_line(name) != name)
         fail(line, key, "a name has control characters or is not UTF-8", "write printable characters only");
     links_ += names.size();
+    if (links_ > most_links)
+      fail(line, key, fmt::format("more than {} hosts and switches are named up to here", most_links),
+           "give a smaller network");
     return names;
   }
 

@@ -8,8 +8,10 @@
 
 #include "mltcp/experiment/cluster/cluster_file.h"
 #include "mltcp/experiment/files/experiment_file.h"
+#include "mltcp/experiment/files/file_kind.h"
 #include "mltcp/experiment/files/job_file.h"
 #include "mltcp/experiment/files/links_file.h"
+#include "mltcp/experiment/files/slurm_topology.h"
 #include "mltcp/experiment/files/switch_file.h"
 #include "mltcp/experiment/files/topology_file.h"
 #include "mltcp/workload/inspection.h"
@@ -66,7 +68,14 @@ void fuzz_experiment(Input input) {
       is_read([&] { static_cast<void>(parse_topology(text, "x.toml")); });
       return;
     case 5:
-      is_read([&] { static_cast<void>(parse_links(text, "x.csv", {.hosts = {"h*"}, .delay = Nanos(1000)})); });
+      if (kind_of(text) == FileKind::slurm_topology)
+        is_read([&] {
+          const Topology network(parse_slurm_topology(
+              text, "x.conf", {.host_rate = Rate(1000), .uplink_rate = {}, .oversubscription = 2, .delay = Nanos(1)}));
+          network.check_all_paths();
+        });
+      else
+        is_read([&] { static_cast<void>(parse_links(text, "x.csv", {.hosts = {"h*"}, .delay = Nanos(1000)})); });
       return;
     case 6:
       is_read([&] { static_cast<void>(parse_job(text, "job")); });

@@ -225,6 +225,12 @@ TEST(slurm_topology, bad_input__is_refused_with_line_and_key) {
   // A cycle is named by one of its members, not by what is above it.
   EXPECT_THAT(refusal_of(two + "SwitchName=b Switches=a,c\nSwitchName=c Switches=d\nSwitchName=d Switches=c\n"),
               testing::AnyOf(StartsWith("t.conf:3: "), StartsWith("t.conf:4: ")));
+  // Many short lines that each stand for much.
+  std::string large = "SwitchName=a Nodes=n[1-60000]\n";
+  for (int i = 0; i < 6; ++i) large += "SwitchName=b" + std::to_string(i) + " Switches=s[1-60000]\n";
+  EXPECT_THAT(
+      refusal_of(large),
+      HasSubstr("t.conf:5: Switches: more than 262144 hosts and switches are named up to here; give a smaller"));
   // Rates beyond what a link may have.
   EXPECT_THAT(
       refusal_of("SwitchName=a Nodes=n[1-2000]\nSwitchName=b Switches=a\n"),
