@@ -22,25 +22,33 @@ using Host = Topology::Host;
 constexpr std::uint32_t kMostCandidates = 1'000'000;
 
 struct Rack {
-  std::uint64_t free = 0;   ///< total number of slots
-  std::vector<Host> hosts;  ///< those with free slots, most first, so that a job takes the fewest hosts
+  std::uint64_t free = 0;   ///< how many workers it has room for
+  std::uint64_t slots = 0;  ///< free ones of the hosts with room
+  std::vector<Host> hosts;  ///< those with room, most first, so that a job takes the fewest hosts
 };
 
 class Generator {
  public:
   Generator(Cluster& cluster, const Occupancy& occupancy, const Demand& demand, std::uint32_t workers,
-            std::uint64_t seed)
-      : cluster_(cluster), occupancy_(occupancy), demand_(demand), workers_(workers), random_(seed) {
+            const GeneratorOptions& options)
+      : cluster_(cluster),
+        occupancy_(occupancy),
+        demand_(demand),
+        workers_(workers),
+        slots_(options.slots_per_worker),
+        random_(options.seed) {
     const Topology& topology = cluster.topology();
     racks_.resize(topology.racks());
     for (Host host = 0; host < topology.hosts(); ++host) {
-      if (occupancy.free(host) == 0) continue;
+      if (rooms(host) == 0) continue;
       racks_[topology.rack(host)].hosts.push_back(host);
-      racks_[topology.rack(host)].free += occupancy.free(host);
+      racks_[topology.rack(host)].free += rooms(host);
+      racks_[topology.rack(host)].slots += occupancy.free(host);
     }
     for (Rack& rack : racks_)
-      std::stable_sort(rack.hosts.begin(), rack.hosts.end(),
-                       [&](Host a, Host b) { return occupancy.free(a) > occupancy.free(b); });
+      std::stable_sort(rack.hosts.begin(), rack.hosts.end(), [&](Host a, Host b) {
+        return slots_ > 0 ? occupancy.free(a) < occupancy.free(b) : occupancy.free(a) > occupancy.free(b);
+      });
   }
 
   /// The `variant`-th choice of racks. Racks that can hold all remaining workers come first, to use few racks: among
@@ -54,7 +62,7 @@ class Generator {
     std::vector<std::uint32_t> chosen;
     for (std::uint64_t left = workers_; left > 0;) {
       const auto preference = [&](std::uint32_t rack) {
-        const auto room = static_cast<double>(racks_[rack].free);
+        const auto room = static_cast<double>(racks_[rack].slots);
         const bool part = racks_[rack].free < left;
         return std::tuple(part, compatible ? -rack_scores_[rack] : 0, part ? -room : room, rack);
       };
@@ -69,13 +77,13 @@ class Generator {
     std::vector<Host> hosts;
     for (const std::uint32_t rack : chosen)
       for (const Host host : racks_[rack].hosts)
-        hosts.insert(hosts.end(), std::min<std::size_t>(occupancy_.free(host), workers_ - hosts.size()), host);
+        hosts.insert(hosts.end(), std::min<std::size_t>(rooms(host), workers_ - hosts.size()), host);
     return hosts;
   }
 
   std::vector<Host> by_chance() {
     std::vector<Host> slots;
-    for (Host host = 0; host < occupancy_.hosts(); ++host) slots.insert(slots.end(), occupancy_.free(host), host);
+    for (Host host = 0; host < occupancy_.hosts(); ++host) slots.insert(slots.end(), rooms(host), host);
     for (std::uint32_t i = 0; i < workers_; ++i) std::swap(slots[i], slots[i + random_.below(slots.size() - i)]);
     slots.resize(workers_);
     const Topology& topology = cluster_.topology();
@@ -85,6 +93,11 @@ class Generator {
   }
 
  private:
+  /// How many of the job's workers a host has room for.
+  [[nodiscard]] std::uint32_t rooms(Host host) const {
+    if (slots_ == 0) return occupancy_.free(host);
+    return occupancy_.free(host) >= slots_ ? 1 : 0;
+  }
   /// By rack, the minimum pair score with a job that sends or receives across the rack's boundary; 1 if there is none.
   void score_racks() {
     const Topology& topology = cluster_.topology();
@@ -109,6 +122,7 @@ class Generator {
   const Occupancy& occupancy_;
   const Demand& demand_;
   std::uint32_t workers_;
+  std::uint32_t slots_;  ///< of each; 0: one, and several workers may be on a host
   Random random_;
   std::vector<Rack> racks_;
   std::vector<double> rack_scores_;
@@ -127,6 +141,13 @@ std::uint64_t Occupancy::free() const {
   std::uint64_t sum = 0;
   for (Host host = 0; host < hosts(); ++host) sum += free(host);
   return sum;
+}
+
+std::uint32_t Occupancy::rooms(std::uint32_t slots) const {
+  std::uint32_t count = 0;
+  for (Host host = 0; host < hosts(); ++host)
+    if (free(host) >= slots) ++count;
+  return count;
 }
 
 void Occupancy::take(const std::string& job, std::span<const Host> workers) {
@@ -159,6 +180,11 @@ std::vector<WorkerPlacement> generate_placements(Cluster& cluster, const Occupan
     throw InputError(fmt::format("slots are known of {} hosts and the network has {}; give one number",
                                  occupancy.hosts(), cluster.topology().hosts()));
   if (workers == 0) throw InputError("a job has no workers; give it one or more");
+  const std::uint32_t slots = options.slots_per_worker;
+  if (slots > 0 && workers > occupancy.rooms(slots))
+    throw InputError(fmt::format(
+        "a job needs {} hosts with {} free slots each and there are {}; wait for others to leave, or make it smaller",
+        workers, slots, occupancy.rooms(slots)));
   if (const std::uint64_t free = occupancy.free(); workers > free)
     throw InputError(fmt::format("a job needs {} slots and {} are free; wait for others to leave, or make it smaller",
                                  workers, free));
@@ -174,7 +200,7 @@ std::vector<WorkerPlacement> generate_placements(Cluster& cluster, const Occupan
     throw InputError(
         fmt::format("{} candidates are asked for; ask for at most {}", options.candidates, kMostCandidates));
   check(demand);
-  Generator generator(cluster, occupancy, demand, workers, options.seed);
+  Generator generator(cluster, occupancy, demand, workers, options);
   std::vector<WorkerPlacement> placements;
   std::set<std::vector<Host>> known;
   // Kinds in turn. The number of tries is bounded, since a nearly full cluster has few distinct placements.

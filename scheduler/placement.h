@@ -27,6 +27,8 @@ class Occupancy {
     return !share_hosts_ && used_[host] > 0 ? 0 : slots_per_host_ - used_[host];
   }
   [[nodiscard]] std::uint64_t free() const;  ///< on all hosts
+  /// How many workers that need so many slots each find room, each on a host of its own.
+  [[nodiscard]] std::uint32_t rooms(std::uint32_t slots) const;
 
   /// Allocates slots; `workers` is the host of each. Throws InputError for an unknown host, a job that already has
   /// slots, no workers, or more workers than free slots on a host; then nothing has changed.
@@ -55,10 +57,13 @@ struct GeneratorOptions {
   bool locality = true;           ///< which kinds to generate; at least one
   bool compatible = true;
   bool random = true;
+  /// 0: a worker takes a slot, and a host may hold several. Otherwise a worker takes so many slots of a host that holds
+  /// no other worker of the job: among the hosts of a rack the fullest.
+  std::uint32_t slots_per_worker = 0;
 };
 
 /// Distinct placements of a job with `workers` workers: the best by locality first, then the kinds in turn. Fewer than
-/// requested if no more are found. Throws InputError for no workers or more than there are free slots.
+/// requested if no more are found. Throws InputError for no workers or more than there is room for.
 std::vector<WorkerPlacement> generate_placements(Cluster& cluster, const Occupancy& occupancy, const Demand& demand,
                                                  std::uint32_t workers, const GeneratorOptions& options = {});
 

@@ -40,7 +40,8 @@ struct ClusterArguments {
 };
 
 void add_options(Options& options, ClusterArguments& arguments) {
-  options.add("FILE.toml", arguments.file, "The cluster");
+  options.add("FILE.toml", arguments.file,
+              "The cluster: its network, and its jobs, drawn, listed, or of a table of Helios or Philly");
   options.flag("--models", arguments.models,
                "List the models that jobs may train, with 8 workers of 50 Gbps and the defaults, and their "
                "sources; without a file");

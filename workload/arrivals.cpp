@@ -105,19 +105,46 @@ double TypeChoices::mean_iterations() const {
   return static_cast<double>(most_iterations - least_iterations) / std::log(ratio);
 }
 
+namespace {
+
+/// Index of a type, drawn by weight.
+std::uint32_t draw_type(std::span<const TypeChoices> mix, double weights, Random& random) {
+  std::uint32_t type = 0;
+  double draw = random.uniform() * weights;
+  while (type + 1 < mix.size() && draw >= mix[type].weight) draw -= mix[type++].weight;
+  return type;
+}
+
+double sum_of_weights(std::span<const TypeChoices> mix) {
+  double weights = 0;
+  for (const TypeChoices& type : mix) weights += type.weight;
+  return weights;
+}
+
+}  // namespace
+
+void draw_types(std::span<const TypeChoices> mix, std::uint64_t seed, std::span<Arrival> jobs) {
+  enum : std::uint64_t { which = 0xA223 };
+  Random random = Random::stream(seed, which);
+  const double weights = sum_of_weights(mix);
+  for (Arrival& job : jobs) {
+    job.type = draw_type(mix, weights, random);
+    const std::vector<std::uint32_t>& batches = mix[job.type].batches;
+    job.batch = batches[random.below(batches.size())];
+  }
+}
+
 std::vector<Arrival> draw_arrivals(std::span<const TypeChoices> mix, std::uint32_t count, std::uint32_t at_start,
                                    Nanos gap, std::uint64_t seed) {
   enum : std::uint64_t { what = 0xA221, when = 0xA222 };
   Random jobs = Random::stream(seed, what);
   Random times = Random::stream(seed, when);
-  double weights = 0;
-  for (const TypeChoices& type : mix) weights += type.weight;
+  const double weights = sum_of_weights(mix);
   std::vector<Arrival> result;
   double now = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     Arrival arrival;
-    double draw = jobs.uniform() * weights;
-    while (arrival.type + 1 < mix.size() && draw >= mix[arrival.type].weight) draw -= mix[arrival.type++].weight;
+    arrival.type = draw_type(mix, weights, jobs);
     const TypeChoices& type = mix[arrival.type];
     arrival.workers = type.workers[jobs.below(type.workers.size())];
     arrival.batch = type.batches[jobs.below(type.batches.size())];

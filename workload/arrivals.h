@@ -20,10 +20,16 @@ namespace mltcp::workload {
 
 struct Arrival {
   Nanos at;
-  std::uint32_t type = 0;  ///< index in the mix, or in ArrivalFile::jobs
-  std::uint32_t workers = 2;
-  std::uint32_t batch = 0;  ///< batch size in samples; 0 = the type's default
-  std::uint32_t iterations = 1;
+  std::uint32_t type = 0;        ///< index in the mix, or in ArrivalFile::jobs
+  std::uint32_t workers = 2;     ///< hosts; a job of one uses no network
+  std::uint32_t batch = 0;       ///< batch size in samples; 0 = the type's default
+  std::uint32_t iterations = 1;  ///< 0 of a job of one host
+  std::uint32_t gpus = 0;        ///< on all its hosts together; 0 = one each
+  Nanos length{};                ///< of a table's job: how long it ran
+
+  [[nodiscard]] std::uint32_t all_gpus() const { return gpus == 0 ? workers : gpus; }
+  /// On each of its hosts; what does not divide evenly is rounded up.
+  [[nodiscard]] std::uint32_t gpus_per_worker() const { return (all_gpus() + workers - 1) / workers; }
   bool operator==(const Arrival&) const = default;
 };
 
@@ -43,6 +49,10 @@ struct TypeChoices {
 /// with mean gap `gap` from then on. `mix` must have at least one type, with valid numbers.
 std::vector<Arrival> draw_arrivals(std::span<const TypeChoices> mix, std::uint32_t count, std::uint32_t at_start,
                                    Nanos gap, std::uint64_t seed);
+
+/// A type and a batch size for each job of a table that has neither, drawn in the order of `jobs`, from streams of
+/// their own.
+void draw_types(std::span<const TypeChoices> mix, std::uint64_t seed, std::span<Arrival> jobs);
 
 /// A file of arrivals, CSV with a line of column names, in any order of columns and of lines:
 ///

@@ -22,17 +22,22 @@
 #include "mltcp/workload/inspection.h"
 #include "mltcp/workload/kineto.h"
 #include "mltcp/workload/models.h"
+#include "mltcp/workload/traces/job_table.h"
 
 namespace mltcp::experiment {
 namespace {
 
 constexpr TextFile cluster_file{"a cluster file", 64U << 20};
+constexpr TextFile arrival_file{"a file of arrivals, or a table of jobs", 512U << 20};
 constexpr std::int64_t most_jobs = 20'000;  // that arrive: each has two UDP ports of its own
 constexpr std::size_t most_choices = 1000;
 constexpr std::int64_t most_batch = 1'000'000;
 constexpr std::int64_t most_seeds = 1000;
 constexpr std::int64_t most_candidates = 1000;
 constexpr double most_load = 100;
+constexpr std::int64_t most_gpus_per_host = 1024;
+// Keys of [arrivals] that only tables of jobs have.
+constexpr std::array<std::string_view, 6> table_keys{"gpus_per_host", "length_scale", "from", "to", "vc", "states"};
 constexpr double most_jitter = 1;
 constexpr double most_tflops = 1e6;
 // With fewer in an up phase, noise decides who sends first, and not F (docs/results.md, "How small bursts may be
@@ -241,7 +246,8 @@ class ClusterReader : public SettingsReader {
   TypeDefaults read_defaults(const Item& item) const {
     const toml::table& keys = table(item, "[arrivals] and below it jobs = 40");
     check_keys(keys, item.key,
-               {"jobs", "load", "every", "at_start", "file", "workers", "iterations", "jitter", "flows"});
+               {"jobs", "load", "every", "at_start", "file", "workers", "iterations", "jitter", "flows",
+                "gpus_per_host", "length_scale", "from", "to", "vc", "states"});
     TypeDefaults result;
     if (const auto value = find(keys, item.key, "workers")) result.workers = workers(*value);
     if (const auto value = find(keys, item.key, "iterations")) result.iterations = iterations(*value);
@@ -421,9 +427,10 @@ class ClusterReader : public SettingsReader {
     if (file) {
       for (const auto& other : {jobs, load, every, at_start})
         if (other) fail(*other, "the arrivals come from a file", "leave it out, or leave file out");
-      read_listed(*file, defaults);
+      read_file(item, *file, defaults);
       return;
     }
+    refuse_table_keys(item);
     if (experiment_.types.empty())
       fail(item.line, "type", "there is no type of job", "add at least one [[type]], or a file of arrivals");
     if (!jobs) fail(item.line, path(item.key, "jobs"), "the key is missing", "write jobs = 40, or file = \"FILE.csv\"");
@@ -490,16 +497,125 @@ class ClusterReader : public SettingsReader {
     return workload::ideal_iteration(job, experiment_.topology.host_rate()).length;
   }
 
-  void read_listed(const Item& item, const TypeDefaults& defaults) {
-    const std::string& written = text(item, "arrivals.csv");
-    if (written.empty()) fail(item, "the path is empty", "write the path of a CSV file, relative to this file");
-    const std::filesystem::path path = std::filesystem::path(file_).parent_path() / written;
-    workload::ArrivalFile file;
-    try {
-      file = workload::load_arrivals(path);
-    } catch (const InputError& error) {
-      rethrow(item, error);
+  void read_file(const Item& arrivals, const Item& item, const TypeDefaults& defaults) {
+    const std::filesystem::path path = named_file(item, "arrivals.csv");
+    const auto reading = [&](const auto& read) {
+      try {
+        return read();
+      } catch (const InputError& error) {
+        rethrow(item, error);
+      }
+    };
+    const std::string text = reading([&] { return read_text_file(path, path.string(), arrival_file); });
+    if (workload::is_job_table(text)) {
+      const workload::JobTableOptions options = table_options(arrivals);
+      read_table(arrivals, item, reading([&] { return workload::parse_job_table(text, path.string(), options); }));
+    } else {
+      refuse_table_keys(arrivals);
+      read_listed(item, path, reading([&] { return workload::parse_arrivals(text, path.string()); }), defaults);
     }
+  }
+
+  void refuse_table_keys(const Item& item) const {
+    for (const std::string_view key : table_keys)
+      if (const auto value = find(*item.node->as_table(), item.key, key))
+        fail(*value, "it is about a table of jobs of Helios or Philly", "name one by file, or leave the key out");
+  }
+
+  [[nodiscard]] std::optional<Nanos> time_of_table(const Item& item, std::string_view key) const {
+    const auto value = find(*item.node->as_table(), item.key, key);
+    if (!value) return std::nullopt;
+    const std::string& written = text(*value, "2020-06-01 12:00:00");
+    const std::optional<Nanos> time = workload::time_of_table(written);
+    if (!time)
+      fail(*value, fmt::format("{} is no time of the years 2000 to 2099", in_quotes(written)),
+           "write \"2020-06-01 12:00:00\", or the day alone");
+    return time;
+  }
+
+  /// A text, or an array of texts.
+  [[nodiscard]] std::vector<std::string> texts(const Item& item, std::string_view example) const {
+    const toml::array* list = item.node->as_array();
+    if (list == nullptr) return {text(item, example)};
+    std::vector<std::string> result;
+    for (const toml::node& node : *list) result.push_back(text({&node, item.key, line_of(node, item.line)}, example));
+    return result;
+  }
+
+  [[nodiscard]] workload::JobTableOptions table_options(const Item& item) const {
+    const toml::table& keys = *item.node->as_table();
+    workload::JobTableOptions options;
+    options.from = time_of_table(item, "from");
+    options.to = time_of_table(item, "to");
+    if (options.from && options.to && *options.from >= *options.to)
+      fail(*find(keys, item.key, "to"), "it is not after from", "write a later time");
+    if (const auto vc = find(keys, item.key, "vc")) options.vcs = texts(*vc, "vcJkd");
+    if (const auto states = find(keys, item.key, "states")) options.states = texts(*states, "COMPLETED");
+    return options;
+  }
+
+  /// Jobs whose types are drawn, and whose iterations follow from how long they ran.
+  void read_table(const Item& arrivals, const Item& item, workload::JobTable table) {
+    const toml::table& keys = *arrivals.node->as_table();
+    const auto per_host =
+        static_cast<std::uint32_t>(whole(required(arrivals, keys, "gpus_per_host", "8"), 1, most_gpus_per_host));
+    const auto scale = find(keys, arrivals.key, "length_scale");
+    const double shorter = (scale ? factor(*scale, 1) : 1) * experiment_.time_scale;
+    if (experiment_.types.empty())
+      fail(item, "the table does not say what jobs compute and send", "add [[type]]s to draw from");
+    for (const JobType& type : experiment_.types)
+      if (!type.choices.workers.empty() || type.choices.least_iterations > 0)
+        fail(item, fmt::format("type {} has workers or iterations, which follow from the table", in_quotes(type.name)),
+             "leave them out, here and in [[type]]");
+    std::size_t too_large = 0;
+    for (const workload::JobTable::Job& row : table.jobs) {
+      workload::Arrival job;
+      job.gpus = row.gpus;
+      job.workers = (row.gpus + per_host - 1) / per_host;
+      if (job.workers > experiment_.topology.hosts()) {
+        ++too_large;
+        continue;
+      }
+      const auto times = [&](Nanos time) { return static_cast<double>(time.count) * shorter; };
+      const double at = times(row.submitted - table.jobs.front().submitted);
+      if (at > static_cast<double>(kLongestRun.count) || times(row.ran) > static_cast<double>(kLongestRun.count))
+        fail(item, "the table is of more than 104 days", "choose by from and to, or lower length_scale");
+      job.at = Nanos(std::llround(at));
+      job.length = Nanos(std::max<std::int64_t>(1, std::llround(times(row.ran))));
+      experiment_.listed.push_back(job);
+    }
+    experiment_.gpus_per_host = per_host;
+    experiment_.types_are_drawn = true;
+    experiment_.warnings.insert(experiment_.warnings.end(), table.warnings.begin(), table.warnings.end());
+    if (too_large > 0)
+      experiment_.warnings.push_back(
+          one_line(fmt::format("{}: {} jobs are left out: they need more than the {} hosts of the topology",
+                               named_file(item, "").string(), too_large, experiment_.topology.hosts())));
+    if (experiment_.listed.empty() || experiment_.listed.size() > static_cast<std::size_t>(most_jobs))
+      fail(item, fmt::format("{} jobs of the table fit into the topology", experiment_.listed.size()),
+           fmt::format("choose 1 to {} by from, to and vc", most_jobs));
+    const Nanos first = experiment_.listed.front().at;
+    std::map<std::uint32_t, Nanos> longest;  // by number of hosts
+    for (workload::Arrival& job : experiment_.listed) {
+      job.at = job.at - first;
+      longest[job.workers] = std::max(longest[job.workers], job.length);
+    }
+    for (std::uint32_t i = 0; i < experiment_.types.size(); ++i)
+      for (const auto& [workers, length] : longest)
+        for (const std::uint32_t batch : experiment_.types[i].choices.batches)
+          if (workers > 1) {
+            make(i, workers, batch);
+            const Nanos once = alone(experiment_.types[i].jobs.at({workers, batch}));
+            if (length.count / once.count >= kMostIterations)
+              fail(item,
+                   fmt::format("a job of {} hosts runs for {:.3g} s, and an iteration of type {} takes {}", workers,
+                               length.seconds(), in_quotes(experiment_.types[i].name), to_text(once)),
+                   fmt::format("lower length_scale, for at most {} iterations", kMostIterations));
+          }
+  }
+
+  void read_listed(const Item& item, const std::filesystem::path& path, const workload::ArrivalFile& file,
+                   const TypeDefaults& defaults) {
     if (file.rows.size() > static_cast<std::size_t>(most_jobs))
       fail(item, fmt::format("{} jobs arrive", file.rows.size()), fmt::format("list at most {}", most_jobs));
     std::vector<std::uint32_t> types(file.jobs.size());
@@ -581,6 +697,7 @@ class ClusterReader : public SettingsReader {
     };
     for (const JobType& type : experiment_.types)
       for (const auto& [key, job] : type.jobs) too_long(type, job, type.choices.most_iterations);
+    if (experiment_.types_are_drawn) return;
     for (const workload::Arrival& arrival : experiment_.listed) {
       const JobType& type = experiment_.types[arrival.type];
       too_long(type, type.jobs.at({arrival.workers, arrival.batch}), arrival.iterations);
@@ -680,9 +797,22 @@ std::string_view to_text(ClusterExperiment::Level level) {
 }
 
 std::vector<workload::Arrival> arrivals_of(const ClusterExperiment& experiment, std::uint64_t seed) {
-  if (experiment.arriving == 0) return experiment.listed;
+  if (experiment.arriving == 0 && !experiment.types_are_drawn) return experiment.listed;
   std::vector<workload::TypeChoices> mix;
   for (const JobType& type : experiment.types) mix.push_back(type.choices);
+  if (experiment.types_are_drawn) {
+    std::vector<workload::Arrival> jobs = experiment.listed;
+    workload::draw_types(mix, seed, jobs);
+    for (workload::Arrival& job : jobs) {
+      job.iterations = 0;
+      if (job.workers == 1) continue;
+      const workload::Job& kind = experiment.types[job.type].jobs.at({job.workers, job.batch});
+      const Nanos once = workload::ideal_iteration(kind, experiment.topology.host_rate()).length;
+      job.iterations =
+          static_cast<std::uint32_t>(std::max<std::int64_t>(1, (job.length.count + once.count / 2) / once.count));
+    }
+    return jobs;
+  }
   return workload::draw_arrivals(mix, experiment.arriving, experiment.at_start, experiment.gap, seed);
 }
 

@@ -75,8 +75,11 @@ struct ClusterExperiment {
   std::uint32_t at_start = 0;  ///< number of those that arrive at time 0
   double load = 0;             ///< 0 = `gap` was given
   Nanos gap;                   ///< mean time between arrivals, scaled
-  /// If arrivals are from a file, scaled:
+  /// If arrivals are from a file, scaled. Of a table of jobs, which has no types, each has its length, and
+  /// arrivals_of() draws its type.
   std::vector<workload::Arrival> listed;
+  bool types_are_drawn = false;
+  std::uint32_t gpus_per_host = 1;
 
   std::uint32_t candidates = 10;  ///< number of placements compared per job
   ScheduleSettings schedule;

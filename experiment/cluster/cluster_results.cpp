@@ -44,16 +44,20 @@ std::string gain(double reference, double value) {
 
 std::string headline(const ClusterResults& results) {
   std::size_t jobs = 0;
+  std::size_t on_one_host = 0;
   std::size_t seeds = 0;
   for (const ClusterRun& run : results.runs)
     if (run.scheme == results.runs.front().scheme) {
       jobs = run.jobs.size();
+      on_one_host = static_cast<std::size_t>(
+          std::count_if(run.jobs.begin(), run.jobs.end(), [](const auto& job) { return job.workers == 1; }));
       ++seeds;
     }
   return fmt::format(
-      "{}: {} hosts, {:.3g}:1 oversubscribed, {} level, {}, time scale {}, rate scale {}, {} jobs, {} seed{}",
-      results.name, results.hosts, results.oversubscription, results.level, results.cc, results.time_scale,
-      results.rate_scale, jobs, seeds, seeds == 1 ? "" : "s");
+      "{}: {} hosts{}, {:.3g}:1 oversubscribed, {} level, {}, time scale {}, rate scale {}, {} jobs{}, {} seed{}",
+      results.name, results.hosts, results.gpus_per_host == 1 ? "" : fmt::format(" of {} GPUs", results.gpus_per_host),
+      results.oversubscription, results.level, results.cc, results.time_scale, results.rate_scale, jobs,
+      on_one_host == 0 ? "" : fmt::format(" ({} on one host each)", on_one_host), seeds, seeds == 1 ? "" : "s");
 }
 
 Cells cells_of(const ClusterResults& results) {
@@ -122,7 +126,7 @@ std::vector<SchemeSummary> summarize(const ClusterResults& results) {
     summary.slowdown_mean = mean(slowdowns);
     summary.slowdown_p95 = percentile(slowdowns, 95);
     summary.slowdown_p99 = percentile(slowdowns, 99);
-    summary.marks_per_iteration = marks / static_cast<double>(summary.iterations);
+    if (summary.iterations > 0) summary.marks_per_iteration = marks / static_cast<double>(summary.iterations);
     for (double* value : {&summary.contended, &summary.makespan, &summary.score, &summary.competed_links,
                           &summary.busy_hosts, &summary.moves, &summary.corrections})
       *value /= runs;

@@ -20,8 +20,9 @@ inline constexpr std::string_view kClusterSchema = "mltcp.cluster/1";
 struct ClusterJobResult {
   std::uint32_t number = 0;  ///< by order of arrival
   std::string type;
-  std::uint32_t workers = 0;
-  std::uint32_t batch = 0;  ///< 0: the default
+  std::uint32_t workers = 0;  ///< hosts. With one, it used no network, and has no iterations
+  std::uint32_t gpus = 0;     ///< of all workers
+  std::uint32_t batch = 0;    ///< 0: the default
   std::uint32_t iterations = 0;
   std::vector<std::uint32_t> hosts;  ///< of its workers
   Nanos arrival;
@@ -53,7 +54,7 @@ struct ClusterRun {
   double contended = 0;   ///< flow level: share of the bytes between switches sent on saturated links with several jobs
   double mean_score = 1;  ///< of links with competing jobs, averaged over time; 1 if there is no scheduler
   double competed_links = 0;  ///< their mean number over time; 0 if there is no scheduler
-  double busy_hosts = 0;      ///< mean share of hosts that run a job, over the makespan
+  double busy_hosts = 0;      ///< mean share of the hosts' GPUs that a job has, over the makespan
 };
 
 struct ClusterResults {
@@ -63,6 +64,7 @@ struct ClusterResults {
   double time_scale = 1;
   double rate_scale = 1;
   std::uint32_t hosts = 0;
+  std::uint32_t gpus_per_host = 1;
   double oversubscription = 1;
   std::vector<ClusterRun> runs;  ///< by scheme, then by seed
   /// Requested runs missing here, because of an interruption; not written if there are none.

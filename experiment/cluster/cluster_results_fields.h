@@ -19,10 +19,10 @@ struct InPercentiles {
 constexpr auto fields_of(const ClusterJobResult* /*type*/) {
   using T = ClusterJobResult;
   return list_of<T>(field("number", &T::number), field("type", &T::type), field("workers", &T::workers),
-                    field("batch", &T::batch), field("iterations", &T::iterations), field("hosts", &T::hosts),
-                    field("arrival_ns", &T::arrival), field("start_ns", &T::start), field("end_ns", &T::end),
-                    field("isolated_ns", &T::isolated), field("mean_ns", &T::mean), field("p50_ns", &T::p50),
-                    field("p99_ns", &T::p99), field("marked_packets", &T::marked_packets),
+                    field("gpus", &T::gpus), field("batch", &T::batch), field("iterations", &T::iterations),
+                    field("hosts", &T::hosts), field("arrival_ns", &T::arrival), field("start_ns", &T::start),
+                    field("end_ns", &T::end), field("isolated_ns", &T::isolated), field("mean_ns", &T::mean),
+                    field("p50_ns", &T::p50), field("p99_ns", &T::p99), field("marked_packets", &T::marked_packets),
                     field("retransmitted_packets", &T::retransmitted_packets), field("corrections", &T::corrections),
                     field("plan_dropped", &T::plan_dropped), field("moves", &T::moves));
 }
@@ -46,8 +46,9 @@ constexpr auto fields_of(const ClusterResults* /*type*/) {
   using T = ClusterResults;
   return list_of<T>(field("name", &T::name), field("level", &T::level), field("cc", &T::cc),
                     field("time_scale", &T::time_scale), field("rate_scale", &T::rate_scale), field("hosts", &T::hosts),
-                    field("oversubscription", &T::oversubscription), field("runs", &T::runs),
-                    field("unfinished", &T::unfinished, kIfSet), field("provenance", &T::provenance, kIfSet));
+                    field("gpus_per_host", &T::gpus_per_host), field("oversubscription", &T::oversubscription),
+                    field("runs", &T::runs), field("unfinished", &T::unfinished, kIfSet),
+                    field("provenance", &T::provenance, kIfSet));
 }
 
 constexpr auto fields_of(const SchemeSummary* /*type*/) {

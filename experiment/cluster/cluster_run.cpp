@@ -118,7 +118,7 @@ class ClusterRunner {
         isolated_(isolated),
         tick_(tick),
         arrivals_(arrivals_of(experiment, seed)),
-        occupancy_(experiment.topology.hosts(), 1),
+        occupancy_(experiment.topology.hosts(), experiment.gpus_per_host),
         cluster_(*experiment.topology.topology, options(experiment, isolated)),
         fabric_(flow_fabric(with_seed(experiment.topology, seed))) {
     network_ = scheme.placement == Scheme::Placement::ideal
@@ -130,9 +130,8 @@ class ClusterRunner {
     run_.jobs.resize(arrivals_.size());
     double alone = 0;
     for (const Arrival& arrival : arrivals_) {
-      const double job = static_cast<double>(isolated_.at(kind_of(arrival)).count) * arrival.iterations;
-      work_ += job * arrival.workers;
-      alone += job;
+      work_ += length_of(arrival) * arrival.workers;
+      alone += length_of(arrival);
     }
     if (alone > longest)
       throw InputError(fmt::format(
@@ -145,10 +144,12 @@ class ClusterRunner {
 
   ClusterRun run() {
     for (std::size_t ended = 0; ended < arrivals_.size();) {
-      const Nanos next =
-          arrived_ < arrivals_.size() ? std::max(arrivals_[arrived_].at, network_->now()) : Nanos::never();
-      const std::vector<std::uint32_t> done = network_->run(std::min(next, limit_));
+      Nanos next = arrived_ < arrivals_.size() ? std::max(arrivals_[arrived_].at, network_->now()) : Nanos::never();
+      if (!on_one_host_.empty()) next = std::min(next, on_one_host_.begin()->first);
+      std::vector<std::uint32_t> done = network_->run(std::min(next, limit_));
       const Nanos now = network_->now();
+      for (; !on_one_host_.empty() && on_one_host_.begin()->first <= now; on_one_host_.erase(on_one_host_.begin()))
+        done.push_back(on_one_host_.begin()->second);
       account(now);
       if (done.empty() && now >= limit_)
         throw RunError(fmt::format("scheme {}, seed {}: the jobs come to a halt; give the topology a larger buffer",
@@ -157,7 +158,7 @@ class ClusterRunner {
       ended += done.size();
       while (arrived_ < arrivals_.size() && arrivals_[arrived_].at <= now) queue_.push_back(arrived_++);
       bool changed = !done.empty();
-      while (!queue_.empty() && arrivals_[queue_.front()].workers <= occupancy_.free()) {
+      while (!queue_.empty() && has_room(arrivals_[queue_.front()])) {
         start(queue_.front());
         queue_.pop_front();
         changed = true;
@@ -170,13 +171,21 @@ class ClusterRunner {
   }
 
  private:
+  /// Nanoseconds that a job runs alone.
+  [[nodiscard]] double length_of(const Arrival& arrival) const {
+    if (arrival.workers == 1) return static_cast<double>(arrival.length.count);
+    return static_cast<double>(isolated_.at(kind_of(arrival)).count) * arrival.iterations;
+  }
+  [[nodiscard]] bool has_room(const Arrival& arrival) const {
+    return arrival.workers <= occupancy_.rooms(arrival.gpus_per_worker());
+  }
   /// Of jobs that run, as if nobody were in their way, but never all of it.
   [[nodiscard]] double progress() const {
     constexpr double most = 0.99;
     double done = work_done_;
     for (const std::uint32_t number : running_) {
       const ClusterJobResult& job = run_.jobs[number];
-      const double alone = static_cast<double>(job.isolated.count) * job.iterations;
+      const double alone = length_of(arrivals_[number]);
       const auto ran = static_cast<double>((network_->now() - arrivals_.front().at - job.start).count);
       done += std::min(ran, most * alone) * job.workers;
     }
@@ -227,21 +236,28 @@ class ClusterRunner {
 
   void start(std::uint32_t number) {
     const Arrival& arrival = arrivals_[number];
-    const Kind kind = kind_of(arrival);
-    const Nanos period = isolated_.at(kind);
-    const scheduler::Demand demand = demand_of(job_of(experiment_, kind), period);
     ClusterJobResult& result = run_.jobs[number];
     result.number = number;
     result.type = experiment_.types[arrival.type].name;
     result.workers = arrival.workers;
+    result.gpus = arrival.all_gpus();
     result.batch = arrival.batch;
     result.iterations = arrival.iterations;
-    result.isolated = period;
     result.arrival = arrival.at - arrivals_.front().at;
     result.start = network_->now() - arrivals_.front().at;
-    result.hosts = place(number, demand, arrival.workers);
-    occupancy_.take(name_of(number), result.hosts);
-    busy_ += arrival.workers;
+    running_.insert(number);
+    if (arrival.workers == 1) {  // no other job has to do with it, nor the network
+      result.hosts = place(number, {Nanos(1), {}}, arrival);
+      take_hosts(number, arrival);
+      on_one_host_.emplace(network_->now() + arrival.length, number);
+      return;
+    }
+    const Kind kind = kind_of(arrival);
+    const Nanos period = isolated_.at(kind);
+    const scheduler::Demand demand = demand_of(job_of(experiment_, kind), period);
+    result.isolated = period;
+    result.hosts = place(number, demand, arrival);
+    take_hosts(number, arrival);
     if (informed()) {
       scheduler::ClusterJob described_job = described(number, demand, result.hosts);
       used_[number] = links_of(described_job);
@@ -252,20 +268,27 @@ class ClusterRunner {
     JobSpec job = starting(experiment_, kind, number, result.hosts, arrival.iterations, seed_);
     job.augmentation = augmentation_of(*scheme_.policy, experiment_.mltcp, job.job);
     network_->add(job);
-    running_.insert(number);
     first_send_[number] = demand.bursts.empty() ? Nanos() : demand.bursts.front().from;
   }
 
-  std::vector<std::uint32_t> place(std::uint32_t number, const scheduler::Demand& demand, std::uint32_t workers) {
+  void take_hosts(std::uint32_t number, const Arrival& arrival) {
+    std::vector<std::uint32_t> slots;
+    for (const std::uint32_t host : run_.jobs[number].hosts) slots.insert(slots.end(), arrival.gpus_per_worker(), host);
+    occupancy_.take(name_of(number), slots);
+    busy_ += static_cast<std::uint32_t>(slots.size());
+  }
+
+  std::vector<std::uint32_t> place(std::uint32_t number, const scheduler::Demand& demand, const Arrival& arrival) {
     scheduler::GeneratorOptions options;
     options.seed = Random::stream(seed_, placement_streams + number).next();
-    const bool compatible = scheme_.placement == Scheme::Placement::compatible;
+    options.slots_per_worker = arrival.gpus_per_worker();
+    const bool compatible = scheme_.placement == Scheme::Placement::compatible && arrival.workers > 1;
     options.candidates = compatible ? experiment_.candidates : 1;
     options.locality = scheme_.placement != Scheme::Placement::random;
     options.random = compatible || scheme_.placement == Scheme::Placement::random;
     options.compatible = compatible;
     const std::vector<scheduler::WorkerPlacement> placements =
-        scheduler::generate_placements(cluster_, occupancy_, demand, workers, options);
+        scheduler::generate_placements(cluster_, occupancy_, demand, arrival.workers, options);
     if (!compatible || placements.size() == 1) return placements.front().workers;
     std::vector<scheduler::Candidate> candidates;
     std::vector<double> shared;  // links, by candidate
@@ -302,9 +325,15 @@ class ClusterRunner {
   }
 
   void end(std::uint32_t number) {
-    EndedJob ended = network_->remove(number);
+    const Arrival& arrival = arrivals_[number];
     ClusterJobResult& result = run_.jobs[number];
     result.end = network_->now() - arrivals_.front().at;
+    occupancy_.release(name_of(number));
+    busy_ -= arrival.gpus_per_worker() * arrival.workers;
+    running_.erase(number);
+    work_done_ += length_of(arrival) * arrival.workers;
+    if (arrival.workers == 1) return;
+    EndedJob ended = network_->remove(number);
     const std::vector<Nanos>& times = ended.result.iterations;
     const IterationStats stats = iteration_stats(times);
     result.mean = stats.mean;
@@ -317,8 +346,6 @@ class ClusterRunner {
     for (const Nanos time : times)
       run_.slowdowns.push_back(
           static_cast<float>(static_cast<double>(time.count) / static_cast<double>(result.isolated.count)));
-    occupancy_.release(name_of(number));
-    busy_ -= result.workers;
     if (informed()) {
       for (const auto link : used_.at(number)) --users_[link];
       used_.erase(number);
@@ -326,8 +353,6 @@ class ClusterRunner {
     }
     plans_.erase(number);
     first_send_.erase(number);
-    running_.erase(number);
-    work_done_ += static_cast<double>(result.isolated.count) * result.iterations * result.workers;
   }
 
   /// Slots for the jobs that compete, where all of their component fit. Where demands exceed a link even in the best
@@ -390,7 +415,7 @@ class ClusterRunner {
     const auto makespan = static_cast<double>(run_.makespan.count);
     run_.mean_score = link_time_ > 0 ? score_time_ / link_time_ : 1;
     run_.competed_links = link_time_ / makespan;
-    run_.busy_hosts = busy_time_ / makespan / occupancy_.hosts();
+    run_.busy_hosts = busy_time_ / makespan / occupancy_.hosts() / experiment_.gpus_per_host;
   }
 
   const ClusterExperiment& experiment_;
@@ -415,9 +440,10 @@ class ClusterRunner {
   double work_ = 0;  ///< host nanoseconds
   double work_done_ = 0;
   std::set<std::uint32_t> running_;
+  std::multimap<Nanos, std::uint32_t> on_one_host_;  ///< jobs that run there, by when they end
   Nanos limit_;
   Nanos accounted_;
-  std::uint32_t busy_ = 0;  ///< hosts
+  std::uint32_t busy_ = 0;  ///< GPUs
   double busy_time_ = 0;
   double score_time_ = 0;
   double link_time_ = 0;
@@ -430,17 +456,18 @@ class Schemes {
       : experiment_(experiment), settings_(settings), runs_(experiment.schemes.size() * experiment.seeds) {
     for (std::uint32_t i = 0; i < experiment.seeds; ++i)
       for (const Arrival& arrival : arrivals_of(experiment, experiment.seed + i)) {
-        isolated_[kind_of(arrival)];
+        if (arrival.workers > 1) isolated_[kind_of(arrival)];
         together_ += arrival.iterations;
       }
     together_ *= static_cast<double>(experiment.schemes.size());
-    alone_ = static_cast<double>(isolated_.size()) * isolated_iterations;
+    alone_ = static_cast<double>(isolated_.size()) * isolated_iterations + 1;  // never 0
     results_.name = experiment.name;
     results_.level = to_text(experiment.level);
     results_.cc = experiment.cc;
     results_.time_scale = experiment.time_scale;
     results_.rate_scale = experiment.rate_scale;
     results_.hosts = experiment.topology.hosts();
+    results_.gpus_per_host = experiment.gpus_per_host;
     results_.oversubscription = experiment.topology.topology->oversubscription();
   }
 

@@ -199,6 +199,11 @@ k = 4
 rate = "10 Gbps"
 """)
     write("experiment", "links", b"\5" + b"h1 s1 10Gbps 1us\nh2 s1 10Gbps\n# nothing\ns1 s2 40Gbps\nh3 s2 10Gbps\n")
+    write("experiment", "slurm-tree", b"\5" + b"SwitchName=s1 Nodes=n[01-03],x LinkSpeed=9 # leaf\nswitchname = s2 "
+          b"NODES=\"r[1-2]n[1-2]\"\nSwitchName=top \\\n Switches=s[1-2]\n")
+    write("experiment", "slurm-block", b"\5" + b"BlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[3-4]\nBlockSizes=2,4\n")
+    write("experiment", "slurm-yaml", b"\5" + b"- topology: t\n  cluster_default: true\n  tree:\n    switches:\n"
+          b"      - switch: s1\n        nodes: n[1-2]\n      - switch: top\n        children: s1\n")
     write("experiment", "links-csv", b"\5" + b"rate,direction,to,from,delay\n10 Gbps,,s1,h1,\n1 Gbps,both,h2,s1,2 us\n"
           b"40 Gbps,one-way,s1,s2,3 ms\n1 Gbps,one-way,s2,s1,\n")
     write("experiment", "job", b"\6" + b"""[[job]]
@@ -411,6 +416,12 @@ def traces():
          "e -1 8 ALLTOALL 64 9 ALLTOALL 64 4 NONE 0 1\n")
     seed("profile", 6, "time_ms,rate_bps\n0,0\n10,5e9\n12.5,1e9\n20,0\n25,0\n")
     seed("arrivals", 7, "time,job,workers,batch,iterations\n0 s,vgg19,4,512,20\n1.5 s,bert,2,,10\n")
+    seed("helios", 7, "submit_time,start_time,end_time,gpu_num,state,vc,duration\n"
+         "2020-06-01 00:00:01,2020-06-01 00:00:02,2020-06-01 01:00:00,16,COMPLETED,vcA,3598\n"
+         "2020-06-01 00:00:03,None,None,0,CANCELLED,vcB,0\n")
+    seed("philly", 7, '[{"status": "Pass", "vc": "a", "jobid": "j", "attempts": [{"start_time": "2017-10-07 01:12:09", '
+         '"end_time": "2017-10-07 01:13:23", "detail": [{"ip": "m1", "gpus": ["gpu0", "gpu1"]}]}, {"start_time": null, '
+         '"end_time": "None", "detail": []}], "submitted_time": "2017-10-07 01:11:39", "user": "u"}]')
     seed("libra-communicator", 15, "# groups\nForward: [ 2, -1 ]\nInputGrad: [ 2, -1 ]\nWeightGrad: [ -1, 3 ]\n")
     seed("columns-model", 0x20, "MODEL\n1\na -1 5 ALLREDUCE 9 6 ALLREDUCE 8 7 NONE 0 1\n")
     seed("astra-network", 15, "topology: [ Ring, Switch ]\nnpus_count: [ 4, 2 ]\nbandwidth: [ 50.0, 9.0 ]\nlatency: [ 5.0, 9 ]\n")

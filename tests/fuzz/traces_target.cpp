@@ -8,6 +8,7 @@
 #include "mltcp/workload/kineto.h"
 #include "mltcp/workload/profile.h"
 #include "mltcp/workload/trace.h"
+#include "mltcp/workload/traces/job_table.h"
 #include "mltcp/workload/traces/libra.h"
 #include "mltcp/workload/traces/read_traces.h"
 #include "target.h"
@@ -92,6 +93,11 @@ void fuzz_traces(Input input) {
     default:
       if ((choices & 8) != 0)
         is_read([&] { static_cast<void>(parse_libra(text, "l.yml")); });
+      else if (is_job_table(text))
+        is_read([&] {
+          for (const JobTable::Job& job : parse_job_table(text, "t", {}).jobs)
+            require(job.ran > Nanos() && job.gpus > 0, "a job of a table that did not run");
+        });
       else
         is_read([&] { static_cast<void>(parse_arrivals(text, "a.csv")); });
       return;

@@ -102,6 +102,26 @@ TEST(placement, locality__takes_few_hosts) {
   EXPECT_THAT(placements[0].workers, ElementsAre(2, 2, 2, 2, 3));
 }
 
+TEST(placement, slots_per_worker__are_of_hosts_of_their_own_the_fullest_first) {
+  Cluster cluster(Topology::leaf_spine({2, 1, 3, kRate, kRate}));
+  Occupancy occupancy(6, 4);
+  occupancy.take("a", std::vector<Topology::Host>{1, 1, 2, 3, 3, 3});  // free: 4, 2, 3, 1, 4, 4
+  const auto first = [&](std::uint32_t workers, std::uint32_t slots) {
+    return generate_placements(cluster, occupancy, half_up, workers, {.slots_per_worker = slots})[0].workers;
+  };
+  EXPECT_THAT(first(1, 1), ElementsAre(1));
+  EXPECT_THAT(first(1, 2), ElementsAre(4));  // of the rack with less room for such workers
+  EXPECT_THAT(first(2, 3), ElementsAre(2, 0));
+  EXPECT_THAT(first(3, 2), ElementsAre(1, 2, 0));
+  EXPECT_THAT(first(3, 4), ElementsAre(4, 5, 0));  // the rack with more room first
+  EXPECT_EQ(occupancy.rooms(4), 3U);
+  EXPECT_EQ(occupancy.rooms(2), 5U);
+  const GeneratorOptions random{.locality = false, .compatible = false, .slots_per_worker = 4};
+  EXPECT_THAT(generate_placements(cluster, occupancy, half_up, 3, random)[0].workers, ElementsAre(0, 4, 5));
+  EXPECT_EQ(error_of([&] { generate_placements(cluster, occupancy, half_up, 4, {.slots_per_worker = 4}); }),
+            "a job needs 4 hosts with 4 free slots each and there are 3; wait for others to leave, or make it smaller");
+}
+
 TEST(placement, compatible__goes_beside_jobs_that_fit) {
   // Racks 0 and 1 have half their hosts taken by a job that leaves no room on the uplinks, racks 2 and 3 by one that
   // does.

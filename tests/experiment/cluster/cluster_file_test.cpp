@@ -186,6 +186,87 @@ TEST(ClusterFile, parse__arrivals_from_a_file) {
   EXPECT_THAT(refused("1 s,VGG11,1,10,"), HasSubstr("a.csv:2: workers: "));
 }
 
+const std::string kHelios = "submit_time,start_time,end_time,gpu_num,state,vc\n";
+
+TEST(ClusterFile, parse__a_table_of_jobs) {
+  const TemporaryFolder folder;
+  const auto row = [](const std::string& submitted, const std::string& end, int gpus) {
+    return "2020-06-01 " + submitted + ",2020-06-01 12:00:00,2020-06-01 " + end + "," + std::to_string(gpus) +
+           ",COMPLETED,a\n";
+  };
+  folder.write("t.csv", kHelios + row("08:01:00", "14:00:00", 16) + row("08:00:00", "13:00:00", 4) +
+                            row("08:02:00", "12:00:01", 12) + row("08:02:00", "12:00:01", 0) +
+                            row("08:02:00", "12:00:01", 24 * 8 + 1) + row("08:03:00", "12:00:01", 24 * 8));
+  const std::string top = "level = \"flow\"\ntime_scale = 0.1\n" + kTopology + "[arrivals]\nfile = \"t.csv\"\n";
+  const std::string types =
+      "[[type]]\nname = \"a\"\ncompute = \"100 ms\"\ncommunicate = \"100 MB\"\nweight = 3\n"
+      "[[type]]\nname = \"b\"\nmodel = \"VGG16\"\nbatch = [32, 64]\n";
+  const ClusterExperiment cluster =
+      parse_cluster(top + "gpus_per_host = 8\nlength_scale = 0.01\n" + types, folder / "c.toml");
+  EXPECT_EQ(cluster.gpus_per_host, 8U);
+  EXPECT_THAT(cluster.warnings,
+              ElementsAre(HasSubstr("t.csv: 1 of 6 jobs are left out: 1 use no GPU (first line 5)"),
+                          HasSubstr("t.csv: 1 jobs are left out: they need more than the 24 hosts of the topology")));
+  const auto arrivals = arrivals_of(cluster, 1);
+  ASSERT_THAT(arrivals, SizeIs(4));
+  // By time of submission, of which a thousandth is left. A job on one host has no iterations.
+  EXPECT_EQ(arrivals[0].at, Nanos());
+  EXPECT_EQ(arrivals[0].workers, 1U);
+  EXPECT_EQ(arrivals[0].gpus_per_worker(), 4U);
+  EXPECT_EQ(arrivals[0].length, Nanos(3'600'000'000));
+  EXPECT_EQ(arrivals[0].iterations, 0U);
+  EXPECT_EQ(arrivals[1].at, Nanos(60'000'000));
+  EXPECT_EQ(arrivals[1].workers, 2U);
+  EXPECT_EQ(arrivals[1].gpus_per_worker(), 8U);
+  const auto alone = [&](const workload::Arrival& arrival) {
+    return workload::ideal_iteration(cluster.types[arrival.type].jobs.at({arrival.workers, arrival.batch}),
+                                     cluster.topology.host_rate())
+        .length.seconds();
+  };
+  EXPECT_NEAR(arrivals[1].iterations, 7.2 / alone(arrivals[1]), 0.5);
+  EXPECT_EQ(arrivals[2].workers, 2U);
+  EXPECT_EQ(arrivals[2].gpus_per_worker(), 6U);
+  EXPECT_EQ(arrivals[2].iterations, 1U);  // a second became a millisecond
+  EXPECT_EQ(arrivals[3].workers, 24U);
+  EXPECT_EQ(arrivals_of(cluster, 1), arrivals);
+  std::size_t of_a = 0;
+  for (std::uint64_t seed = 0; seed < 1000; ++seed)
+    for (const workload::Arrival& arrival : arrivals_of(cluster, seed)) of_a += arrival.type == 0 ? 1 : 0;
+  EXPECT_NEAR(static_cast<double>(of_a) / 4000, 0.75, 0.03);
+
+  const auto refused = [&](const std::string& text) {
+    try {
+      static_cast<void>(parse_cluster(text, folder / "c.toml"));
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  const std::string given = top + "gpus_per_host = 8\n";
+  EXPECT_THAT(refused(top + types), HasSubstr("arrivals.gpus_per_host: the key is missing; write gpus_per_host = 8"));
+  EXPECT_THAT(refused(given + "workers = 4\n" + types),
+              HasSubstr("type \"a\" has workers or iterations, which follow from the table"));
+  EXPECT_THAT(refused(given), HasSubstr("c.toml:11: arrivals.file: the table does not say what jobs compute and send"));
+  EXPECT_THAT(refused(given + "from = \"1 June\"\n" + types),
+              HasSubstr("arrivals.from: \"1 June\" is no time of the years 2000 to 2099"));
+  EXPECT_THAT(refused(given + "from = \"2020-06-02\"\nto = \"2020-06-01\"\n" + types),
+              HasSubstr("arrivals.to: it is not after from"));
+  EXPECT_THAT(refused(given + "from = \"2020-06-02\"\n" + types),
+              HasSubstr("t.csv: no job is left of 6: 6 were submitted"));
+  EXPECT_THAT(refused(given + "vc = [\"b\"]\n" + types), HasSubstr("t.csv: no job is left of 6: 6 belong to other"));
+  EXPECT_THAT(
+      refused(given + "[[type]]\nname = \"a\"\ncommunicate = \"1 kB\"\n"),
+      AllOf(HasSubstr("a job of 2 hosts runs for "), HasSubstr("lower length_scale, for at most 1000000 iterations")));
+  folder.write("t.csv", kHelios + row("08:00:00", "13:00:00", 4) + "2020-12-01,2020-12-01,2020-12-02,8,COMPLETED,a\n");
+  EXPECT_THAT(
+      refused("[topology]" + given.substr(given.find("\nkind")) + types),
+      HasSubstr("arrivals.file: the table is of more than 104 days; choose by from and to, or lower length_scale"));
+  folder.write("t.csv", "arrival,job,workers,iterations\n0 s,a,2,10\n");
+  EXPECT_THAT(refused(given + types), HasSubstr("arrivals.gpus_per_host: it is about a table of jobs"));
+  EXPECT_THAT(refusal(kTopology + kArrivals + "vc = \"a\"\n" + kType),
+              HasSubstr("c.toml:11: arrivals.vc: it is about a table"));
+}
+
 TEST(ClusterFile, parse__a_listed_model_in_small_letters_is_the_type_of_that_name) {
   const TemporaryFolder folder;
   folder.write("a.csv",

@@ -22,6 +22,7 @@ namespace mltcp::experiment {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 const std::string kAll =
     "schemes = [\"random\", \"random+mltcp\", \"locality\", \"locality+schedule+mltcp\", \"compatible\", "
@@ -87,6 +88,77 @@ TEST_P(Levels, run_cluster__every_job_ends_with_all_its_iterations) {
     }
     EXPECT_GT(run.busy_hosts, 0.2);
     EXPECT_LE(run.busy_hosts, 1.0);
+  }
+}
+
+// Two hosts of four GPUs. Jobs wait for GPUs of one host, in their order, and only one uses the network.
+TEST_P(Levels, run_cluster__jobs_of_a_table_share_the_gpus_of_hosts) {
+  const TemporaryFolder folder;
+  folder.write("t.csv",
+               "submit_time,start_time,end_time,gpu_num,state,vc\n"
+               "2020-06-01 00:00:00,2020-06-01 00:00:00,2020-06-01 00:00:10,3,COMPLETED,a\n"
+               "2020-06-01 00:00:00,2020-06-01 00:00:00,2020-06-01 00:00:05,2,COMPLETED,a\n"
+               "2020-06-01 00:00:01,2020-06-01 00:00:00,2020-06-01 00:00:04,4,COMPLETED,a\n"
+               "2020-06-01 00:00:02,2020-06-01 00:00:00,2020-06-01 00:00:20,8,COMPLETED,a\n"
+               "2020-06-01 00:00:03,2020-06-01 00:00:00,2020-06-01 00:00:01,1,COMPLETED,a\n");
+  const ClusterExperiment experiment = parse_cluster(
+      "level = \"" + GetParam() +
+          "\"\nschemes = [\"random\", \"locality\", \"compatible+schedule\", \"ideal\"]\n"
+          "[topology]\nkind = \"single-switch\"\nhosts = 2\nhost_rate = \"10 Gbps\"\necn = { kmin = \"30 kB\" }\n"
+          "[arrivals]\nfile = \"t.csv\"\ngpus_per_host = 4\n"
+          "[[type]]\nname = \"a\"\ncompute = \"198 ms\"\ncommunicate = \"2.5 MB\"\n",
+      folder / "c.toml");
+  const ClusterResults results = run_cluster(experiment);
+  EXPECT_THAT(headline(results), HasSubstr("2 hosts of 4 GPUs"));
+  EXPECT_THAT(headline(results), HasSubstr("5 jobs (4 on one host each)"));
+  ASSERT_EQ(results.runs.size(), 4U);
+  for (const ClusterRun& run : results.runs) {
+    const auto start = [&](std::size_t job) { return run.jobs[job].start.seconds(); };
+    const auto end = [&](std::size_t job) { return run.jobs[job].end.seconds(); };
+    EXPECT_EQ(start(0), 0) << run.scheme;
+    EXPECT_EQ(end(0), 10);
+    EXPECT_EQ(start(1), 0);
+    EXPECT_EQ(end(1), 5);
+    EXPECT_NE(run.jobs[0].hosts, run.jobs[1].hosts);
+    EXPECT_EQ(start(2), 5);  // three GPUs are free before, but not four of one host
+    EXPECT_EQ(end(2), 9);
+    EXPECT_EQ(run.jobs[2].hosts, run.jobs[1].hosts);
+    EXPECT_EQ(start(3), 10);  // both hosts
+    EXPECT_EQ(run.jobs[3].hosts.size(), 2U);
+    EXPECT_EQ(run.jobs[3].iterations, 100U);
+    EXPECT_NEAR(end(3), 30, 0.3);
+    EXPECT_EQ(start(4), end(3));  // behind it in the queue
+    EXPECT_EQ(run.jobs[4].completion(), run.jobs[3].end + Nanos(1'000'000'000) - Nanos(3'000'000'000));
+    EXPECT_EQ(run.slowdowns.size(), 100U);
+    const double gpu_seconds = 3 * 10 + 2 * 5 + 4 * 4 + 8 * (end(3) - 10) + 1;
+    EXPECT_NEAR(run.busy_hosts, gpu_seconds / (8 * run.makespan.seconds()), 1e-9);
+    const std::vector<std::uint32_t> gpus{3, 2, 4, 8, 1};
+    for (std::size_t job = 0; job < gpus.size(); ++job) EXPECT_EQ(run.jobs[job].gpus, gpus[job]);
+  }
+  const auto json = nlohmann::json::parse(to_json(results));
+  EXPECT_EQ(json["gpus_per_host"], 4);
+  EXPECT_EQ(json["runs"][0]["jobs"][3]["gpus"], 8);
+  EXPECT_EQ(json["runs"][0]["jobs"][3]["workers"], 2);
+  EXPECT_EQ(json["runs"][0]["jobs"][0]["iterations"], 0);
+}
+
+// Nothing then depends on the network, and no number is one of none.
+TEST_P(Levels, run_cluster__a_table_of_jobs_on_one_host_each) {
+  const TemporaryFolder folder;
+  folder.write("t.csv",
+               "submit_time,start_time,end_time,gpu_num,state,vc\n"
+               "2020-06-01,2020-06-01,2020-06-02,3,COMPLETED,a\n");
+  const ClusterResults results =
+      run_cluster(parse_cluster("level = \"" + GetParam() + "\"\n" + kAll + topology() +
+                                    "[arrivals]\nfile = \"t.csv\"\ngpus_per_host = 4\nlength_scale = 0.5\n"
+                                    "[[type]]\nname = \"a\"\ncommunicate = \"2 MB\"\n",
+                                folder / "c.toml"));
+  for (const SchemeSummary& scheme : summarize(results)) {
+    EXPECT_EQ(scheme.completion_mean, 43'200) << scheme.scheme;
+    EXPECT_EQ(scheme.iterations, 0U);
+    EXPECT_EQ(scheme.marks_per_iteration, 0);
+    EXPECT_EQ(scheme.slowdown_mean, 0);
+    EXPECT_NEAR(scheme.busy_hosts, 3.0 / 24, 1e-9);
   }
 }
 
