@@ -592,7 +592,7 @@ class ClusterReader : public SettingsReader {
           one_line(fmt::format("{}: {} jobs are left out: they need more than the {} hosts of the topology",
                                named_file(item, "").string(), too_large, experiment_.topology.hosts())));
     if (experiment_.listed.empty() || experiment_.listed.size() > static_cast<std::size_t>(most_jobs))
-      fail(item, fmt::format("{} jobs of the table fit into the topology", experiment_.listed.size()),
+      fail(item, fmt::format("{} of {} jobs fit into the topology", experiment_.listed.size(), table.jobs.size()),
            fmt::format("choose 1 to {} by from, to and vc", most_jobs));
     const Nanos first = experiment_.listed.front().at;
     std::map<std::uint32_t, Nanos> longest;  // by number of hosts

@@ -246,7 +246,7 @@ class ClusterRunner {
     result.arrival = arrival.at - arrivals_.front().at;
     result.start = network_->now() - arrivals_.front().at;
     running_.insert(number);
-    if (arrival.workers == 1) {  // no other job has to do with it, nor the network
+    if (arrival.workers == 1) {  // without the network, nothing changes how long it runs
       result.hosts = place(number, {Nanos(1), {}}, arrival);
       take_hosts(number, arrival);
       on_one_host_.emplace(network_->now() + arrival.length, number);

@@ -261,6 +261,9 @@ TEST(ClusterFile, parse__a_table_of_jobs) {
   EXPECT_THAT(
       refused("[topology]" + given.substr(given.find("\nkind")) + types),
       HasSubstr("arrivals.file: the table is of more than 104 days; choose by from and to, or lower length_scale"));
+  folder.write("t.csv", kHelios + row("08:00:00", "13:00:00", 1000));
+  EXPECT_THAT(refused(given + types),
+              HasSubstr("arrivals.file: 0 of 1 jobs fit into the topology; choose 1 to 20000 by"));
   folder.write("t.csv", "arrival,job,workers,iterations\n0 s,a,2,10\n");
   EXPECT_THAT(refused(given + types), HasSubstr("arrivals.gpus_per_host: it is about a table of jobs"));
   EXPECT_THAT(refusal(kTopology + kArrivals + "vc = \"a\"\n" + kType),

@@ -106,7 +106,7 @@ TEST_P(Levels, run_cluster__jobs_of_a_table_share_the_gpus_of_hosts) {
           "\"\nschemes = [\"random\", \"locality\", \"compatible+schedule\", \"ideal\"]\n"
           "[topology]\nkind = \"single-switch\"\nhosts = 2\nhost_rate = \"10 Gbps\"\necn = { kmin = \"30 kB\" }\n"
           "[arrivals]\nfile = \"t.csv\"\ngpus_per_host = 4\n"
-          "[[type]]\nname = \"a\"\ncompute = \"198 ms\"\ncommunicate = \"2.5 MB\"\n",
+          "[[type]]\nname = \"a\"\ncompute = \"199.8 ms\"\ncommunicate = \"250 kB\"\n",
       folder / "c.toml");
   const ClusterResults results = run_cluster(experiment);
   EXPECT_THAT(headline(results), HasSubstr("2 hosts of 4 GPUs"));

@@ -242,6 +242,9 @@ TEST(slurm_topology, kind_of__knows_its_files) {
   EXPECT_EQ(kind_of("# x\nswitchname=a Nodes=b\n"), FileKind::slurm_topology);
   EXPECT_EQ(kind_of("BlockName=a Nodes=b\n"), FileKind::slurm_topology);
   EXPECT_EQ(kind_of("- topology: a\n"), FileKind::slurm_topology);
+  EXPECT_EQ(kind_of("job_id,gpu_num,submit_time\n"), FileKind::job_table);
+  EXPECT_EQ(kind_of("[\n {\"status\": \"Pass\", \"attempts\": []}]"), FileKind::job_table);
+  EXPECT_EQ(kind_of("[[job]]\nname = \"attempts\"\n"), FileKind::experiment);
 }
 
 }  // namespace
