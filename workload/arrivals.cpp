@@ -10,14 +10,12 @@
 #include <unordered_map>
 
 #include "mltcp/base/csv.h"
-#include "mltcp/base/file.h"
 #include "mltcp/base/random.h"
 #include "mltcp/base/text.h"
 
 namespace mltcp::workload {
 namespace {
 
-constexpr TextFile arrival_file{"a file of arrivals", 64U << 20};
 constexpr Nanos latest(std::int64_t{1} << 53);  // 104 days
 constexpr std::uint32_t most_workers = 1'000'000;
 constexpr std::uint32_t most_iterations = 1'000'000;
@@ -161,10 +159,5 @@ std::vector<Arrival> draw_arrivals(std::span<const TypeChoices> mix, std::uint32
 }
 
 ArrivalFile parse_arrivals(std::string_view text, const std::string& file) { return ArrivalReader(text, file).read(); }
-
-ArrivalFile load_arrivals(const std::filesystem::path& path) {
-  const std::string file = path.string();
-  return parse_arrivals(read_text_file(path, file, arrival_file), file);
-}
 
 }  // namespace mltcp::workload

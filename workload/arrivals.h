@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
@@ -69,9 +68,7 @@ struct ArrivalFile {
   std::vector<std::string> jobs;  ///< distinct, in order of first appearance
   std::vector<Row> rows;          ///< by arrival time; equal times in the order of the file
 };
-/// Throws InputError "FILE:LINE: COLUMN: cause; cure".
-ArrivalFile load_arrivals(const std::filesystem::path& path);
-/// The same from memory; `file` is used in messages.
+/// `file` is used in messages. Throws InputError "FILE:LINE: COLUMN: cause; cure".
 ArrivalFile parse_arrivals(std::string_view text, const std::string& file);
 
 }  // namespace mltcp::workload
