@@ -588,9 +588,9 @@ class ClusterReader : public SettingsReader {
     experiment_.types_are_drawn = true;
     experiment_.warnings.insert(experiment_.warnings.end(), table.warnings.begin(), table.warnings.end());
     if (too_large > 0)
-      experiment_.warnings.push_back(
-          one_line(fmt::format("{}: {} jobs are left out: they need more than the {} hosts of the topology",
-                               named_file(item, "").string(), too_large, experiment_.topology.hosts())));
+      experiment_.warnings.push_back(one_line(
+          fmt::format("{}: {} of {} jobs are left out: larger than the {} hosts of the topology",
+                      named_file(item, "").string(), too_large, table.jobs.size(), experiment_.topology.hosts())));
     if (experiment_.listed.empty() || experiment_.listed.size() > static_cast<std::size_t>(most_jobs))
       fail(item, fmt::format("{} of {} jobs fit into the topology", experiment_.listed.size(), table.jobs.size()),
            fmt::format("choose 1 to {} by from, to and vc", most_jobs));

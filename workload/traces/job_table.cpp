@@ -58,16 +58,16 @@ enum class Reason : std::uint8_t {
   nothing,
   too_long,
 };
-constexpr std::array<std::string_view, 12> reasons{"belong to other virtual clusters",
-                                                   "have no time of submission from 2000 to 2099",
-                                                   "were submitted outside from and to",
-                                                   "have another state",
-                                                   "have no number of GPUs",
-                                                   "use no GPU",
+constexpr std::array<std::string_view, 12> reasons{"other virtual cluster",
+                                                   "no time of submission from 2000 to 2099",
+                                                   "submitted outside from and to",
+                                                   "other state",
+                                                   "no number of GPUs",
+                                                   "no GPU",
                                                    "never started",
-                                                   "had not ended",
-                                                   "have a time that is none from 2000 to 2099",
-                                                   "end before they start",
+                                                   "not ended",
+                                                   "a time that is none from 2000 to 2099",
+                                                   "ends before it starts",
                                                    "ran for no time",
                                                    "ran for more than a year"};
 
@@ -128,7 +128,7 @@ class Rows {
     std::size_t count = 0;
     for (const auto& [why, left] : left_out_) {
       parts.push_back(
-          fmt::format("{} {} (first {} {})", left.jobs, reasons[static_cast<std::size_t>(why)], place_, left.first));
+          fmt::format("{} ({}, first {} {})", reasons[static_cast<std::size_t>(why)], left.jobs, place_, left.first));
       count += left.jobs;
     }
     const std::string list = fmt::format("{}", fmt::join(parts, ", "));
@@ -261,12 +261,14 @@ JobTable parse_philly(std::string_view text, const std::string& file, const JobT
   });
   JobTable table = rows.finished();
   if (without_period > 0)
-    table.warnings.push_back(one_line(
-        fmt::format("{}: {} attempts of jobs that are kept have no start or no end that can be, and add no time", file,
-                    without_period)));
+    table.warnings.push_back(
+        one_line(fmt::format("{}: {} of jobs that are kept: no start or no end that can be, and no "
+                             "time added",
+                             file, plural(without_period, "attempt"))));
   if (differing > 0)
-    table.warnings.push_back(one_line(fmt::format(
-        "{}: {} jobs had different numbers of GPUs in their attempts; that of the longest is taken", file, differing)));
+    table.warnings.push_back(
+        one_line(fmt::format("{}: {} with different numbers of GPUs in its attempts: that of the longest is taken",
+                             file, plural(differing, "job"))));
   return table;
 }
 

@@ -205,8 +205,8 @@ TEST(ClusterFile, parse__a_table_of_jobs) {
       parse_cluster(top + "gpus_per_host = 8\nlength_scale = 0.01\n" + types, folder / "c.toml");
   EXPECT_EQ(cluster.gpus_per_host, 8U);
   EXPECT_THAT(cluster.warnings,
-              ElementsAre(HasSubstr("t.csv: 1 of 6 jobs are left out: 1 use no GPU (first line 5)"),
-                          HasSubstr("t.csv: 1 jobs are left out: they need more than the 24 hosts of the topology")));
+              ElementsAre(HasSubstr("t.csv: 1 of 6 jobs are left out: no GPU (1, first line 5)"),
+                          HasSubstr("t.csv: 1 of 5 jobs are left out: larger than the 24 hosts of the topology")));
   const auto arrivals = arrivals_of(cluster, 1);
   ASSERT_THAT(arrivals, SizeIs(4));
   // By time of submission, of which a thousandth is left. A job on one host has no iterations.
@@ -252,8 +252,9 @@ TEST(ClusterFile, parse__a_table_of_jobs) {
   EXPECT_THAT(refused(given + "from = \"2020-06-02\"\nto = \"2020-06-01\"\n" + types),
               HasSubstr("arrivals.to: it is not after from"));
   EXPECT_THAT(refused(given + "from = \"2020-06-02\"\n" + types),
-              HasSubstr("t.csv: no job is left of 6: 6 were submitted"));
-  EXPECT_THAT(refused(given + "vc = [\"b\"]\n" + types), HasSubstr("t.csv: no job is left of 6: 6 belong to other"));
+              HasSubstr("t.csv: no job is left of 6: submitted outside from and to (6, "));
+  EXPECT_THAT(refused(given + "vc = [\"b\"]\n" + types),
+              HasSubstr("t.csv: no job is left of 6: other virtual cluster (6, "));
   EXPECT_THAT(
       refused(given + "[[type]]\nname = \"a\"\ncommunicate = \"1 kB\"\n"),
       AllOf(HasSubstr("a job of 2 hosts runs for "), HasSubstr("lower length_scale, for at most 1000000 iterations")));

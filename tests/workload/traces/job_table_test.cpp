@@ -99,11 +99,10 @@ TEST(job_table, helios__counts_what_is_left_out_by_reason) {
   EXPECT_THAT(
       table.warnings,
       ElementsAre(
-          "t.csv: 13 of 16 jobs are left out: 2 have no time of submission from 2000 to 2099 (first line 12), 4 "
-          "have no number of GPUs (first line 4), 1 use no GPU (first line 3), 1 never started (first line 8), 1 "
-          "had not ended (first line 9), 1 have a time that is none from 2000 to 2099 (first line 13), 1 end "
-          "before they start (first line 10), 1 ran for no time (first line 11), 1 ran for more than a year "
-          "(first line 15)",
+          "t.csv: 13 of 16 jobs are left out: no time of submission from 2000 to 2099 (2, first line 12), no number of "
+          "GPUs (4, first line 4), no GPU (1, first line 3), never started (1, first line 8), not ended (1, first "
+          "line 9), a time that is none from 2000 to 2099 (1, first line 13), ends before it starts (1, first line "
+          "10), ran for no time (1, first line 11), ran for more than a year (1, first line 15)",
           "t.csv: 2 of 3 jobs did not end as COMPLETED; they are kept, as they held their GPUs until they ended; "
           "choose by states = [\"COMPLETED\"]"));
 }
@@ -118,7 +117,7 @@ TEST(job_table, helios__is_of_the_jobs_that_were_chosen) {
   options.to = june + Nanos(40 * second);
   JobTable table = parse_job_table(text, "t.csv", options);
   EXPECT_THAT(jobs(table), ElementsAre("20 1 2", "30 1 3"));
-  EXPECT_THAT(table.warnings, ElementsAre(HasSubstr("2 were submitted outside from and to (first line 2)"),
+  EXPECT_THAT(table.warnings, ElementsAre(HasSubstr("submitted outside from and to (2, first line 2)"),
                                           HasSubstr("1 of 2 jobs did not end as COMPLETED")));
   options.vcs = {"vcB", "vcC"};
   EXPECT_THAT(jobs(parse_job_table(text, "t.csv", options)), ElementsAre("30 1 3"));
@@ -126,7 +125,7 @@ TEST(job_table, helios__is_of_the_jobs_that_were_chosen) {
   options.states = {"FAILED"};
   table = parse_job_table(text, "t.csv", options);
   EXPECT_THAT(jobs(table), ElementsAre("20 1 2"));
-  EXPECT_THAT(table.warnings, ElementsAre("t.csv: 3 of 4 jobs are left out: 3 have another state (first line 2)"));
+  EXPECT_THAT(table.warnings, ElementsAre("t.csv: 3 of 4 jobs are left out: other state (3, first line 2)"));
 }
 
 TEST(job_table, philly__has_the_time_of_all_attempts_and_the_gpus_of_the_longest) {
@@ -139,8 +138,8 @@ TEST(job_table, philly__has_the_time_of_all_attempts_and_the_gpus_of_the_longest
   EXPECT_THAT(jobs(table), ElementsAre("10 10 3", "10 30 1", "10 5 3"));
   EXPECT_THAT(table.warnings,
               ElementsAre(HasSubstr("t: 2 of 3 jobs did not end as Pass"),
-                          "t: 1 attempts of jobs that are kept have no start or no end that can be, and add no time",
-                          "t: 1 jobs had different numbers of GPUs in their attempts; that of the longest is taken"));
+                          "t: 1 attempt of jobs that are kept: no start or no end that can be, and no time added",
+                          "t: 1 job with different numbers of GPUs in its attempts: that of the longest is taken"));
 }
 
 TEST(job_table, philly__counts_what_is_left_out_by_reason) {
@@ -154,9 +153,10 @@ TEST(job_table, philly__counts_what_is_left_out_by_reason) {
   EXPECT_THAT(table.jobs, SizeIs(1));
   EXPECT_THAT(
       table.warnings,
-      ElementsAre("t: 6 of 7 jobs are left out: 1 have no time of submission from 2000 to 2099 (first job 7), 1 "
-                  "use no GPU (first job 6), 2 never started (first job 2), 1 had not ended (first job 4), 1 end "
-                  "before they start (first job 5)"));
+      ElementsAre(
+          "t: 6 of 7 jobs are left out: no time of submission from 2000 to 2099 (1, first job 7), no GPU (1, first "
+          "job 6), never started (2, first job 2), not ended (1, first job 4), ends before it starts (1, "
+          "first job 5)"));
 }
 
 TEST(job_table, bad_input__is_refused) {
@@ -168,7 +168,7 @@ TEST(job_table, bad_input__is_refused) {
   EXPECT_THAT(says(head + "1,2\n"), HasSubstr("t:2: columns: the line has 2 fields"));
   EXPECT_THAT(says(head), HasSubstr("t: no job is left of 0; give a table of jobs that ran on GPUs"));
   EXPECT_THAT(says(head + helios_row("0", "00:00:10", "00:00:10", "00:00:11")),
-              HasSubstr("t: no job is left of 1: 1 use no GPU (first line 2); "));
+              HasSubstr("t: no job is left of 1: no GPU (1, first line 2); "));
   EXPECT_THAT(says("[{\"a\": 1}]"), HasSubstr("t: element 1, byte 1: this is no job with attempts"));
   EXPECT_THAT(says("[1]"), HasSubstr("this is no job with attempts"));
   EXPECT_THAT(says("[" + philly_job(attempt("00:00:20", "00:00:30"))), HasSubstr("the file is cut off"));
