@@ -304,6 +304,24 @@ TEST_F(ShardAttack, receiver_that_acknowledges_ahead__is_sent_away) {
   EXPECT_TRUE(run([&] { return again.accept(); }));
 }
 
+TEST_F(ShardAttack, honest_receiver__is_not_taken_for_one_that_hides_marks) {
+  ConnectionConfig config;
+  config.congestion_control = "dctcp";
+  config.ecn = config.check_ecn = true;
+  server.shard.listen(config);
+  c = client.shard.connect(server.address, config, clock.now());
+  ASSERT_TRUE(run([&] { return client.count(Kind::connected) == 1 && server.count(Kind::accepted) > 0; }));
+  s = server.last().connection;
+  const ByteVector message = random_bytes(20'000'000);
+  ByteVector buffer(message.size());
+  ASSERT_EQ(server.shard.receive(s, buffer, 0), PostResult::ok);
+  ASSERT_EQ(client.shard.send(c, message, 0), PostResult::ok);
+  EXPECT_TRUE(run([&] { return client.count(Kind::sent) == 1 || client.count(Kind::closed) == 1; }));
+  EXPECT_EQ(buffer, message);
+  EXPECT_EQ(client.shard.stats().violations, 0U) << "some 35 packets were sent marked";
+  EXPECT_EQ(client.shard.stats(c)->ce_packets, 0U) << "which do not count";
+}
+
 TEST_F(ShardAttack, sender_that_leaves_holes__is_given_what_is_there_for_all) {
   server.shard.listen({});
   server.on_completion = [&](const mltcp::Completion& completion) {

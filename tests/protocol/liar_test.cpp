@@ -3,7 +3,10 @@
 // leave holes in all that they send.
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "../transport/test_network.h"
+#include "mltcp/security/packet_key.h"
 
 namespace mltcp::liar_test {
 namespace {
@@ -258,6 +261,31 @@ TEST(Liar, honest_peer__is_never_taken_for_one) {
     EXPECT_EQ(to_client, message);
     EXPECT_EQ(pair.c().stats().violations + pair.s().stats().violations, 0u);
     EXPECT_GT(tests, 20);
+  }
+}
+
+TEST(Liar, peer_with_a_key__is_not_tested_by_marks_that_others_could_clear) {
+  const std::shared_ptr<const PacketKey> key = security::packet_key(security::JobKey::generate());
+  for (const bool has_key : {false, true}) {
+    const auto tested = config_with([&](ConnectionConfig& config) {
+      config.ecn = config.check_ecn = true;
+      if (has_key) config.keys = {key};
+    });
+    Pair pair(tested, tested);
+    pair.logging = false;
+    const auto [c, s] = pair.connect();
+    int marked = 0;
+    pair.fate = [&](const Parsed& packet, Fate& fate) {
+      if (packet.ecn == Ecn::ce) ++marked;
+      fate.ecn = Ecn::ect0;  // somebody on the path clears them
+    };
+    const auto message = random_bytes(4'000'000);
+    ByteVector buffer(message.size());
+    ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
+    ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+    EXPECT_EQ(pair.transfer(1, 1, 5_s) && buffer == message, has_key);
+    EXPECT_EQ(marked, has_key ? 0 : 2);
+    EXPECT_EQ(pair.c().stats().violations, has_key ? 0u : 1u);
   }
 }
 
