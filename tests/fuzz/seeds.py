@@ -397,6 +397,7 @@ def traces():
     for version in 2, 4:
         seed(f"flight-recorder-pickle{version}", 0, pickle.dumps(recorder, version))
     seed("nsight", 0, nsight())
+    seed("nccl-inspector-inf", 0, json.dumps(inspector[0]).replace("61}", '61, "coll_busbw_gbs": -inf, "x": "nan"}'))
     head = "comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,busbw,count\n"
     row = lambda kind, group, size, count, stage, time="None": (
         f"CommType.{kind},CommGroup.{group},{size},{count},{stage},None,None,,{time},None,None,1\n")

@@ -24,6 +24,19 @@ constexpr JsonLimits kLimits{16, 20'000};
 constexpr std::size_t kMostObject = std::size_t{1} << 20;
 constexpr std::string_view kCure = "give a file that NCCL's Inspector wrote to its end";
 
+/// With numbers in place of "inf" and "nan", which C's printf writes for the bandwidth of what took no time, and which
+/// are no JSON.
+std::string without_infinities(std::string text) {
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') quoted = !quoted;
+    if (quoted && text[i] == '\\') ++i;
+    if (!quoted && (text.compare(i, 3, "inf") == 0 || text.compare(i, 3, "nan") == 0))
+      std::copy_n("0.0", 3, text.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return text;
+}
+
 class Reader {
  public:
   explicit Reader(TraceInput& input) : builder_("NCCL Inspector", input), calls_(builder_), input_(input) {}
@@ -122,7 +135,8 @@ class Reader {
 
   void take(const std::string& text) {
     if (const std::string beyond = beyond_limits(text, kLimits); !beyond.empty()) fail(fmt::format("it {}", beyond));
-    const json object = json::parse(text, nullptr, false);
+    json object = json::parse(text, nullptr, false);
+    if (object.is_discarded()) object = json::parse(without_infinities(text), nullptr, false);
     if (object.is_discarded()) fail("it is no JSON");
     if (const auto header = object.find("header"); header != object.end()) take_header(*header, object);
     const auto collective = object.find("coll_perf");

@@ -335,6 +335,15 @@ TEST(NcclInspector, starts__that_can_not_be_are_placed_by_number) {
   }
 }
 
+TEST(NcclInspector, bandwidths__of_what_took_no_time_are_infinite) {
+  const std::string more = R"(,"coll_algobw_gbs":inf,"coll_busbw_gbs":-nan,"note":"inf \" nan")";
+  const ExecutionGraph graph =
+      parse_trace_graph(record(0, 1, "AllReduce", 10, more) + record(1, 1, "AllReduce", 10, more), "i.json");
+  ASSERT_EQ(graph.ranks.size(), 2u);
+  EXPECT_EQ(graph.ranks[0].nodes[0].bytes, 10u);
+  EXPECT_THROW(parse_trace_graph(replaced(record(0, 1, "AllReduce", 10), "us\":50", "us\":inf"), "i.json"), InputError);
+}
+
 TEST(NcclInspector, communicators__of_one_rank_only_are_said_to_be) {
   try {
     parse_trace_graph(replaced(record(0, 1, "AllReduce", 10), "\"n_ranks\":2", "\"n_ranks\":1"), "i.json");
