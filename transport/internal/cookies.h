@@ -65,8 +65,11 @@ class Cookies {
                             Nanos now) {
     turn(random, now);
     for (std::int64_t slot = slot_; slot >= 0 && slot + 1 >= slot_; --slot)
-      for (std::int64_t which = 0; which < of_each; ++which)
-        if (cookie == hash(peer, tag, slot, which)) return is_used(cookie) ? Worth::used : Worth::proof;
+      for (std::int64_t which = 0; which < of_each; ++which) {
+        const std::uint64_t made = hash(peer, tag, slot, which);
+        if (cookie == made) return is_used(made) ? Worth::used : Worth::proof;
+        if (!is_used(made)) break;  // nobody was given a further one
+      }
     return Worth::nothing;
   }
   void use(std::uint64_t cookie) {
