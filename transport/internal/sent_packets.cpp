@@ -5,6 +5,11 @@
 
 namespace mltcp {
 
+Nanos SentPackets::longest_patience(const ConnectionConfig& config) {
+  const RttEstimator initial(config.initial_rtt);
+  return std::max(max_patience, initial.probe_timeout(config.timer_granularity, config.max_ack_delay));
+}
+
 void SentPackets::skip_number(ShardRandom& random) {
   if (packets_.end() != 0) {
     ++skipped_in_all_;

@@ -313,9 +313,7 @@ class SentPackets {
   [[nodiscard]] static Nanos bounded(Nanos wait, const ConnectionConfig& config) {
     if (wait <= max_patience) [[likely]]
       return wait;
-    return std::min(
-        wait, std::max(max_patience,
-                       RttEstimator(config.initial_rtt).probe_timeout(config.timer_granularity, config.max_ack_delay)));
+    return std::min(wait, longest_patience(config));
   }
   [[nodiscard]] Nanos probe_timeout(const ConnectionConfig& config) const {
     return bounded(rtt_.probe_timeout(config.timer_granularity, config.max_ack_delay), config);
@@ -384,6 +382,7 @@ class SentPackets {
   [[nodiscard]] std::uint32_t sent_total() const {
     return static_cast<std::uint32_t>(in_flight_ + delivered_) + lost_total_;
   }
+  [[nodiscard]] static Nanos longest_patience(const ConnectionConfig& config);
   [[nodiscard]] static std::size_t most_records(const ConnectionConfig& config) {
     return records_per_packet_in_flight * std::size_t{config.max_packets_in_flight};
   }
