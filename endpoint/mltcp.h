@@ -528,7 +528,7 @@ typedef struct mltcp_endpoint_report {
   uint64_t unproven_ended; /* connections whose peer did not answer ACCEPT */
   uint64_t resets_sent;
   uint64_t resets_taken; /* connections that a restarted peer did not know any more */
-  uint64_t violations;   /* peers that acknowledged what was never sent, or hid marks */
+  uint64_t violations;   /* peers that acknowledged what was never sent */
   /* Since 1.4: how long packets may be on the way. */
   uint64_t black_holes; /* paths that were found to drop long packets: their connections went on with shorter ones */
   uint64_t size_probes_sent; /* packets that tried it */

@@ -62,7 +62,7 @@ enum class Cause : std::uint8_t {
   wrong_length,     ///< the peer sent another length than it had announced
   connections_in_use,     ///< here: EndpointConfig::max_connections
   end_of_endpoint,        ///< this endpoint was closed
-  false_acknowledgement,  ///< an end acknowledged what the other had never sent, or hid marks of congestion
+  false_acknowledgement,  ///< an end acknowledged what the other had never sent
 };
 
 /// Something ended or happened.

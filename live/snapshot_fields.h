@@ -79,7 +79,7 @@ constexpr auto fields_of(const PortView* /*type*/) {
                    "in common."}),
       field("violations", &PortView::violations,
             Metric{"violations_total", MetricType::counter,
-                   "Connections that ended as their peer acknowledged what was never sent, or hid marks."}),
+                   "Connections that ended as their peer acknowledged what was never sent."}),
       field("black_holes", &PortView::black_holes,
             Metric{"black_holes_total", MetricType::counter,
                    "Paths that dropped long packets, whose connections went on with shorter ones."}),

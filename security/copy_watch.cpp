@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cstddef>
-#include <utility>
 
 #include "mltcp/base/system_random.h"
 
@@ -83,7 +82,6 @@ void CopyWatch::look() noexcept {
     sockaddr_nl from{};
     socklen_t size = sizeof from;
     const ssize_t bytes = recvfrom(events_, event.data(), event.size(), 0, reinterpret_cast<sockaddr*>(&from), &size);
-    if (bytes < 0 && errno == ENOBUFS) has_lost_ = true;  // what may have told of it
     if (bytes < 0 && errno != ENOBUFS && errno != EINTR) return;
     if (bytes <= 0 || from.nl_pid != 0 || (from.nl_groups & kKernelsEvents) == 0) continue;
     if (const auto resumption = resumption_in({event.data(), static_cast<std::size_t>(bytes)})) note(*resumption);
@@ -98,7 +96,7 @@ bool CopyWatch::was_copied() noexcept {
     shut();
     open();
   }
-  return std::exchange(has_lost_, false) || is_copy;
+  return is_copy;
 }
 
 }  // namespace mltcp::security

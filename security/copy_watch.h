@@ -24,7 +24,8 @@ class CopyWatch {
   CopyWatch(const CopyWatch&) = delete;
   CopyWatch& operator=(const CopyWatch&) = delete;
 
-  /// Takes the events that have come: a system call, and does not wait.
+  /// Takes the events that have come: a system call, and does not wait. Of too many at once, as when all devices are
+  /// looked for anew, the kernel drops some: that is no sign of a copy.
   void look() noexcept;
   /// Whether the process has become a copy since the latest call, or since the watch was made.
   [[nodiscard]] bool was_copied() noexcept;
@@ -34,7 +35,6 @@ class CopyWatch {
   void shut() noexcept;
 
   int events_ = -1;
-  bool has_lost_ = false;  ///< events, of which there were too many
   std::uint32_t copies_ = 0;
 };
 

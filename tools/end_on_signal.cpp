@@ -48,6 +48,7 @@ void on_alarm(int /*signal*/) {
   const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
   static_cast<void>(written);  // there is nobody else to tell
   kill(getpid(), ended_by);    // whose action is the default one again (SA_RESETHAND)
+  _exit(128 + ended_by);       // the first process of a PID namespace, a container's, is not ended so
 }
 
 }  // namespace
@@ -56,6 +57,7 @@ EndOnSignal::EndOnSignal() {
   noticed = false;
   struct sigaction action {};
   action.sa_handler = on_alarm;
+  action.sa_flags = SA_RESTART;  // whoever has asked may be writing results when it comes
   sigaction(SIGALRM, &action, &before_alarm_);
   action.sa_handler = on_signal;
   action.sa_flags = static_cast<int>(SA_RESETHAND);

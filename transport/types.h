@@ -171,7 +171,7 @@ struct ShardStats {
   std::uint64_t resets_withheld = 0;   ///< those that were not, beyond resets_per_second
   std::uint64_t resets_taken = 0;      ///< connections here that a peer's RESET has ended
   std::uint64_t downgrades = 0;        ///< ACCEPTs with another version than the highest in common
-  std::uint64_t violations = 0;   ///< connections ended since their peer acknowledged what was never sent, or hid marks
+  std::uint64_t violations = 0;   ///< connections ended since their peer acknowledged what was never sent
   std::uint64_t held_off = 0;     ///< CONNECTs from, and connect()s to, addresses where that was so lately
   std::uint64_t black_holes = 0;  ///< paths found to drop long packets, whose connections went on with shorter ones
   std::uint64_t size_probes_sent = 0;  ///< packets that tried how long packets a path carries

@@ -264,7 +264,7 @@ TEST(Liar, honest_peer__is_never_taken_for_one) {
   }
 }
 
-TEST(Liar, peer_with_a_key__is_not_tested_by_marks_that_others_could_clear) {
+TEST(Liar, path_that_clears_marks__is_used_without_ecn_and_ends_nothing) {
   const std::shared_ptr<const PacketKey> key = security::packet_key(security::JobKey::generate());
   for (const bool has_key : {false, true}) {
     const auto tested = config_with([&](ConnectionConfig& config) {
@@ -283,9 +283,10 @@ TEST(Liar, peer_with_a_key__is_not_tested_by_marks_that_others_could_clear) {
     ByteVector buffer(message.size());
     ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
     ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
-    EXPECT_EQ(pair.transfer(1, 1, 5_s) && buffer == message, has_key);
-    EXPECT_EQ(marked, has_key ? 0 : 2);
-    EXPECT_EQ(pair.c().stats().violations, has_key ? 0u : 1u);
+    EXPECT_TRUE(pair.transfer(1, 1, 5_s));
+    EXPECT_EQ(buffer, message);
+    EXPECT_EQ(marked, has_key ? 0 : 2) << "somebody may clear marks to slow a connection down";
+    EXPECT_EQ(pair.c().stats().violations, 0u);
   }
 }
 

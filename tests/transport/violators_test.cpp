@@ -28,12 +28,18 @@ TEST(Violators, address__is_held_off_twice_as_long_each_time_up_to_some_minutes)
 
 TEST(Violators, address__is_forgotten_after_it_was_honest_for_long) {
   Violators violators;
-  for (int i = 0; i < 3; ++i) violators.add(liar, second);
+  for (int i = 0; i < 3; ++i) violators.add(liar, second * (1 << i));
   const Nanos then = violators.until(liar) + Violators::forgotten_after;
   EXPECT_TRUE(violators.knows(liar, then - Nanos(1)));
   EXPECT_FALSE(violators.knows(liar, then));
   violators.add(liar, then);
   EXPECT_EQ(violators.until(liar), then + second) << "as the first time";
+}
+
+TEST(Violators, lies_of_many_connections_at_once__count_as_one) {
+  Violators violators;
+  for (int i = 0; i < 9; ++i) violators.add(liar, second + Nanos(i));
+  EXPECT_EQ(violators.until(liar), second * 2);
 }
 
 TEST(Violators, others__are_not_held_off) {
@@ -53,12 +59,13 @@ TEST(Violators, others__are_not_held_off) {
 
 TEST(Violators, many_addresses__are_bounded_and_who_is_held_off_longest_stays) {
   Violators violators;
-  for (int i = 0; i < 5; ++i) violators.add(liar, second);
-  for (std::uint32_t i = 0; i < 10 * Violators::most; ++i) violators.add(Address::v4(0x0B000000 + i, 1), second * 2);
-  EXPECT_TRUE(violators.holds_off(liar, second * 2));
+  for (int i = 0; i < 5; ++i) violators.add(liar, second * (1 << i));
+  const Nanos now = second * 20;
+  for (std::uint32_t i = 0; i < 10 * Violators::most; ++i) violators.add(Address::v4(0x0B000000 + i, 1), now);
+  EXPECT_TRUE(violators.holds_off(liar, now));
   std::size_t held = 0;
   for (std::uint32_t i = 0; i < 10 * Violators::most; ++i)
-    held += violators.holds_off(Address::v4(0x0B000000 + i, 1), second * 2) ? 1U : 0U;
+    held += violators.holds_off(Address::v4(0x0B000000 + i, 1), now) ? 1U : 0U;
   EXPECT_EQ(held, Violators::most - 1);
 }
 

@@ -22,6 +22,7 @@
 #include "mltcp/transport/internal/replay_window.h"
 #include "mltcp/transport/internal/sent_packets.h"
 #include "mltcp/transport/internal/shard_links.h"
+#include "mltcp/transport/internal/work_budget.h"
 #include "mltcp/transport/packet_io.h"
 #include "mltcp/transport/types.h"
 #include "mltcp/transport/wire.h"
@@ -201,8 +202,8 @@ class alignas(64) Connection {
   /// False if it acknowledges what was never sent: the connection has ended.
   bool on_ack(const wire::AckFrame& frame, Nanos now);
   [[gnu::cold]] void on_violation(Nanos now);
-  /// Takes the marks that an acknowledgement reports. False if the peer hides some.
-  bool count_marks(const wire::AckFrame& frame, std::uint32_t newly_acked, cc::AckSample& sample);
+  /// Takes the marks that an acknowledgement reports.
+  void count_marks(const wire::AckFrame& frame, std::uint32_t newly_acked, cc::AckSample& sample);
   /// A packet has come for a connection that is half open.
   [[gnu::cold]] void on_half_open(const wire::Header& header, const RxPacket& packet);
   [[gnu::cold]] void on_retry(std::uint64_t cookie, Nanos now);
@@ -457,6 +458,7 @@ class alignas(64) Connection {
   std::uint8_t abort_copies_left_ = 0;
   std::uint8_t retries_left_ = most_retries;
   std::uint8_t looks_put_off_ = 0;  ///< in a row, see puts_off()
+  std::uint16_t acks_ahead_ = 0;    ///< see SentPackets::is_lie()
   std::uint32_t allowance_ = 0;     ///< not proven: so many bytes may be sent
   std::uint64_t hole_bytes_ = 0;    ///< of the shard's budget (HoleLedger)
   std::uint64_t cookie_ = 0;        ///< of the latest RETRY, if has_cookie_
@@ -468,7 +470,9 @@ class alignas(64) Connection {
     /// Somebody with the key has said that the peer knows nothing of the connection: believed then, unless the peer has
     /// said anything until then. Else never.
     Nanos reset_believed_at = Nanos::never();
-    Nanos ask_at = Nanos::never();   ///< the next time until then
+    Nanos ask_at = Nanos::never();  ///< the next time until then
+    /// ACCEPTs that the key does not open. Of each connection, so that who forges them for one holds up no other.
+    WorkBudget failed_accepts{Nanos(2'000'000)};
     Status refused_as = Status::ok;  ///< connecting: what somebody who has not shown a key wants; believed at ends_at_
   };
   std::unique_ptr<Sealing> sealing_;  ///< null: packets are not sealed

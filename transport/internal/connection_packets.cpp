@@ -29,6 +29,7 @@ constexpr double batch_share = 0.25;
 
 // Where a path is said to let no marks through, a round trip of so many times the least counts as marked.
 constexpr std::int64_t round_trips_of_queue = 3;
+constexpr Nanos woken_up{100'000};  // beside the least, at least: a thread that sleeps takes as long
 
 /// What a CLOSE in place of ACCEPT means to who connects.
 Status refusal_of(wire::CloseReason reason) {
@@ -156,7 +157,7 @@ bool Connection::open(const RxPacket& packet, const wire::Header& header, std::s
     if (!clear || !look.next(frame) || frame.type != wire::FrameType::accept || !look.next(frame) ||
         frame.type != wire::FrameType::key)
       return false;
-    if (frame.key.id != sealing_->seal->key_id() || links_->failed_accepts->is_spent(now)) {
+    if (frame.key.id != sealing_->seal->key_id() || sealing_->failed_accepts.is_spent(now)) {
       ++links_->stats->forged_packets;
       return false;
     }
@@ -170,7 +171,7 @@ bool Connection::open(const RxPacket& packet, const wire::Header& header, std::s
   if (!sealing_->seal->open(sealed, wire::seal_of(packet.bytes), out.data())) {
     ++links_->stats->forged_packets;
     if (state_ == State::connecting) [[unlikely]]
-      links_->failed_accepts->pay(now);
+      sealing_->failed_accepts.pay(now);
     return false;
   }
   if (is_replay(header)) return false;
@@ -385,7 +386,7 @@ void Connection::complete_receive(const MessageReceiver::Message& message, const
 // ---- what acknowledgements tell -------------------------------------------------------------------------------------
 
 bool Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
-  if (sent_.is_lie(frame)) [[unlikely]] {
+  if (sent_.is_lie(frame, acks_ahead_)) [[unlikely]] {
     on_violation(now);
     return false;
   }
@@ -408,16 +409,13 @@ bool Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
     if (sample.acked_bytes > bytes_before) [[likely]]  // a size probe carries nothing
       sent_.on_progress(now);
     sample.hops = frame.hops;
-    if (config_->ecn && !count_marks(frame, sample.acked_packets - packets_before, sample)) [[unlikely]] {
-      on_violation(now);
-      return false;
-    }
+    if (config_->ecn) count_marks(frame, sample.acked_packets - packets_before, sample);
   }
   complete_sends(now);  // in order, after all ranges have been processed in descending order
   return true;
 }
 
-bool Connection::count_marks(const wire::AckFrame& frame, std::uint32_t newly_acked, cc::AckSample& sample) {
+void Connection::count_marks(const wire::AckFrame& frame, std::uint32_t newly_acked, cc::AckSample& sample) {
   if (ecn_.awaits_test()) [[unlikely]] {
     if (sent_.is_acked(ecn_.tested()))
       ecn_.on_test_acked();
@@ -429,14 +427,15 @@ bool Connection::count_marks(const wire::AckFrame& frame, std::uint32_t newly_ac
   // Of an older acknowledgement they are older, too. The largest may be of a packet that asks for none.
   if (largest == sent_.largest_acked() || (config_->check_ecn && largest > sent_.largest_acked()))
     stats_.ce_packets += ecn_.on_counts(frame.ecn, newly_acked, sample);
-  // A peer may also say that the path lets no marks through, and then losses alone would tell of its queue, far later
-  // than marks tell others. What its round trip shows instead is no word of its own.
+  // A peer may hide marks, or say that the path lets none through, and then losses alone would tell of its queue, far
+  // later than marks tell others. What its round trip shows instead is no word of its own. What it takes to
+  // wake a sleeping thread is no queue.
   if (!ecn_.works() && config_->check_ecn && controller_.algorithm().capabilities.needs_ecn &&
-      sent_.rtt().smoothed() > sent_.rtt().minimum() * round_trips_of_queue) {
+      sent_.rtt().smoothed() >
+          std::max(sent_.rtt().minimum() * round_trips_of_queue, sent_.rtt().minimum() + woken_up)) {
     sample.ce_packets = sample.acked_packets;
     sample.ce_bytes = sample.acked_bytes;
   }
-  return !ecn_.hides_marks();
 }
 
 // No honest peer acknowledges what it can't have received. One that does would be sent more and more, at the expense of

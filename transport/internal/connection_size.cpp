@@ -55,6 +55,7 @@ bool Connection::change_size(const SentPackets::Losses& losses) {
     // What has been learnt was of another path, or of a window that nothing came of.
     controller_ = cc::Controller(controller_.algorithm(), path());
     ack_ratio_flags_ = 0;
+    if (begins_least_) begin_with_least(heard_);
   } else {
     controller_.on_packet_size(path());
   }

@@ -1,7 +1,8 @@
 // Validates ECN on the path and finds how many sent packets arrived marked, from the counts that the peer sends back
 // (RFC 9000 section 13.4.2).
 //
-// Where that is asked for, peers are found out that hide marks so as to be sent more. A packet in some hundreds, at
+// Where that is asked for, it also finds that marks are hidden, by a peer that wants to be sent more or by a path that
+// clears them: then ECN counts as not working. A packet in some hundreds, at
 // random, is sent marked, as it would arrive from a congested link; nobody can tell it from those that are (RFC 3168
 // section 18.1 counts on the network for that, draft-moncaster-tcpm-rcv-cheat tests whether losses are told). What
 // acknowledges it first has to count a mark more than what came before: a peer has counted what it acknowledges. So who
@@ -19,7 +20,7 @@ namespace mltcp {
 
 class EcnFeedback {
  public:
-  /// Whether ECN works, as far as known. Once it fails validation, ECN stays off.
+  /// Whether ECN works, as far as known. Once it fails validation, or marks are missing, ECN stays off.
   [[nodiscard]] bool works() const { return works_; }
 
   /// Takes the counts of an acknowledgement of `newly_acked` packets, all sent ECN-capable. Adds the marks to `sample`
@@ -63,7 +64,6 @@ class EcnFeedback {
   void on_test_acked() { test_ = Test::acked; }
   /// It was lost, or an acknowledgement has not told all that was received: this one shows nothing.
   void drop_test() { test_ = Test::none; }
-  [[nodiscard]] bool hides_marks() const { return missed_ >= most_missed; }
 
  private:
   enum class Test : std::uint8_t { none, in_flight, acked };
@@ -71,7 +71,7 @@ class EcnFeedback {
   std::uint32_t judge_test(std::uint32_t ce, cc::AckSample& sample) {
     test_ = Test::none;
     if (ce == 0) {
-      ++missed_;
+      if (++missed_ >= most_missed) works_ = false;
       return 0;
     }
     --sample.ce_packets;
@@ -83,9 +83,9 @@ class EcnFeedback {
   std::uint64_t tested_ = 0;  ///< number of the packet
   std::uint32_t tested_bytes_ = 0;
   std::uint16_t until_test_ = 0;  ///< packets; 0: not drawn yet
-  std::uint8_t missed_ = 0;
+  std::uint8_t missed_ : 7 = 0;
+  bool works_ : 1 = true;
   Test test_ = Test::none;
-  bool works_ = true;
 };
 
 }  // namespace mltcp

@@ -39,6 +39,7 @@ class SentPackets {
   static constexpr Nanos max_patience{3'000'000'000};
   /// Ratio of records to packets in flight: lost packets and pure acknowledgements keep a record for a while, too.
   static constexpr std::size_t records_per_packet_in_flight = 4;
+  static constexpr std::uint16_t max_acks_ahead = 4096;
   /// From one packet number that is skipped on purpose to the next: at least so many, and up to `between_skips` more,
   /// evenly at random.
   static constexpr std::uint32_t least_between_skips = 128;
@@ -197,9 +198,13 @@ class SentPackets {
   /// or the latest skipped one whose record has gone. Skipped ones that have records on_ack() finds. Without
   /// trust_numbers(), somebody may have sent a packet with that number to the peer, which acknowledges it in good
   /// faith: those to come are passed over then, but such as no receiver believes, and one skipped number is forgiven.
-  [[nodiscard]] bool is_lie(const wire::AckFrame& frame) {
+  /// An honest receiver gives up such a number soon (ReceivedPackets::max_behind_top); one that goes on keeps the
+  /// sender from measuring round trips and marks. `acks_ahead` counts acknowledgements of numbers to come.
+  [[nodiscard]] bool is_lie(const wire::AckFrame& frame, std::uint16_t& acks_ahead) {
     if (frame.ranges[0].last >= packets_.end()) [[unlikely]]
-      if (are_own_ || frame.ranges[0].last - packets_.end() > records_per_packet_in_flight << 20) return true;
+      if (are_own_ || frame.ranges[0].last - packets_.end() > records_per_packet_in_flight << 20 ||
+          ++acks_ahead > max_acks_ahead)
+        return true;
     // Ranges go down: what has no record is in the last one, if in any. Without it the number need not be looked up.
     if (frame.ranges[frame.range_count - 1].first >= packets_.begin() || !covers_forgotten_skip(frame)) return false;
     forgotten_skip_ = 0;

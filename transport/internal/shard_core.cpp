@@ -23,8 +23,10 @@ constexpr std::size_t tx_packets_per_poll = 256;  // or fewer, to be a multiple 
 constexpr std::uint32_t most_connections = (1U << 20) - 1;
 constexpr std::uint32_t most_zero_copy_sends = 65'535;
 
-// CONNECTs, ACCEPTs and RESETs that no key opens, each of which takes the time of some packets: 2000 a second of each.
+// CONNECTs and RESETs that no key opens, each of which takes the time of some packets: 2000 a second of each. Those
+// from proven addresses have as many together, in so many parts: who has an address of his own spends one of them.
 constexpr Nanos each_failed{500'000};
+constexpr std::int64_t proven_budgets = 16;
 // Who connects may take the slot of another who has not answered, of the same address if there is one among so many.
 constexpr int slots_looked_at = 64;
 constexpr Nanos look_at_holds_after{20'000};
@@ -90,8 +92,9 @@ ShardCore::ShardCore(PacketIo& io, const ShardConfig& config)
       limits_(io.limits()),
       random_(config.seed),
       cookies_(config.max_connections * 4),
-      failed_greetings_{WorkBudget(each_failed), WorkBudget(each_failed)},
-      failed_accepts_(each_failed),
+      failed_unproven_(each_failed),
+      failed_proven_(proven_budgets, WorkBudget(each_failed * proven_budgets)),
+      budget_key_(config.seed ? SipKey{*config.seed, 0} : random_.key()),  // what the seed gives moves packets
       failed_resets_(each_failed),
       resets_(Nanos(std::max<std::int64_t>(1'000'000'000 / std::max<std::uint32_t>(config.resets_per_second, 1), 1))),
       holds_(limits_.keeps_payload_from == 0 ? 0 : std::min(config.max_zero_copy_sends, most_zero_copy_sends)) {
@@ -138,8 +141,7 @@ ShardCore::ShardCore(PacketIo& io, const ShardConfig& config)
             .random = &random_,
             .reassembly_bytes = config.reassembly_bytes,
             .claims = config.count_job_claims ? &claims_.emplace() : nullptr,
-            .violators = &violators_,
-            .failed_accepts = &failed_accepts_};
+            .violators = &violators_};
   rx_.resize(limits_.burst);
   fetches_.resize(limits_.burst);
   tx_.packets.resize(limits_.burst);
@@ -279,8 +281,11 @@ ConnectionId ShardCore::connect(const Address& remote, const ConnectionConfig& c
     if (engine_ != nullptr) give_up_copied_keys(now);
     seal = engine(key).connect(key, draw_random());
   }
-  if (free_slots_.empty())
-    if (const std::uint32_t ended = first_of(Kept::ended); ended != no_slot) free_connection(ended);
+  if (free_slots_.empty()) {
+    std::uint32_t ended = first_of(Kept::ended_own);
+    if (ended == no_slot) ended = first_of(Kept::ended);
+    if (ended != no_slot) free_connection(ended);
+  }
   Slot* const slot = take_slot(now);
   if (slot == nullptr)
     throw RunError(fmt::format("all {} connections of the shard are in use; raise max_connections or close some",
@@ -696,7 +701,7 @@ void ShardCore::deliver(Connection& connection, const RxPacket& packet, const wi
   const bool is_settled = connection.state() != Connection::State::connecting && !connection.is_half_open();
   connection.on_packet(header, reader, packet, now);
   if (!is_settled) [[unlikely]] {
-    if (!connection.is_half_open() && slots_[index].kept != Kept::ended) keep(index, Kept::taken);
+    if (!connection.is_half_open() && slots_[index].kept > Kept::ended_own) keep(index, Kept::taken);
     if (!was_proven && connection.is_proven()) {
       // Several may have waited for proof.
       if (accepted_from_.has_share(connection.remote())) {
@@ -847,8 +852,8 @@ void ShardCore::on_reset(const RxPacket& packet, const wire::Header& header, std
 wire::CloseReason ShardCore::why_refused(const wire::ConnectFrame& connect) const {
   if (!listening_) return wire::CloseReason::refused;
   if (wire::chosen_version(connect) == 0) return wire::CloseReason::version;
-  const bool has_room = free_slots_.size() > config_.kept_for_connect ||
-                        std::ranges::any_of(queues_, [](const Queue& kept) { return kept.first != no_slot; });
+  const bool has_room =
+      free_slots_.size() > config_.kept_for_connect || has(Kept::ended) || has(Kept::unproven) || has(Kept::unanswered);
   if (!has_room || completions_full()) return wire::CloseReason::full;
   return wire::CloseReason::done;
 }
@@ -912,14 +917,15 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
   const bool is_proven = cookie == Cookies::Worth::proof;
   // Where many that are not sealed as they say have come, nothing is tried with a key before the address is proven; and
   // where many have from proven addresses, what comes when there is time again.
-  WorkBudget& failed = failed_greetings_[is_proven ? 1 : 0];
+  WorkBudget& failed =
+      is_proven ? failed_proven_[siphash(budget_key_, AddressCounts::network_of(packet.source)) % proven_budgets]
+                : failed_unproven_;
   const bool is_costly = greeting.has_key && failed.is_spent(now);
   // One that is counted already may be replaced by its peer's next life.
   const bool replaces_counted = known != by_peer_.end() && slots_[known->second].connection->was_accepted() &&
                                 slots_[known->second].connection->is_proven();
   const bool is_crowd = accepted_from_.has_share(packet.source, replaces_counted ? 1 : 0);
-  const bool has_room =
-      free_slots_.size() > config_.kept_for_connect || is_proven || queue(Kept::ended).first != no_slot;
+  const bool has_room = free_slots_.size() > config_.kept_for_connect || is_proven || has(Kept::ended);
   if (is_costly || !has_room ||
       (!is_proven &&
        (known != by_peer_.end() || cookie == Cookies::Worth::used || stats_.half_open >= max_half_open_ || is_crowd))) {
@@ -1054,7 +1060,7 @@ void ShardCore::transmit(Nanos now, bool& more) {
         jobs_[job].waiting.push(index);
       }
       if (connection.state() >= Connection::State::draining) [[unlikely]]
-        keep(index, Kept::ended);
+        keep(index, connection.was_accepted() ? Kept::ended : Kept::ended_own);
       if (connection.state() == Connection::State::dead)
         free_connection(index);
       else

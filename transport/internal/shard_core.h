@@ -81,7 +81,8 @@ class ShardCore {
   /// Slots that can be had for somebody who connects, before those that are free have run out.
   enum class Kept : std::uint8_t {
     taken,       ///< or free: not among them
-    ended,       ///< its connection has ended, and still tells its peer
+    ended,       ///< an accepted connection that has ended, and still tells its peer
+    ended_own,   ///< the same of one that connect() made: its place is not given to who connects
     unproven,    ///< half open, and nothing has shown that the peer receives at its address
     unanswered,  ///< half open, for a cookie
   };
@@ -116,6 +117,7 @@ class ShardCore {
   /// Enters the slot at the end of the queue `kept`, from that in which it is.
   void keep(std::uint32_t index, Kept kept);
   [[nodiscard]] Queue& queue(Kept kept) { return queues_[static_cast<std::size_t>(kept)]; }
+  [[nodiscard]] bool has(Kept kept) const { return queues_[static_cast<std::size_t>(kept)].first != no_slot; }
   /// The first slot of a queue that can be freed now, of one whose peer is as `like` if there is one; no_slot: none.
   [[nodiscard]] std::uint32_t first_of(Kept kept, const Address* like = nullptr);
   /// Sees to it that a slot is free for who connects from `remote`, if he has proven that he is there at the expense of
@@ -203,8 +205,9 @@ class ShardCore {
   std::unique_ptr<SealEngine> engine_;  ///< null until a key is used
   std::vector<std::byte> opened_;       ///< what the packet of the moment was encrypted to; none until a key is used
   /// CONNECTs that no key has opened, without and with a cookie.
-  std::array<WorkBudget, 2> failed_greetings_;
-  WorkBudget failed_accepts_;
+  WorkBudget failed_unproven_;
+  std::vector<WorkBudget> failed_proven_;  ///< by address
+  SipKey budget_key_;
   WorkBudget failed_resets_;
   std::size_t next_reset_key_ = 0;
   WorkBudget resets_;
@@ -214,7 +217,7 @@ class ShardCore {
       latest_config_;  ///< of the last connect(), to be shared with the next one if that has the same settings
 
   std::vector<Slot> slots_;
-  std::array<Queue, 4> queues_;  ///< by Kept; of `taken` none
+  std::array<Queue, 5> queues_;  ///< by Kept; of `taken` none
   GrowableRing<std::uint32_t> free_slots_;
   std::unordered_map<PeerKey, std::uint32_t, PeerKeyHash>
       by_peer_;                  ///< slots of connections whose peers' ids are known

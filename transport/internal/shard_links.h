@@ -24,7 +24,6 @@ namespace mltcp {
 
 class JobClaims;
 class Violators;
-class WorkBudget;
 
 /// A job on a shard: its iteration progress, gain, phase gate, and shared pacer.
 struct JobState {
@@ -97,12 +96,11 @@ struct ShardLinks {
   /// How late this poll() came, relative to the time that the shard had asked for: 0 in virtual time, unless hosts'
   /// delays are modelled there.
   Nanos late{};
-  bool packets_wait = false;             ///< more than this poll() has taken
-  ShardRandom* random = nullptr;         ///< null: no packet number is skipped
-  Bytes reassembly_bytes = ~Bytes{0};    ///< as in ShardConfig
-  JobClaims* claims = nullptr;           ///< null: not counted
-  Violators* violators = nullptr;        ///< null: not remembered
-  WorkBudget* failed_accepts = nullptr;  ///< ACCEPTs that no key opens; never null in a shard
+  bool packets_wait = false;           ///< more than this poll() has taken
+  ShardRandom* random = nullptr;       ///< null: no packet number is skipped
+  Bytes reassembly_bytes = ~Bytes{0};  ///< as in ShardConfig
+  JobClaims* claims = nullptr;         ///< null: not counted
+  Violators* violators = nullptr;      ///< null: not remembered
 };
 
 }  // namespace mltcp

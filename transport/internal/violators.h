@@ -1,7 +1,8 @@
-// Addresses whose connections were ended for a violation: they acknowledged what was never sent, or hid marks, to be
+// Addresses whose connections were ended for a violation: they acknowledged what was never sent, to be
 // sent more than their share. Who connects again at once would be sent the next few hundred packets at full speed
 // before it is found out again. So nothing is opened to or from such an address for a second, twice as long after each
-// further violation, and afterwards its connections begin with the least window, until it has been honest for long.
+// further violation after that time, and afterwards its connections begin with the least window, until it has been
+// honest for long.
 //
 // A violation is what a packet with the connection's tag, or sealed with its key, says. Only who receives at the
 // address, or is on the path to it, can have sent that: nobody else can have an address held off. Hosts that share one,
@@ -29,6 +30,8 @@ class Violators {
 
   void add(const Address& address, Nanos now) {
     const auto network = AddressCounts::network_of(address);
+    // Of a connection that was open when the time began: what many lied at once doubles it once.
+    if (holds_off(address, now)) return;
     if (entries_.size() >= most && !entries_.contains(network))
       entries_.erase(std::min_element(entries_.begin(), entries_.end(),
                                       [](const auto& a, const auto& b) { return a.second.until < b.second.until; }));
