@@ -241,11 +241,11 @@ TEST(Share, who_acknowledges_what_was_lost__gains_nothing_by_connecting_again) {
   }
 }
 
-TEST(Share, who_does_so_with_many_connections__is_held_off_for_longer) {
+TEST(Share, who_does_so_with_many_connections__gains_little_more) {
   const Shares shares = shares_of({.lies = {.lost = 1}, .connections = 16, .duration = 10_s});
-  EXPECT_LT(shares.other, 5);
-  EXPECT_GT(shares.honest, 960);
-  EXPECT_EQ(shares.found_out, 16U);
+  EXPECT_LT(shares.other, 30);
+  EXPECT_GT(shares.honest, 930);
+  EXPECT_LE(shares.found_out, 64U) << "16 after 0, 1, 3 and 7 s";
 }
 
 // A single number may have been skipped. Who therefore conceals losses only where there are several is slowed down by
