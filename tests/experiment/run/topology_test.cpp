@@ -113,8 +113,8 @@ TEST(Topology, parse__refuses_what_does_not_fit) {
   EXPECT_EQ(refusal(kFabric + kRing, ring),
             "e.toml:1: topology: datapath ring has one switch and no topology; use datapath sim");
   EXPECT_EQ(refusal(changed("leaf-spine", "torus") + kRing),
-            "e.toml:2: topology.kind: \"torus\" is not known; write \"single-switch\", \"leaf-spine\", \"fat-tree\" or "
-            "\"file\"");
+            "e.toml:2: topology.kind: \"torus\" is not known; write \"single-switch\", \"leaf-spine\", \"fat-tree\", "
+            "\"file\" or \"slurm\"");
   EXPECT_EQ(refusal(changed("spines = 1\n", "") + kRing),
             "e.toml:1: topology.spines: the key is missing; write spines = 4");
   EXPECT_THAT(refusal(changed("spines = 1", "spines = 0") + kRing), HasSubstr("topology.spines: 0 is out of range"));
