@@ -104,19 +104,22 @@ bool IterationEngine::settle(Nanos now, Carrier& carrier) {
     finished_.push_back(later.operation);
     return true;
   });
-  const bool any = !finished_.empty();
+  bool asked = false;
   while (!finished_.empty()) {
     const std::uint32_t done = finished_.back();
     finished_.pop_back();
     --left_;
     if (OperationTimes* const times = times_of(done); times != nullptr && !this->done()) times->end = now;
     for (std::uint32_t i = first_dependent_[done]; i < first_dependent_[done + 1]; ++i)
-      if (--waits_[dependents_[i]] == 0) begin(dependents_[i], now, carrier);
+      if (--waits_[dependents_[i]] == 0) {
+        begin(dependents_[i], now, carrier);
+        asked = asked || program_.operations[dependents_[i]].communicates();
+      }
   }
-  if (ending_ == 0 || ending_ != left_ || now < ending_until_) return any;
+  if (ending_ == 0 || ending_ != left_ || now < ending_until_) return asked;
   left_ = ending_ = 0;
   ending_until_ = {};
-  return true;
+  return asked;
 }
 
 void IterationEngine::begin(std::uint32_t operation, Nanos now, Carrier& carrier) {

@@ -105,7 +105,7 @@ class IterationEngine {
 
   void begin_iteration(Nanos now, Carrier& carrier);
   Step end_iteration(Nanos now);
-  /// Notifies the dependents of finished operations. Yields whether any had finished: the carrier may have to send.
+  /// Notifies the dependents of finished operations. Yields whether the carrier has been asked to send or receive.
   bool settle(Nanos now, Carrier& carrier);
   void begin(std::uint32_t operation, Nanos now, Carrier& carrier);
   /// Of the current iteration; null if nobody asks.

@@ -283,23 +283,64 @@ TEST(IterationEngine, wake__is_at_once_when_an_operation_was_finished_meanwhile)
 
 TEST(IterationEngine, iterations__beyond_those_asked_for_are_not_recorded) {
   workload::Job job;
-  job.phases = {compute(5_ns)};
+  job.phases = {compute(5_ns), communicate(1)};
   const workload::RankProgram program = workload::phase_program(job);
   IterationEngine engine(program, job, {.iterations = 2});
   Noting carrier;
   engine.start(0_ns);
-  EXPECT_EQ(engine.advance(0_ns, carrier), Step::advanced);
-  EXPECT_EQ(engine.advance(5_ns, carrier), Step::recorded);
-  EXPECT_EQ(engine.iteration(), 0U);
-  EXPECT_EQ(engine.advance(5_ns, carrier), Step::advanced);
-  EXPECT_EQ(engine.iteration(), 1U);
-  EXPECT_EQ(engine.advance(10_ns, carrier), Step::recorded);
-  EXPECT_TRUE(engine.done());
-  engine.advance(10_ns, carrier);
-  EXPECT_EQ(engine.advance(15_ns, carrier), Step::unrecorded);
+  for (const Nanos end : {5_ns, 10_ns, 15_ns}) {
+    EXPECT_EQ(engine.advance(end - 5_ns, carrier), Step::advanced);
+    EXPECT_EQ(engine.advance(end, carrier), Step::advanced);
+    engine.finish(1);
+    EXPECT_EQ(engine.advance(end, carrier), end == 15_ns ? Step::unrecorded : Step::recorded);
+    EXPECT_EQ(engine.done(), end > 5_ns);
+  }
   EXPECT_EQ(engine.recorded(), 2U);
   EXPECT_EQ(engine.starts(), (std::vector<Nanos>{0_ns, 5_ns}));
   EXPECT_EQ(carrier.iterations, (std::vector<Nanos>{0_ns, 5_ns, 10_ns}));
+}
+
+TEST(IterationEngine, program_that_communicates_with_nobody__ends_with_what_is_recorded) {
+  workload::Job job;
+  job.phases = {compute(5_ns)};
+  const workload::RankProgram computes = workload::phase_program(job);
+  const workload::RankProgram nothing;
+  for (const std::uint32_t iterations : {0U, 3U}) {
+    for (const workload::RankProgram* program : {&computes, &nothing}) {
+      IterationEngine engine(*program, job, {.iterations = iterations});
+      Noting carrier;
+      engine.start(0_ns);
+      Nanos now;
+      for (int calls = 0; calls < 100 && !engine.done(); ++calls) {
+        engine.advance(now, carrier);
+        if (!engine.wake().is_never()) now = std::max(now, engine.wake());
+      }
+      EXPECT_EQ(engine.recorded(), std::max(iterations, 1U));
+      EXPECT_EQ(engine.advance(now, carrier), Step::waiting);
+      EXPECT_TRUE(engine.wake().is_never());
+    }
+  }
+}
+
+TEST(IterationEngine, send_behind_a_delay__is_told_to_the_carrier_s_driver) {
+  workload::RankProgram program;
+  workload::Operation wait;
+  wait.kind = workload::Operation::Kind::delay;
+  wait.compute = 5_ns;
+  workload::Operation send;
+  send.kind = workload::Operation::Kind::send;
+  send.bytes = 1;
+  send.waits = 1;
+  program.operations = {wait, send};
+  program.waits = {0};
+  const workload::Job job;
+  IterationEngine engine(program, job, {.iterations = 1});
+  Noting carrier;
+  engine.start(0_ns);
+  EXPECT_EQ(engine.advance(0_ns, carrier), Step::advanced);
+  EXPECT_EQ(engine.wake(), 5_ns);
+  EXPECT_EQ(engine.advance(5_ns, carrier), Step::advanced) << "or nobody would send it";
+  EXPECT_EQ(carrier.begun, Operations{1});
 }
 
 /// Mean of an iteration, over a switch whose links are all alike and 10 us long.
