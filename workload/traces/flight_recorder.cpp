@@ -61,6 +61,10 @@ struct Group {
   bool all = false;                                   ///< of the job, or taken for that
   bool numbered = true;                               ///< numbers of collectives count nothing else
   std::optional<std::pair<bool, std::int64_t>> last;  ///< whether the last entry was a message, and its number
+  std::optional<std::size_t> newest;                  ///< the last operation with that number
+  std::size_t open = 0;                               ///< entries with that number that may be parts of a coalesced one
+  std::size_t first_open = 0;                         ///< entry
+  std::string open_shown;
   // While nodes are written:
   bool used = false;
   bool has_own = true;      ///< the rank of the dump is in it
@@ -94,6 +98,7 @@ class Reader {
       place_ = [&] { return elements.place(); };
       elements.read(each, member);
     }
+    for (Group& group : groups_) settle(group);
     if (entries_ == 0)
       builder_.fail("it has no entries",
                     "set TORCH_FR_BUFFER_SIZE=2000 (older PyTorch: TORCH_NCCL_TRACE_BUFFER_SIZE) and dump again");
@@ -188,12 +193,6 @@ class Reader {
       last_record_ = std::max(last_record_, *record);
       ++records_;
     }
-    const std::string_view state = json::text(json::member(entry, "state"));
-    if (!state.empty() && state != "completed") {
-      ++(state == "started" ? started_ : scheduled_);
-      if (hanging_.empty())
-        hanging_ = record ? fmt::format("{}, record {}", in_quotes(title), *record) : in_quotes(title);
-    }
     const std::string_view name = title.substr(title.find(':') == std::string_view::npos ? 0 : title.find(':') + 1);
     Operation one;
     one.group = group_of(entry);
@@ -208,8 +207,29 @@ class Reader {
     const auto place =
         std::pair(counts_messages, (counts_messages && collective ? number(entry, "p2p_seq_id") : any).value_or(0));
     const auto before = std::exchange(group.last, place);
-    if (name == "coalesced") {
+    if (before != place) settle(group);
+    const std::optional<Nanos> length = length_of(entry);
+    const bool coalesced = name == "coalesced";
+    // Parts are scheduled for ever: what they are launched together by, which comes last, tells whether they ended.
+    if (coalesced) group.open = 0;
+    const std::string_view state = json::text(json::member(entry, "state"));
+    if (!state.empty() && state != "completed") {
+      const std::string shown = record ? fmt::format("{}, record {}", in_quotes(title), *record) : in_quotes(title);
+      if (state == "started" || coalesced || length) {
+        ++(state == "started" ? started_ : scheduled_);
+        hangs(entries_, shown);
+      } else if (group.open++ == 0) {
+        if (shown.size() > group.open_shown.size()) builder_.hold(shown.size() - group.open_shown.size());
+        group.first_open = entries_;
+        group.open_shown = shown;
+      }
+    }
+    if (coalesced) {
       if (before != place) ++partless_;
+      if (length && group.newest) {
+        operations_[*group.newest].length = *length;
+        measured_ = true;
+      }
       return;
     }
     if (message && !collective) group.numbered = false;
@@ -240,17 +260,34 @@ class Reader {
                  (operations_.empty() || one.created - operations_.back().created <= kMostGap);
     // A clock that was set back stands still.
     if (!operations_.empty()) one.created = std::max(one.created, operations_.back().created);
-    if (const auto* duration = json::member(entry, "duration_ms"); duration != nullptr && duration->IsNumber()) {
-      const double length = duration->GetDouble() * 1e6;
-      if (length >= 0 && length <= static_cast<double>(kMostGap)) {
-        one.length = Nanos(std::llround(length));
-        measured_ = true;
-      } else {
-        ++implausible_;
-      }
-    }
+    one.length = length.value_or(Nanos(0));
+    measured_ = measured_ || length;
     builder_.hold(sizeof(one));
+    group.newest = operations_.size();
     operations_.push_back(one);
+  }
+
+  std::optional<Nanos> length_of(const rapidjson::Value& entry) {
+    const rapidjson::Value* duration = json::member(entry, "duration_ms");
+    if (duration == nullptr || !duration->IsNumber()) return std::nullopt;
+    const double length = duration->GetDouble() * 1e6;
+    if (length >= 0 && length <= static_cast<double>(kMostGap)) return Nanos(std::llround(length));
+    ++implausible_;
+    return std::nullopt;
+  }
+
+  /// No more entries have the number of the last one.
+  void settle(Group& group) {
+    scheduled_ += group.open;
+    if (group.open > 0) hangs(group.first_open, group.open_shown);
+    group.open = 0;
+    group.newest.reset();
+  }
+
+  void hangs(std::size_t entry, const std::string& shown) {
+    if (!hanging_.empty() && entry > hanging_at_) return;
+    hanging_at_ = entry;
+    hanging_ = shown;
   }
 
   void count(std::map<std::string, std::size_t, std::less<>>& counts, std::string_view what) {
@@ -347,7 +384,8 @@ class Reader {
       if (measured_) {
         node.start = message ? Nanos(one.created) : std::max(Nanos(one.created), group.ended);
         node.length = one.length;
-        group.ended = std::max(group.ended, node.start + node.length);
+        constexpr Nanos latest(kMostClock + kMostGap);
+        group.ended = std::min(std::max(group.ended, node.start + node.length), latest);
       }
       if (plausible_) compute_until(at, measured_ ? node.start : Nanos(one.created));
       if (measured_) at = std::max(at, node.start + node.length);
@@ -503,7 +541,8 @@ class Reader {
   std::uint64_t records_ = 0;
   std::size_t started_ = 0;
   std::size_t scheduled_ = 0;
-  std::string hanging_;
+  std::string hanging_;  ///< the first
+  std::size_t hanging_at_ = 0;
   std::map<std::string, std::size_t, std::less<>> unsized_;
   std::map<std::string, std::size_t, std::less<>> unknown_;
   std::map<std::string, std::map<std::string, std::size_t, std::less<>>> taken_as_;

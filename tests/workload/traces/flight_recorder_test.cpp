@@ -215,6 +215,39 @@ TEST(FlightRecorder, coalesced__without_its_parts_is_counted) {
   EXPECT_THAT(graph.warnings, Contains(HasSubstr("1 coalesced operation without what was in it: left out")));
 }
 
+TEST(FlightRecorder, parts__of_what_was_coalesced_end_when_it_does) {
+  Dump dump;
+  const auto batch = [&](const char* state, Nanos after, const std::string& group) {
+    for (const char* name : {"nccl:send 1->2", "nccl:recv 1<-0", "nccl:coalesced"}) {
+      json& entry = dump.add(name, 10, 10, name[5] == 's' ? after : 0_ns, group);
+      entry["is_p2p"] = true;
+      entry["p2p_seq_id"] = 1;
+      entry["state"] = name[5] == 'c' ? state : "scheduled";
+      if (name[5] == 'c') entry["input_sizes"] = entry["output_sizes"] = json::array();
+    }
+  };
+  batch("completed", 0_ns, "0");
+  dump.entries().back()["duration_ms"] = 5.0;
+  dump.add("nccl:all_reduce", 10, 10, 6_ms)["duration_ms"] = 1.0;
+  const ExecutionGraph graph = graph_of(dump.text());
+  EXPECT_THAT(graph.warnings, IsEmpty());
+  const RankGraph& rank = graph.ranks[1];
+  ASSERT_EQ(rank.nodes.size(), 4u);
+  EXPECT_EQ(rank.nodes[1].kind, Kind::receive);
+  EXPECT_EQ(rank.nodes[1].length, 5_ms);
+  EXPECT_EQ(rank.nodes[2].kind, Kind::compute);
+  EXPECT_EQ(rank.nodes[2].start, 5_ms);
+  EXPECT_EQ(rank.nodes[2].length, 1_ms);
+  // One that hangs is one operation; parts that nothing followed count each, in the order of the file.
+  dump.add("nccl:all_reduce", 10, 10)["state"] = "scheduled";
+  dump.add("nccl:all_reduce", 10, 10, 0_ns, "1")["state"] = "started";
+  batch("started", 0_ns, "0");
+  EXPECT_THAT(
+      graph_of(dump.text()).warnings,
+      Contains(HasSubstr("3 operations had not ended when it was dumped (2 started, 1 only scheduled; the first "
+                         "is \"nccl:all_reduce\", record 4)")));
+}
+
 TEST(FlightRecorder, durations__leave_computation_between) {
   Dump dump;
   dump.add("nccl:all_reduce", 10, 10)["duration_ms"] = 4.0;
