@@ -19,6 +19,7 @@ constexpr std::size_t kRead = std::size_t{256} << 10;
 constexpr int kMostValue = 1 << 24;    // bytes of a text
 constexpr int kAtOnce = 1000;          // instructions
 constexpr std::int64_t kPerByte = 16;  // instructions, and bytes of texts: rows of a few bytes take that many
+constexpr std::int64_t kPerPage = 8;
 constexpr std::int64_t kAnyway = 1'000'000;
 
 int only_reads(void*, int action, const char* what, const char*, const char*, const char*) {
@@ -59,6 +60,7 @@ Database::Database(TraceInput& input, const std::function<void(std::size_t)>& ho
   const int result = sqlite3_open_v2(":memory:", &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY, nullptr);
   database_.reset(opened);
   if (result != SQLITE_OK) fail("there is no memory for a database");
+  sqlite3_drop_modules(opened, nullptr);  // no virtual table works
   auto* const bytes = reinterpret_cast<unsigned char*>(bytes_.data());
   const auto size = static_cast<sqlite3_int64>(bytes_.size());
   if (sqlite3_deserialize(opened, "main", bytes, size, size, SQLITE_DESERIALIZE_READONLY) != SQLITE_OK)
@@ -91,10 +93,22 @@ void Database::query(const std::string& sql, const std::function<void(const Row&
       // Rows may share what is long in them.
       for (int column = 0; column < sqlite3_column_count(prepared); ++column)
         left_ -= static_cast<std::int64_t>(row.text(column).size());
+      // Nor need the pages that lead to what is short be its own.
+      for (const int pages : {SQLITE_DBSTATUS_CACHE_HIT, SQLITE_DBSTATUS_CACHE_MISS}) {
+        int count = 0;
+        int unused = 0;
+        sqlite3_db_status(database_.get(), pages, &count, &unused, 1);
+        left_ -= kPerPage * count;
+      }
+      if (left_ < 0) {
+        result = SQLITE_INTERRUPT;
+        break;
+      }
       each(row);
     }
   }
   if (result == SQLITE_INTERRUPT) fail("to read it takes more work than its size is worth");
+  if (result == SQLITE_TOOBIG) fail(fmt::format("a row has more than {} MiB", kMostValue >> 20));
   if (result != SQLITE_DONE) fail(fmt::format("the database is damaged ({})", sqlite3_errmsg(database_.get())));
 }
 

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "mltcp/workload/traces/graph_builder.h"
@@ -42,7 +41,7 @@ class IssueOrder {
   std::optional<std::uint32_t> computed_;
   std::map<Stream, std::uint32_t> required_;
   std::map<Stream, std::uint32_t> last_;
-  std::unordered_map<std::int64_t, Posted> requests_;
+  std::map<std::int64_t, Posted> requests_;
   /// Bytes of one of them, with its place.
   static constexpr std::size_t kOfRequest = sizeof(std::pair<std::int64_t, Posted>) + 24;
 };

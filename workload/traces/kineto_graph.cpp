@@ -182,7 +182,7 @@ class Reader {
         const bool message = transfer.what.kind == Kind::send || transfer.what.kind == Kind::receive;
         if (message ? find_peer(transfer) : find_group(*each.kernel, transfer))
           transfers_.push_back(transfer);
-        else
+        else if (!message || rank_ == kUnknownRank || transfer.peer != rank_)
           ++(message ? peerless : alone);
       }
       one.count = transfers_.size() - one.first;
@@ -246,6 +246,7 @@ class Reader {
   }
 
   bool find_peer(Transfer& one) const {
+    one.peer = kUnknownRank;
     if (one.what.size == 0 || one.what.peer < 0) return false;
     std::int64_t peer = one.what.peer;
     if (one.what.peer_of_group && one.what.group >= 0) {
@@ -468,7 +469,19 @@ class Reader {
     std::vector<std::uint32_t> waits = pending_;
     if (computed_) waits.push_back(*computed_);
     const Communication* const before = std::exchange(last_[one.lane], &one);
-    if (before != nullptr) wait_for(*before, waits);
+    if (before != nullptr && before->count > kMostPending && one.count > 1) {
+      // Each of many would wait for each of many: one node waits for all of them.
+      std::vector<std::uint32_t> all;
+      wait_for(*before, all);
+      GraphNode joint;
+      joint.name = compute_;
+      joint.lane = lane_;
+      joint.step = static_cast<std::uint32_t>(one.step);
+      joint.start = shown(one.start);
+      waits.push_back(builder_.add(0, joint, all));
+    } else if (before != nullptr) {
+      wait_for(*before, waits);
+    }
     std::sort(waits.begin(), waits.end());
     waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
     for (std::size_t i = 0; i < one.count; ++i) {

@@ -12,7 +12,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -33,6 +32,8 @@ constexpr std::int64_t kMostTime = 100'000'000'000'000'000;  // ns: three years
 constexpr std::int64_t kMostRank = 10'000'000;
 constexpr std::int64_t kProcess = ~std::int64_t{0xFFFFFF};  // of a thread's number, what is its process's
 constexpr std::size_t kPlace = 64;                          // of an entry of a map, beside what it holds
+constexpr std::size_t kMostText = 4096;                     // NCCL's are below 1 KiB; each is gone through often
+constexpr std::size_t kMostBeside = 256;                    // messages of a kernel: streams are bounded
 
 /// What a range of NCCL tells: as far as it does.
 struct Payload {
@@ -149,7 +150,7 @@ class Reader {
   void read_texts() {
     database_.each("StringIds", {"id", "value"}, [&](const Database::Row& row) {
       const auto id = row.whole(0);
-      const std::string_view text = row.text(1);
+      const std::string_view text = row.text(1).size() <= kMostText ? row.text(1) : std::string_view();
       const auto has = [&](std::string_view part) { return text.find(part) != std::string_view::npos; };
       const bool wanted = text.starts_with("nccl") || has("NCCL") || has("Synchronize") || has("StreamWaitEvent") ||
                           !stem_of(text).empty();
@@ -268,7 +269,8 @@ class Reader {
                      if (name.empty()) name = text_of(row.whole(4));
                      if (name.empty() || !row.whole(1)) return;
                      const std::int64_t id = row.whole(2).value_or(0);
-                     const bool calls = name.starts_with("nccl");
+                     // PyTorch has ranges like nccl:all_reduce around calls.
+                     const bool calls = name.starts_with("nccl") && name.size() > 4 && name[4] >= 'A' && name[4] <= 'Z';
                      if (!calls && stem_of(name).empty()) return;
                      if (!is_own(id) || !plausible(row.whole(0), row.whole(1))) return;
                      if (!calls) {
@@ -456,8 +458,9 @@ class Reader {
       std::int64_t covered = 0;
       bool apart = true;
       for (std::size_t i = 0; i < all.size(); ++i) {
+        apart = i == 0 || all[i - 1]->end <= all[i]->start;
+        if (!apart) break;
         covered += all[i]->end - all[i]->start;
-        apart = apart && (i == 0 || all[i - 1]->end <= all[i]->start);
       }
       if (!apart || covered <= longest) continue;
       longest = covered;
@@ -569,7 +572,7 @@ class Reader {
     one.length = Nanos(kernel.end - kernel.start);
     one.correlation = kernel.correlation;
     const bool message = call != nullptr && call->sort == Sort::messages;
-    one.stream = stream(kernel.stream, message ? place : 0);
+    one.stream = stream(kernel.stream, message ? place % kMostBeside : 0);
     one.event = events_.communications.size() + 1;
     if (call != nullptr) {
       one.name = call->name;
@@ -633,7 +636,7 @@ class Reader {
   std::function<void(std::size_t)> hold_;
   Database database_;
   KinetoEvents events_;
-  std::unordered_map<std::int64_t, std::string> texts_;  ///< of those that matter
+  std::map<std::int64_t, std::string> texts_;  ///< of those that matter
   std::vector<Kernel> kernels_;
   std::vector<std::int64_t> launched_;  ///< correlations of kernels, ascending
   std::vector<Range> ranges_;           ///< that may be iterations
@@ -641,11 +644,11 @@ class Reader {
   std::int64_t device_ = 0;
   std::int64_t process_ = 0;
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<Field>> schemas_;  ///< by domain and schema
-  std::unordered_map<std::int64_t, std::uint32_t> ranks_of_;                     ///< communicators
-  std::unordered_map<std::int64_t, std::int32_t> group_of_;
-  std::unordered_map<std::int64_t, std::uint32_t> threads_;
+  std::map<std::int64_t, std::uint32_t> ranks_of_;                               ///< communicators
+  std::map<std::int64_t, std::int32_t> group_of_;
+  std::map<std::int64_t, std::uint32_t> threads_;
   std::map<std::pair<std::int64_t, std::size_t>, std::uint32_t> streams_;
-  std::unordered_map<std::string, std::uint32_t> name_of_;
+  std::map<std::string, std::uint32_t> name_of_;
   std::map<std::pair<std::string, std::string>, std::size_t> taken_as_;
   std::size_t communications_ = 0;
   std::size_t implausible_ = 0;

@@ -199,6 +199,22 @@ TEST(NsightSqlite, messages__of_one_kernel_are_several) {
   EXPECT_EQ(nodes[1].peer, 0u);
 }
 
+TEST(NsightSqlite, messages__of_an_all_to_all_of_many_ranks_are_read) {
+  Export one;
+  constexpr int ranks = 600;
+  one.init(77, ranks, 1);
+  one.range("nccl:all_to_all", 9, 1400);
+  for (int peer = 0; peer < ranks; ++peer) {
+    one.call("ncclSend", 10 + 2 * peer, 77, 500, peer);
+    one.call("ncclRecv", 11 + 2 * peer, 77, 300, peer);
+  }
+  one.range("nccl:all_reduce", 1300, 1400);
+  one.kernel(4, 1400, 1500, 1600);
+  const ExecutionGraph graph = graph_of(one.bytes());
+  EXPECT_EQ(communications(graph.ranks.at(1)).size(), 2u * (ranks - 1)) << "none to itself";
+  EXPECT_THAT(graph.warnings, AllOf(Not(Contains(HasSubstr("left out"))), Not(Contains(HasSubstr("have no size")))));
+}
+
 TEST(NsightSqlite, sizes__that_are_not_there_are_counted) {
   Export one;
   one.range("iteration 0", 0, 100);
