@@ -235,7 +235,8 @@ class Summary {
 
   bool by_repetition(const std::vector<std::uint32_t>& all) {
     const std::size_t count = all.size();
-    if (count < 4 || count > kMostSearched) return false;
+    if (count < 4) return false;
+    if (count > kMostSearched) return give_up();
     // A number for each sort of communication, as they are compared often.
     std::map<std::tuple<Kind, Collective, Bytes, std::uint32_t, std::uint32_t>, std::uint32_t> sorts;
     std::vector<std::uint32_t> sort_of;
@@ -286,6 +287,14 @@ class Summary {
                            (1 - 1 / static_cast<double>(repetitions)) / (1 + spread(lengths));
       return true;
     }
+    return compared >= kMostCompared && give_up();
+  }
+
+  bool give_up() {
+    result_.warnings.push_back(
+        fmt::format("{}: whether it repeats itself takes too long to find out, and it is taken for one iteration: mark "
+                    "steps, or give a part of it",
+                    graph_.sources.empty() ? "a graph" : graph_.sources.front()));
     return false;
   }
 

@@ -294,7 +294,13 @@ TEST(GraphPhases, period__is_looked_for_in_bounded_time) {
   // through for every iteration.
   Maker nearly;
   for (int i = 0; i < 100'000; ++i) nearly.reduce(i < 89'000 ? 1 : static_cast<Bytes>(i));
-  EXPECT_EQ(summarise(nearly.graph_of_one()).period, GraphSummary::Period::single);
+  const GraphSummary given_up = summarise(nearly.graph_of_one());
+  EXPECT_EQ(given_up.period, GraphSummary::Period::single);
+  EXPECT_THAT(given_up.warnings,
+              testing::ElementsAre(HasSubstr("t: whether it repeats itself takes too long to find")));
+  Maker many;
+  for (int i = 0; i < 200'001; ++i) many.reduce(1 + static_cast<Bytes>(i % 2));
+  EXPECT_THAT(summarise(many.graph_of_one()).warnings, testing::SizeIs(1));
   Maker pairs;
   for (int i = 0; i < 100'000; ++i) pairs.reduce(1 + static_cast<Bytes>(i % 2));
   const GraphSummary summary = summarise(pairs.graph_of_one());
