@@ -232,7 +232,10 @@ class Lines {
                                     : written == "children" ? "switches"
                                     : written == "nodes"    ? "nodes"
                                                             : written;
-          pairs[known] = pair.second.as<std::string>();
+          const auto value = pair.second.IsNull() ? std::string() : pair.second.as<std::string>();
+          if (value.empty() && (known == "switches" || known == "nodes")) continue;
+          if (!pairs.try_emplace(known, value).second)
+            fail(line_of(pair.first), written, "the key stands twice", "keep one");
         }
         add(line_of(one), pairs);
       }

@@ -155,8 +155,9 @@ TEST(slurm_topology, blocks__are_switches_below_one_more) {
 TEST(slurm_topology, yaml__has_one_topology_or_a_default) {
   const std::string tree =
       "---\n- topology: t1\n  cluster_default: true\n  tree:\n    switches:\n"
-      "      - switch: s[1]   # why?\n        nodes: n[1-2]\n      - switch: s2\n        nodes: n[3-4]\n"
-      "      - switch: top\n        children: s[1-2]\n";
+      "      - switch: s[1]   # why?\n        nodes: n[1-2]\n      - switch: s2\n        nodes: n[3-4]\n        "
+      "children:\n"
+      "      - switch: top\n        children: s[1-2]\n        nodes: null\n";
   const std::string blocks =
       "- topology: t2\n  block:\n    block_sizes:\n      - 2\n      - 4\n    blocks:\n      - block: b1\n"
       "        nodes: n[1-2]\n      - block: b2\n        nodes: n[3-4]\n";
@@ -174,6 +175,12 @@ TEST(slurm_topology, yaml__has_one_topology_or_a_default) {
             "t.conf:4: node: the key is not known"},
            {"- topology: a\n  tree:\n    switches:\n      - switch: s1\n        children: s2\n",
             "t.conf:4: Switches: there is no switch \"s2\""},
+           {"- topology: a\n  tree:\n    switches:\n      - switch: s1\n        nodes: n1\n        nodes: n2\n",
+            "t.conf:6: nodes: the key stands twice; keep one"},
+           {"- topology: a\n  tree:\n    switches:\n      - switch: s1\n        nodes:\n",
+            "t.conf:4: SwitchName: nothing is below \"s1\""},
+           {"- topology: a\n  tree:\n    switches:\n      - switch:\n        nodes: n1\n",
+            "t.conf:4: SwitchName: there is an empty name"},
            {"- [", "no topology.yaml"},
            {std::string(1U << 20U, '-'), "t.conf:1: topology: a list of topologies is expected"},
            {"- " + std::string(1U << 19U, '['), "no topology.yaml"},
