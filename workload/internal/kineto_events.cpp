@@ -11,6 +11,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <set>
 #include <unordered_map>
@@ -870,12 +871,15 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     if (untimed_ > 0)
       warn(fmt::format("{} at 0 that took no time left out: nobody timed them", plural(untimed_, "event")));
     leave_out_steps();
+    constexpr std::size_t place = 64;  // of one in the map
+    keep(configured_.size() * place);
+    std::map<std::string_view, const Configured*> configured;
+    for (const Configured& each : configured_) configured.try_emplace(each.name, &each);
     for (auto& group : events_.groups) {
       if (!group.ranks.empty()) continue;
-      const auto found = std::find_if(configured_.begin(), configured_.end(),
-                                      [&](const Configured& each) { return each.name == group.name; });
-      if (found == configured_.end()) continue;
-      group.ranks = found->ranks;
+      const auto found = configured.find(group.name);
+      if (found == configured.end()) continue;
+      group.ranks = found->second->ranks;
       std::sort(group.ranks.begin(), group.ranks.end());
       if (std::adjacent_find(group.ranks.begin(), group.ranks.end()) != group.ranks.end()) group.ranks.clear();
     }

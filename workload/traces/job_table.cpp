@@ -57,8 +57,9 @@ enum class Reason : std::uint8_t {
   backwards,
   nothing,
   too_long,
+  too_many,
 };
-constexpr std::array<std::string_view, 12> reasons{"other virtual cluster",
+constexpr std::array<std::string_view, 13> reasons{"other virtual cluster",
                                                    "no time of submission from 2000 to 2099",
                                                    "submitted outside from and to",
                                                    "other state",
@@ -69,7 +70,8 @@ constexpr std::array<std::string_view, 12> reasons{"other virtual cluster",
                                                    "a time that is none from 2000 to 2099",
                                                    "ends before it starts",
                                                    "ran for no time",
-                                                   "ran for more than a year"};
+                                                   "ran for more than a year",
+                                                   "more than 100 attempts"};
 
 /// What the readers of both formats share: choosing, counting, and telling.
 class Rows {
@@ -230,9 +232,10 @@ JobTable parse_philly(std::string_view text, const std::string& file, const JobT
     std::size_t wrong = 0;
     std::optional<std::uint64_t> first;
     bool differ = false;
-    if (attempts->Size() > most_attempts)
-      throw InputError(one_line(fmt::format("{}: {}: the job has {} attempts; give at most {}", file, elements.place(),
-                                            attempts->Size(), most_attempts)));
+    if (attempts->Size() > most_attempts) {
+      rows.leave_out(Reason::too_many);
+      return;
+    }
     for (const rapidjson::Value& attempt : attempts->GetArray()) {
       Nanos length;
       if (const auto reason = Rows::period(json::text(json::member(attempt, "start_time")),
@@ -300,10 +303,13 @@ std::optional<Nanos> time_of_table(std::string_view text) {
 
 bool is_job_table(std::string_view text) {
   text = text.substr(0, looked_at);
-  const std::size_t first = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+  constexpr std::string_view blank = " \t\r\n\xef\xbb\xbf";
+  std::size_t first = text.find_first_not_of(blank);
+  while (first != std::string_view::npos && text[first] == '#')
+    first = text.find_first_not_of(blank, std::min(text.find('\n', first), text.size()));
   if (first == std::string_view::npos) return false;
   if (text[first] == '[' || text[first] == '{') return true;
-  const std::string_view line = text.substr(0, text.find('\n', first));
+  const std::string_view line = text.substr(first, text.find('\n', first) - first);
   return line.find("gpu_num") != std::string_view::npos || line.find("submit_time") != std::string_view::npos;
 }
 

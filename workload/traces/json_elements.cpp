@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kRead = std::size_t{256} << 10;
 constexpr std::size_t kMostElement = std::size_t{64} << 20;
-constexpr std::size_t kMostMember = std::size_t{1} << 20;
+constexpr std::size_t kMostMember = std::size_t{16} << 20;
 constexpr std::size_t kMostDepth = 64;
 constexpr unsigned kParse = rapidjson::kParseInsituFlag | rapidjson::kParseIterativeFlag |
                             rapidjson::kParseNanAndInfFlag | rapidjson::kParseStopWhenDoneFlag;

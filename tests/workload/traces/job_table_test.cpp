@@ -175,8 +175,11 @@ TEST(job_table, bad_input__is_refused) {
   EXPECT_THAT(says("[" + std::string(100'000, '[')), HasSubstr("values are nested more than 64 deep"));
   std::string many = attempt("00:00:20", "00:00:30");
   for (int i = 0; i < 100; ++i) many += "," + attempt("00:00:20", "00:00:30");
-  EXPECT_THAT(says("[" + philly_job(many) + "]"), HasSubstr("the job has 101 attempts; give at most 100"));
+  EXPECT_THAT(says("[" + philly_job(many) + "]"),
+              HasSubstr("no job is left of 1: more than 100 attempts (1, first job 1)"));
   EXPECT_FALSE(is_job_table(""));
+  EXPECT_FALSE(is_job_table("# gpu_num"));
+  EXPECT_TRUE(is_job_table("# jobs of a month\n\n" + std::string(head)));
   EXPECT_FALSE(is_job_table("arrival,job,workers,iterations\n"));
 }
 

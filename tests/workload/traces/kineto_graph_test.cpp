@@ -318,6 +318,37 @@ TEST(KinetoGraph, groups__of_messages_go_on_together) {
   }
 }
 
+TEST(KinetoGraph, groups__of_many_messages_wait_for_each_other_once) {
+  constexpr int messages = 40;
+  std::vector<std::string> events{step(0, 1000, 3000)};
+  for (int i = 0; i < 2; ++i) {
+    const int at = 1100 + i * 400;
+    for (int message = 0; message < messages; ++message)
+      events.push_back(fmt::format(
+          R"({{"ph":"X","cat":"cpu_op","name":"record_param_comms","pid":9,"tid":1,"ts":{},"dur":1,"args":{{)"
+          R"("Collective name":"send","In msg nelems":1000,"Out msg nelems":1000,"Group size":2,"dtype":"Float",)"
+          R"("Process Group Name":"0","Process Group Ranks":"[0, 1]","Dst Rank":1}}}})",
+          at + message));
+    events.push_back(fmt::format(
+        R"({{"ph":"X","cat":"user_annotation","name":"nccl:coalesced","pid":9,"tid":1,"ts":{},"dur":0.1}})", at + 60));
+    events.push_back(host("cudaLaunchKernelExC", at + 70, 5, i + 1));
+    events.push_back(kernel("ncclDevKernel_SendRecv(x)", at + 100, 300, i + 1, 40));
+  }
+  TraceOptions options;
+  options.as_recorded = true;
+  const ExecutionGraph graph = parse_trace_graph(trace_of(events), "t.json", options);
+  const RankGraph& rank = graph.ranks[0];
+  std::vector<std::size_t> sends;
+  for (std::size_t i = 0; i < rank.nodes.size(); ++i)
+    if (rank.nodes[i].kind == Kind::send) sends.push_back(i);
+  ASSERT_EQ(sends.size(), 2u * messages);
+  const std::size_t joint = sends[messages] - 1;
+  EXPECT_EQ(rank.nodes[joint].length, 0_ns);
+  EXPECT_THAT(waits_of(rank, joint), testing::ElementsAreArray(sends.begin(), sends.begin() + messages));
+  EXPECT_THAT(waits_of(rank, sends.back()), Contains(joint));
+  EXPECT_LT(rank.waits.size(), 8u * messages);
+}
+
 TEST(KinetoGraph, wait_calls__are_matched_in_the_order_of_launches) {
   const auto launch = [](int at, int correlation) {
     return std::vector<std::string>{
