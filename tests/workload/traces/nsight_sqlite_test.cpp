@@ -276,6 +276,12 @@ TEST(NsightSqlite, whatever_is_no_plain_table__is_refused) {
               AnyOf(HasSubstr("has a column that is computed"), HasSubstr("damaged")));
   EXPECT_THAT(refusal(serialized("CREATE VIRTUAL TABLE " + kernels + " USING fts5(start, end)")),
               HasSubstr("without a table"));
+  EXPECT_THAT(refusal(serialized("CREATE VIRTUAL TABLE " + kernels +
+                                 " USING fts5(start, end); PRAGMA writable_schema = 1; UPDATE sqlite_master SET "
+                                 "rootpage = 2 WHERE name = '" +
+                                 kernels + "'")),
+              HasSubstr("no such module"))
+      << "one that claims a page";
   // A trigger does nothing.
   Export one = training();
   EXPECT_EQ(graph_of(serialized(kSchema + one.sql() +
@@ -330,6 +336,46 @@ TEST(NsightSqlite, texts__that_rows_share_are_not_read_for_each) {
   }
   const auto begin = std::chrono::steady_clock::now();
   refusal(bytes);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+}
+
+TEST(NsightSqlite, pages_that_lead_to_short_values__are_not_gone_through_for_each) {
+  // Rows of 60 bytes claim to have the pages of one long text before their start.
+  constexpr int rows = 20'000;
+  constexpr std::size_t page = 512;
+  constexpr std::size_t local = 39;  // bytes of a long row in its page, of which the rest fills whole ones
+  constexpr std::size_t length = 4'000'000;
+  std::string sql =
+      "PRAGMA page_size = 512; CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER);"
+      "CREATE TABLE NVTX_EVENTS (filler TEXT, start INTEGER); INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1, 2);" +
+      fmt::format("INSERT INTO NVTX_EVENTS VALUES ('{}', 3);", std::string(length, 'x'));
+  for (int i = 0; i < rows; ++i) sql += fmt::format("INSERT INTO NVTX_EVENTS VALUES ('{}', 3);", std::string(50, 'y'));
+  std::string bytes = serialized(sql);
+  const std::size_t first = bytes.find(std::string(20, 'x'));
+  const std::string next = bytes.substr(bytes.find_first_not_of('x', first), 4);
+  const auto varint = [](std::uint64_t value) {
+    std::string text(1, static_cast<char>(value & 0x7fU));
+    while ((value >>= 7U) != 0) text.insert(text.begin(), static_cast<char>((value & 0x7fU) | 0x80U));
+    return text;
+  };
+  // A head of 6 bytes: its length, the type of the text in 4, that of a number of one byte.
+  constexpr std::size_t head = 6;
+  constexpr std::size_t payload = local + (page - 4) * ((length - 10'000) / (page - 4));
+  const std::string types = std::string(1, '\6') + varint(13 + 2 * (payload - head - 1)) + '\1';
+  ASSERT_EQ(types.size(), head);
+  int forged = 0;
+  for (std::size_t at = bytes.find(std::string(50, 'y')); at != std::string::npos;
+       at = bytes.find(std::string(50, 'y'), at + 1)) {
+    std::size_t row = at - 3;  // behind its number, of one byte to three
+    while (bytes[row - 2] < 0) --row;
+    const std::string number = bytes.substr(row - 1, at - 3 - row + 1);
+    const std::string cell = varint(payload) + number + types + std::string(local - head, 'z') + next;
+    bytes.replace(row - 2, cell.size(), cell);
+    ++forged;
+  }
+  ASSERT_EQ(forged, rows);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THAT(refusal(bytes), HasSubstr("takes more work than its size is worth"));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
 }
 
