@@ -129,7 +129,7 @@ class Inspect(unittest.TestCase):
             for words in (("inspect", file), ("advise", file), ("replay", file)):
                 said = mltcp(*words, status=2).stderr
                 self.assertEqual(said.count("\n"), 1, said)
-                self.assertIn("which is no trace that is known; known are: Kineto, PyTorch execution trace, PARAM", said)
+                self.assertIn("which is no trace that is known; known are: Kineto, PyTorch Flight Recorder, ", said)
                 self.assertEqual("measured profile" in said, words[0] != "replay", said)
         # What it is instead, and what is read.
         for name, text, seen in (("topo.xml", '<system version="1">\n  <cpu numaid="0"/>\n</system>\n', "the topology of a host (XML)"),
