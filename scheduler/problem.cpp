@@ -127,8 +127,8 @@ void check(const SolveOptions& options) {
     throw InputError(fmt::format("angles is {}; give at most 1000000, or 0 for exact shifts", options.angles));
   if (!(options.drift >= 0 && options.drift <= 0.5))
     throw InputError(fmt::format("drift is {}; give a share of the period from 0 to 0.5", options.drift));
-  if (!(options.slack >= 0 && options.slack <= 1))
-    throw InputError(fmt::format("slack is {}; give a share from 0 to 1", options.slack));
+  if (!(options.slack >= 0 && options.slack <= kMostSlack))
+    throw InputError(fmt::format("slack is {}; give a share from 0 to {}", options.slack, kMostSlack));
 }
 
 std::int64_t perimeter_of(const Slots& slots, const std::vector<std::uint32_t>& jobs) {

@@ -75,6 +75,9 @@ struct SolveOptions {
       0;  ///< added to every slot's period, as a share of it, so that late jobs can catch up (see docs/scheduler.md)
 };
 
+/// The most slack there can be: with it, slots are twice as long as iterations.
+inline constexpr double kMostSlack = 1;
+
 /// The common timing of all jobs of a problem, or of one of its components.
 struct Slots {
   Nanos perimeter;                         ///< P; a multiple of every slot's period

@@ -160,6 +160,12 @@ double lowest_score(const scheduler::Solution& solution) {
   return score;
 }
 
+/// Beside `slack`: slots longer than what sharing costs don't pay. Nor do those of more than twice an iteration: jobs
+/// that need them keep the link busy all the time, with or without.
+double most_room(double slack, const Forecast& sharing) {
+  return std::clamp(sharing.mean - 1, 0.0, scheduler::kMostSlack - slack);
+}
+
 /// Slots that might do, with all that follows from them.
 struct Candidate {
   scheduler::Solution solution;
@@ -204,7 +210,7 @@ class Planning {
     // meet.
     scheduler::SolveOptions options = options_of(settings_);
     options.slack = needed;
-    const double most = std::max(0.0, sharing_.mean - 1);
+    const double most = most_room(needed, sharing_);
     if (exhausted()) return best;
     const double enough = room_for(component_.problem, options, most, &work_);
     const auto take_better = [&](Candidate other) {
@@ -411,7 +417,7 @@ double slack_for(const ScheduleSettings& settings, std::span<const workload::Job
     if (!settings.slack) {
       const Forecast sharing =
           forecast_sharing(component.problem, forecast_jobs(component, jobs, profiles), std::nullopt);
-      slack += room_for(component.problem, options, std::max(0.0, sharing.mean - 1));
+      slack += room_for(component.problem, options, most_room(slack, sharing));
     }
     most = std::max(most, slack);
   }

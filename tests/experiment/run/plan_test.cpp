@@ -97,6 +97,22 @@ TEST(Plan, jobs__that_do_not_fit_get_longer_slots) {
   EXPECT_NEAR(longer.planned[0].slots.mean, 1.1, 0.01);
 }
 
+TEST(Plan, jobs__that_need_slots_of_more_than_twice_their_length_run_without) {
+  // Each keeps the link busy for 96 of 100 ms: 2.88 times what it carries.
+  const std::vector<workload::Job> jobs{job_of("a"), job_of("b"), job_of("c")};
+  const std::vector<Profile> profiles(3, profile_of(4_ms, 100_ms, {0}));
+  for (const bool repaired : {false, true}) {
+    PlanOptions options;
+    options.repaired = repaired;
+    const Schedule schedule = plan_jobs({}, jobs, profiles, options);
+    EXPECT_EQ(schedule.summary.unplanned, 3U);
+    EXPECT_GT(schedule.planned[0].sharing.mean, 2);
+    for (const std::string& reason : schedule.reasons)
+      EXPECT_THAT(reason, testing::StartsWith("slots are not worth it"));
+  }
+  EXPECT_EQ(slack_for(ScheduleSettings{}, jobs, profiles), 0.001) << "no room is enough";
+}
+
 // Both policies, as what jobs do without slots is all that they differ in.
 TEST(Plan, slots__that_cost_more_than_sharing_are_not_taken_and_it_is_said_why) {
   const std::vector<workload::Job> jobs{job_of("a"), job_of("b")};
