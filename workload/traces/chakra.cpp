@@ -203,6 +203,12 @@ class Reader {
                                 plural(dimensions_, "collective")));
     for (const auto& [what, count] : taken_as_)
       builder_.warn(fmt::format("{}: taken as {}", plural(count, what.first), what.second));
+    if (untold_ == 0 && !communicates_) untold_ = untold_of_host_;
+    if (untold_ > 0)
+      builder_.warn(fmt::format("{} communications whose size or kind is not told are left out", untold_));
+    if (empty_ > 0)
+      builder_.warn(fmt::format("{} of 0 bytes: collectives are taken for barriers, messages are left out",
+                                plural(empty_, "communication")));
     if (!builder_.try_sort(rank_)) {
       builder_.warn("ctrl_deps are left out: with them nodes wait for each other");
       for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i].waits = on_data[i];
@@ -290,11 +296,19 @@ class Reader {
     return static_cast<std::uint32_t>(*rank);
   }
 
+  /// Only its time counts then.
+  bool left_out(const Entry& entry) {
+    const bool untold = !entry.size;
+    if (untold) ++(entry.host ? untold_of_host_ : untold_);
+    if (entry.size == 0) ++empty_;
+    return untold;
+  }
+
   void message(const Entry& entry, GraphNode& node, std::uint32_t index) {
     const bool send = entry.type == kSend;
-    if (!entry.size && !entry.destination && !entry.source) return;
     node.bytes = bytes_of(entry, index);
-    if (node.bytes == 0) return;
+    if (left_out(entry) || node.bytes == 0) return;
+    communicates_ = true;
     node.kind = send ? GraphNode::Kind::send : GraphNode::Kind::receive;
     node.peer = send ? rank_of(entry.destination, "comm_dst", index) : rank_of(entry.source, "comm_src", index);
     node.tag = static_cast<std::uint64_t>(entry.tag.value_or(0));
@@ -302,7 +316,6 @@ class Reader {
   }
 
   void collective(const Entry& entry, GraphNode& node, std::uint32_t index) {
-    if (!entry.communication && entry.communication_name.empty() && !entry.size) return;
     std::string_view name = entry.communication_name;
     if (name.empty()) {
       const std::int64_t type = entry.communication.value_or(0);
@@ -319,10 +332,12 @@ class Reader {
           fmt::format("node {}: comm_type {} is unknown; it is taken as an all-reduce", index + 1, in_quotes(name)));
       what = collective_named(kCollectives[0]);
     }
+    if (!what->barrier && left_out(entry)) return;
+    node.bytes = what->barrier ? 0 : bytes_of(entry, index);
     if (what->instead != nullptr) ++taken_as_[{std::string(name), what->instead}];
     node.kind = GraphNode::Kind::collective;
     node.collective = what->collective;
-    node.bytes = what->barrier ? 0 : bytes_of(entry, index);
+    communicates_ = true;
     if (entry.some_dimensions) ++dimensions_;
     node.group = builder_.group({}, {0, entry.group});
     if (node.collective == Collective::broadcast && entry.root) node.peer = rank_of(entry.root, "comm_root", index);
@@ -336,7 +351,11 @@ class Reader {
   std::vector<std::pair<std::uint64_t, std::uint32_t>> places_;  ///< ids and indices; in finish() sorted
   std::map<std::pair<std::string, std::string>, std::size_t> taken_as_;
   std::size_t unknown_types_ = 0;
-  std::size_t late_ = 0;  ///< starts beyond kLatestStart
+  std::size_t late_ = 0;            ///< starts beyond kLatestStart
+  std::size_t untold_ = 0;          ///< communications without a size or kind
+  std::size_t untold_of_host_ = 0;  ///< the same of the host, whose kernels tell as a rule
+  std::size_t empty_ = 0;           ///< of 0 bytes that are no barriers
+  bool communicates_ = false;
   std::size_t dimensions_ = 0;
   std::optional<std::pair<std::uint32_t, std::uint32_t>> own_rank_;  ///< as messages tell, and the node that did
   bool nanoseconds_ = false;

@@ -47,6 +47,11 @@ class Reader {
       builder_.warn(fmt::format("{}: taken as {}", plural(count, what.first), what.second));
     for (const auto& [what, count] : unknown_)
       builder_.warn(fmt::format("{} is no collective that is known: {} left out", in_quotes(what), count));
+    if (untold_ > 0)
+      builder_.warn(fmt::format("{} communications whose size or kind is not told are left out", untold_));
+    if (empty_ > 0)
+      builder_.warn(fmt::format("{} of 0 bytes: collectives are taken for barriers, messages are left out",
+                                plural(empty_, "communication")));
     if (timeless_ > 0)
       builder_.warn(fmt::format("{} a startTime_ns that is no time since 1970: taken as without",
                                 timeless_ == 1 ? "1 entry has" : fmt::format("{} entries have", timeless_)));
@@ -100,7 +105,7 @@ class Reader {
       if (node.bytes == 0) node.bytes = bytes(entry, send ? "out_msg_size" : "in_msg_size");
       if (!peer || *peer < 0 || static_cast<std::uint32_t>(*peer) == own_)
         fail("the other rank of a message is missing");
-      if (node.bytes == 0) return;
+      if (untold(entry, node.bytes) || node.bytes == 0) return;
       node.kind = send ? GraphNode::Kind::send : GraphNode::Kind::receive;
       node.peer = static_cast<std::uint32_t>(*peer);
       order_.post(node, request);
@@ -111,16 +116,24 @@ class Reader {
       if (name != "batch_isend_irecv") ++unknown_[name];
       return;
     }
-    if (what->instead != nullptr) ++taken_as_[{name, what->instead}];
-    node.kind = GraphNode::Kind::collective;
-    node.collective = what->collective;
     const Bytes in = what->barrier ? 0 : bytes(entry, "in_msg_size");
     const Bytes out = what->barrier ? 0 : bytes(entry, "out_msg_size");
     node.bytes = what->collective == Collective::all_gather ? std::max(in, out) : in != 0 ? in : out;
+    if (!what->barrier && untold(entry, node.bytes)) return;
+    if (what->instead != nullptr) ++taken_as_[{name, what->instead}];
+    node.kind = GraphNode::Kind::collective;
+    node.collective = what->collective;
     node.group = group_;
     const auto root = number(entry, "root", kMostRank);
     if (node.collective == Collective::broadcast && root && *root >= 0) node.peer = static_cast<std::uint32_t>(*root);
     order_.post(node, request);
+  }
+
+  bool untold(const rapidjson::Value& entry, Bytes bytes) {
+    const auto told = [&](const char* key) { return number(entry, key, INT64_MAX).has_value(); };
+    const bool untold = !told("in_msg_size") && !told("out_msg_size");
+    if (bytes == 0) ++(untold ? untold_ : empty_);
+    return untold;
   }
 
   Bytes bytes(const rapidjson::Value& entry, const char* key) {
@@ -211,6 +224,8 @@ class Reader {
   std::size_t entries_ = 0;
   std::size_t computations_ = 0;
   std::size_t untyped_ = 0;
+  std::size_t untold_ = 0;    ///< communications without a size
+  std::size_t empty_ = 0;     ///< those of 0 bytes
   std::size_t timeless_ = 0;  ///< entries whose time is none
   bool after_wait_ = false;
   bool timed_ = false;

@@ -159,6 +159,20 @@ TEST(Param, entries__have_sizes_groups_waits_steps_and_times) {
   EXPECT_THAT(graph.warnings, Contains("rank0.json: 1 computation without times: left out"));
 }
 
+TEST(Param, communications__without_a_size_are_counted) {
+  const ExecutionGraph graph = parse_trace_graph(R"([{"comms": "all_reduce", "dtype": "float", "world_size": 2},
+ {"comms": "send", "dst_rank": 1, "dtype": "float"}, {"comms": "barrier", "world_size": 2},
+ {"comms": "all_to_allv", "in_msg_size": 0, "out_msg_size": 0, "dtype": "float", "world_size": 2}])",
+                                                 "t_rank0.json", {.ranks = 2});
+  ASSERT_EQ(graph.ranks[0].nodes.size(), 2u);
+  EXPECT_THAT(
+      graph.warnings,
+      testing::AllOf(
+          Contains("t_rank0.json: 2 communications whose size or kind is not told are left out"),
+          Contains("t_rank0.json: 1 communication of 0 bytes: collectives are taken for barriers, messages are left "
+                   "out")));
+}
+
 TEST(Param, times__that_can_not_be_are_left_out_or_refused) {
   const auto entry = [](const std::string& time) {
     return R"({"comms": "all_reduce", "in_msg_size": 1, "dtype": "int", "world_size": 2, "startTime_ns": )" + time +
