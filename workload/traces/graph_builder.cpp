@@ -184,4 +184,23 @@ PartialGraph GraphBuilder::take() {
   return std::move(part_);
 }
 
+std::vector<std::uint32_t> FlowStarts::at(std::uint32_t position, Nanos start) {
+  Timer& timer = timers_[position];
+  std::vector<std::uint32_t> waits;
+  if (timer.node) waits.push_back(*timer.node);
+  if (start <= timer.at) return waits;
+  GraphNode node;
+  node.name = builder_.name("start");
+  node.lane = builder_.lane("flows");
+  node.start = timer.at;
+  node.length = start - timer.at;
+  timer = {start, builder_.add(position, node, waits)};
+  return {*timer.node};
+}
+
+void FlowStarts::finish(Nanos start) {
+  for (std::uint32_t position = 0; position < timers_.size(); ++position)
+    if (!builder_.at(position).nodes.empty()) at(position, start);
+}
+
 }  // namespace mltcp::workload

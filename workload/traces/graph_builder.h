@@ -104,4 +104,24 @@ class GraphBuilder {
   std::size_t warnings_ = 0;
 };
 
+/// The starts of flows, as computations of the ranks at both ends: what a rank sends or expects later waits for them.
+class FlowStarts {
+ public:
+  /// Of ranks at positions below `ranks`.
+  FlowStarts(GraphBuilder& builder, std::size_t ranks) : builder_(builder), timers_(ranks) {}
+
+  /// What a node of the rank waits for to begin at `start`; asked for in the order of starts.
+  std::vector<std::uint32_t> at(std::uint32_t position, Nanos start);
+  /// All ranks that have nodes go on until `start`, the last one.
+  void finish(Nanos start);
+
+ private:
+  struct Timer {
+    Nanos at;
+    std::optional<std::uint32_t> node;
+  };
+  GraphBuilder& builder_;
+  std::vector<Timer> timers_;
+};
+
 }  // namespace mltcp::workload

@@ -119,36 +119,24 @@ class Reader {
     builder_.step({}, Nanos(0));
     std::stable_sort(flows_.begin(), flows_.end(), [](const Flow& a, const Flow& b) { return a.start < b.start; });
     const Nanos beginning = flows_.front().start;
-    struct Timer {
-      Nanos at;
-      std::optional<std::uint32_t> node;
-    };
-    std::vector<Timer> timers(nodes_);
+    FlowStarts starts(builder_, nodes_);
     for (std::size_t index = 0; index < flows_.size(); ++index) {
       const Flow& flow = flows_[index];
       const Nanos start = flow.start - beginning;
-      Timer& timer = timers[flow.source];
-      const auto waits = [&] { return timer.node ? std::vector{*timer.node} : std::vector<std::uint32_t>(); };
       GraphNode node;
       node.lane = builder_.lane("flows");
-      if (start > timer.at) {
-        node.name = builder_.name("start");
-        node.start = timer.at;
-        node.length = start - timer.at;
-        timer = {start, builder_.add(flow.source, node, waits())};
-      }
       node.name = builder_.name("flow");
       node.kind = GraphNode::Kind::send;
       node.bytes = flow.bytes;
       node.tag = index;
       node.peer = flow.destination;
-      node.start = start;
-      node.length = Nanos(0);
-      builder_.add(flow.source, node, waits());
+      node.start = Nanos::never();  // how long it took is not told
+      builder_.add(flow.source, node, starts.at(flow.source, start));
       node.kind = GraphNode::Kind::receive;
       node.peer = flow.source;
-      builder_.add(flow.destination, node);
+      builder_.add(flow.destination, node, starts.at(flow.destination, start));
     }
+    starts.finish(flows_.back().start - beginning);
   }
 
   GraphBuilder builder_;

@@ -249,39 +249,25 @@ class Reader {
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return flows_[a].start < flows_[b].start; });
-    struct Timer {
-      Nanos at;
-      std::optional<std::uint32_t> node;
-    };
-    std::vector<Timer> timers(*nodes_);
+    FlowStarts starts(builder_, *nodes_);
     for (const std::size_t index : order) {
       Flow& flow = flows_[index];
-      std::vector<std::uint32_t> waits;
-      if (flow.has_start) {
-        Timer& timer = timers[flow.source];
-        if (flow.start > timer.at) {
-          GraphNode node = named("start");
-          node.start = timer.at;
-          node.length = flow.start - timer.at;
-          if (timer.node) waits.push_back(*timer.node);
-          timer = {flow.start, builder_.add(flow.source, node, waits)};
-        }
-        waits.clear();
-        if (timer.node) waits.push_back(*timer.node);
-      }
+      const auto start = [&](std::uint32_t rank) {
+        return flow.has_start ? starts.at(rank, flow.start) : std::vector<std::uint32_t>();
+      };
       GraphNode node = named("flow");
       node.kind = GraphNode::Kind::send;
       node.bytes = flow.bytes;
       node.tag = index;
       node.peer = flow.destination;
-      node.start = flow.has_start ? flow.start : Nanos::never();
       // What it waits for is only known once all nodes are there: those that triggers start come after the others.
-      if (flow.trigger == 0) flow.send = builder_.add(flow.source, node, waits);
+      if (flow.trigger == 0) flow.send = builder_.add(flow.source, node, start(flow.source));
       node.kind = GraphNode::Kind::receive;
       node.peer = flow.source;
-      flow.receive = builder_.add(flow.destination, node);
+      flow.receive = builder_.add(flow.destination, node, start(flow.destination));
     }
     write_triggered();
+    starts.finish(flows_[order.back()].start);
     for (std::uint32_t rank = 0; rank < *nodes_; ++rank) builder_.sort(rank);
   }
 

@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "mltcp/base/error.h"
+#include "mltcp/workload/graph_phases.h"
 
 namespace mltcp::workload::hpcc_flows_test {
 namespace {
@@ -33,18 +35,37 @@ TEST(HpccFlows, flows__are_messages_at_their_starts) {
   EXPECT_EQ(graph.format, "HPCC flows");
   ASSERT_EQ(graph.ranks.size(), 5u);
   const RankGraph& first = graph.ranks[0];
-  ASSERT_EQ(first.nodes.size(), 3u);
+  ASSERT_EQ(first.nodes.size(), 4u);
   EXPECT_EQ(first.nodes[0].kind, Kind::send);
   EXPECT_EQ(first.nodes[0].bytes, 2000u);
   EXPECT_EQ(first.nodes[0].peer, 1u);
-  EXPECT_EQ(first.nodes[0].start, 0_ns) << "times count from the first flow";
+  EXPECT_EQ(first.nodes[0].waits, 0u) << "times count from the first flow";
   EXPECT_EQ(first.nodes[1].kind, Kind::compute);
   EXPECT_EQ(first.nodes[1].length, 250_ns);
   EXPECT_EQ(first.nodes[2].bytes, 700u);
   EXPECT_EQ(first.nodes[2].waits, 1u);
-  EXPECT_EQ(graph.ranks[4].nodes.at(1).length, 500_us);
-  EXPECT_EQ(graph.ranks[1].nodes.size(), 2u);
+  EXPECT_EQ(graph.ranks[4].nodes.at(0).length, 250_ns) << "of what it receives, too";
+  EXPECT_EQ(graph.ranks[4].nodes.at(2).length, 500_us - 250_ns);
+  EXPECT_EQ(graph.ranks[1].nodes.size(), 3u);
   EXPECT_TRUE(graph.ranks[2].nodes.empty());
+}
+
+TEST(HpccFlows, starts__are_those_of_the_trace_on_all_ranks) {
+  const ExecutionGraph graph =
+      parse_trace_graph("3\n0 1 3 100 1000000 2.0\n1 2 3 100 2000000 2.001\n2 0 3 100 500000 2.002\n", "flow.txt");
+  const ExecutionGraph matrix = parse_trace_graph(
+      "Nodes 3\nConnections 3\n0->1 start 0 size 1000000\n1->2 start 1000000000 size 2000000\n"
+      "2->0 start 2000000000 size 500000\n",
+      "t.cm");
+  const std::vector<Nanos> lengths{2_ms, 2_ms, 2_ms + 40_us};
+  const std::vector<Nanos> communicates{80_us, 160_us, 40_us};  // at 100 Gbps
+  for (const ExecutionGraph* one : {&graph, &matrix})
+    for (std::uint32_t rank = 0; rank < 3; ++rank) {
+      const GraphSummary summary = summarise(*one, {.rank = rank});
+      ASSERT_EQ(summary.steps.size(), 1u);
+      EXPECT_EQ(summary.steps[0].length, lengths[rank]) << one->format << rank;
+      EXPECT_EQ(summary.steps[0].communicate, communicates[rank]) << one->format << rank;
+    }
 }
 
 TEST(HpccFlows, malformed__is_refused_with_its_line) {

@@ -62,8 +62,9 @@ TEST(Htsim, flows__are_messages_at_their_starts) {
   for (const GraphNode& node : first.nodes)
     if (node.kind == Kind::compute) computed.push_back(node.length);
   EXPECT_THAT(computed, ElementsAre(1_us, 1_us)) << "starts are in picoseconds, one after the other";
-  ASSERT_EQ(graph.ranks[3].nodes.size(), 1u);
+  ASSERT_EQ(graph.ranks[3].nodes.size(), 2u);
   EXPECT_EQ(graph.ranks[3].nodes[0].waits, 0u);
+  EXPECT_EQ(graph.ranks[3].nodes[1].length, 2_us) << "until the last start";
 }
 
 TEST(Htsim, triggers__start_what_waits_for_them) {
