@@ -290,7 +290,7 @@ TEST_F(ShardAttack, receiver_that_acknowledges_ahead__is_sent_away) {
   ASSERT_EQ(server.count(Kind::closed), 1U);
   EXPECT_EQ(server.last().status, Status::violation);
   EXPECT_EQ(server.shard.stats().violations, 1U);
-  EXPECT_LT(last, 700U) << "one number in 128 to 640 is never sent";
+  EXPECT_LT(last, 1400U) << "one number in 128 to 640 is never sent, and the first might be somebody else's";
   // Another program of the same address is late, too; one of another is not.
   const Nanos found_out = clock.now();
   LyingClient again(server.address);
