@@ -248,7 +248,7 @@ TEST(Share, who_does_so_with_many_connections__gains_little_more) {
   EXPECT_LE(shares.found_out, 64U) << "16 after 0, 1, 3 and 7 s";
 }
 
-// A single number may have been skipped. Who therefore conceals losses only where there are several is slowed down by
+// A single number may have been skipped. A liar who conceals only losses of several packets in a row is slowed down by
 // the others.
 TEST(Share, who_conceals_no_single_losses__gains_nothing) {
   for (const Who who : {Who::other_connects, Who::server_connects}) {

@@ -111,7 +111,7 @@ TEST(slurm_topology, tree__has_the_hosts_and_switches_of_its_lines) {
       "\n",
       2);
   EXPECT_THAT(hosts(graph), ElementsAre("n01", "n02", "n03", "x", "n04", "n05"));
-  // Of what a switch has down, half goes up.
+  // Its uplinks have half of the rate of its downlinks.
   EXPECT_THAT(links(graph), ElementsAre("n01 s1 100", "n02 s1 100", "n03 s1 100", "x s1 100", "n04 s2 100",
                                         "n05 s2 100", "s1 top 200", "s2 top 100"));
   EXPECT_EQ(Topology(graph).oversubscription(), 2);
