@@ -132,6 +132,23 @@ TEST(Handshake, slots_kept_for_connect__are_not_for_others_to_take) {
   EXPECT_THROW((void)pair.s().connect(pair.client().address, {}, pair.now()), RunError);
 }
 
+TEST(Handshake, slots_of_own_connections_that_have_ended__are_not_for_others_to_take) {
+  Pair pair({}, {}, 50_us, {}, {.max_connections = 3, .kept_for_connect = 2});
+  TestHost& other = pair.add();
+  other.shard->listen({});
+  pair.connect();
+  const ConnectionId own = pair.s().connect(other.address, {}, pair.now());
+  (void)pair.s().connect(other.address, {}, pair.now());
+  ASSERT_TRUE(pair.run([&] { return pair.server().count(Completion::Kind::connected) == 2; }, pair.now() + 1_s));
+  // It waits to tell its peer that it has ended, and nothing arrives there.
+  pair.fate = [](const Parsed& packet, Fate& fate) { fate.drop = packet.to == 2; };
+  pair.s().abort(own, pair.now());
+  (void)pair.c().connect(pair.server().address, {}, pair.now());
+  ASSERT_TRUE(pair.run([&] { return pair.client().count(Completion::Kind::closed) == 1; }, pair.now() + 1_s));
+  EXPECT_EQ(pair.client().completions.back().status, Status::full);
+  EXPECT_NO_THROW((void)pair.s().connect(other.address, {}, pair.now())) << "its place is for this program";
+}
+
 TEST(Handshake, full__when_the_server_has_no_slot) {
   Pair pair({}, {}, 50_us, {}, {.max_connections = 1});
   TestHost& other = pair.add();
