@@ -472,7 +472,7 @@ class alignas(64) Connection {
     Nanos reset_believed_at = Nanos::never();
     Nanos ask_at = Nanos::never();  ///< the next time until then
     /// ACCEPTs that the key does not open. Of each connection, so that who forges them for one holds up no other.
-    WorkBudget failed_accepts{Nanos(2'000'000)};
+    WorkBudget failed_accepts{Nanos(500'000)};
     Status refused_as = Status::ok;  ///< connecting: what somebody who has not shown a key wants; believed at ends_at_
   };
   std::unique_ptr<Sealing> sealing_;  ///< null: packets are not sealed
