@@ -138,7 +138,7 @@ TEST(Forgery, number_that_was_never_sent__ends_nothing) {
 
 TEST(Forgery, number_that_was_skipped__ends_nothing_the_first_time) {
   Victim victim;
-  // Whoever sees the packets sees that one is missing, and sends it.
+  // An attacker on the path sees that a packet number is missing, and sends a packet with it.
   std::uint64_t next = 0;
   int forged = 0;
   victim.pair.fate = [&](const Parsed& packet, Fate&) {

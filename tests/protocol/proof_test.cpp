@@ -515,7 +515,7 @@ TEST(Proof, cookie_that_was_used__gets_no_second_connection_but_another_cookie) 
   for (int i = 0; i < 100; ++i) ask(connect_as(5, 7, first));
   EXPECT_EQ(accepted(), 2u);
   EXPECT_EQ(pair.s().stats().retries_sent, 101u);
-  // Who has lost the connection gets in with the next one, at once.
+  // A client that has lost the connection opens another with the next cookie, at once.
   const std::uint64_t second = last_cookie(pair);
   ASSERT_NE(second, first);
   ask(connect_as(5, 7, second));

@@ -189,7 +189,7 @@ void Connection::end(Status status, wire::CloseReason reason, Nanos now) {
   drain(now);
   aborted_ = true;
   abort_reason_ = reason;
-  // Who has not answered may not be there at all: it is told once, see write_close().
+  // A peer that has not answered may not be there at all: it is told once, see write_close().
   abort_copies_left_ = is_half_open_ ? 1 : abort_copies;
   abort_copy_at_ = now;
 }

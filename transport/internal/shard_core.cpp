@@ -27,7 +27,7 @@ constexpr std::uint32_t most_zero_copy_sends = 65'535;
 // from proven addresses have as many together, in so many parts: who has an address of his own spends one of them.
 constexpr Nanos each_failed{500'000};
 constexpr std::int64_t proven_budgets = 16;
-// Who connects may take the slot of another who has not answered, of the same address if there is one among so many.
+// A new client may take the slot of one that has not answered: of the same address, if one is among the first so many.
 constexpr int slots_looked_at = 64;
 constexpr Nanos look_at_holds_after{20'000};
 

@@ -206,7 +206,7 @@ TEST(KinetoGraph, steps__have_what_was_launched_in_them_however_late_the_gpu_is)
   }
 }
 
-// Of the last steps the GPU has run nothing, or little.
+// The GPU has run nothing of the last steps, or little.
 TEST(KinetoGraph, steps__that_the_gpu_had_not_begun_are_left_out) {
   std::vector<std::string> events;
   for (const std::string& event : steps_behind(30)) {
