@@ -38,7 +38,7 @@ using encap::Reject;
 using testing::HasSubstr;
 using State = KernelRoutes::State;
 
-constexpr std::uint16_t kPort = 47810;
+constexpr std::uint16_t kPort = 27810;
 constexpr std::uint32_t kInterface = 7;
 
 /// What the kernels of all hosts know.
@@ -817,7 +817,7 @@ TEST(RawDatapath, what_is_wrong__is_told_in_a_line_with_its_cure) {
   EXPECT_EQ(error_of("127.0.0.1", {.down = "verbs:fake0 is down; bring it up"}), "verbs:fake0 is down; bring it up");
   EXPECT_THAT(
       error_of("127.0.0.1", {.rule_error = ENOMEM}),
-      HasSubstr("the device can't steer frames to 127.0.0.1:47810 into a queue pair (Cannot allocate memory); end "
+      HasSubstr("the device can't steer frames to 127.0.0.1:27810 into a queue pair (Cannot allocate memory); end "
                 "other programs that steer"));
   EXPECT_THAT(error_of("127.0.0.1", {.rule_error = EPERM}), HasSubstr("run the program as root"));
   EXPECT_THAT(error_of("127.0.0.1", {.rule_error = EINVAL}), HasSubstr("(Invalid argument); use its interface"));

@@ -31,7 +31,7 @@
 namespace mltcp::rdma::raw_kernel_test {
 namespace {
 
-constexpr std::uint16_t kPort = 47910;
+constexpr std::uint16_t kPort = 27910;
 constexpr std::size_t kBytes = 300'001;
 constexpr std::uint32_t kMtu = 1400;
 constexpr Nanos kPatience{30'000'000'000};

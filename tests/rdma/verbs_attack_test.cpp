@@ -33,7 +33,7 @@ using namespace mltcp::literals;
 using attack::Attacker;
 using attack::ByteVector;
 
-constexpr std::uint16_t kPort = 47650;
+constexpr std::uint16_t kPort = 27650;
 constexpr Nanos kPatience = 20_s;
 
 struct Host {

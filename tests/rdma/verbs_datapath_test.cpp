@@ -27,7 +27,7 @@ namespace {
 using namespace mltcp::literals;
 using testing::HasSubstr;
 
-constexpr std::uint16_t kPort = 47610;
+constexpr std::uint16_t kPort = 27610;
 
 /// A host at a loopback address, on a device of its own.
 struct Host {
@@ -372,9 +372,9 @@ TEST(VerbsDatapath, a_peer_with_a_shorter_mtu__is_told_of) {
   EXPECT_EQ(a.io().send({&packet, 1}), 1u);
   EXPECT_EQ(a.io().counters().too_long, 1u);
   EXPECT_EQ(a.datapath->why_link_is_down(), "");
-  EXPECT_EQ(a.datapath->why_silent(Address::parse("127.0.0.3", 47610)), "");
+  EXPECT_EQ(a.datapath->why_silent(Address::parse("127.0.0.3", 27610)), "");
   EXPECT_THAT(a.datapath->why_silent(b.address),
-              HasSubstr("messages of 2048 bytes are too long for 127.0.0.2:47610; give all hosts the same MTU"));
+              HasSubstr("messages of 2048 bytes are too long for 127.0.0.2:27610; give all hosts the same MTU"));
   // Only while there are such.
   EXPECT_TRUE(runs_until(
       a.io(), [&] { return a.datapath->why_silent(b.address).empty(); }, 20_s));

@@ -37,7 +37,7 @@ namespace {
 using namespace mltcp::literals;
 using testing::HasSubstr;
 
-constexpr std::uint16_t kPort = 47610;
+constexpr std::uint16_t kPort = 27610;
 constexpr Nanos kPatience = 20_s;
 
 void shell(const std::string& command) { ASSERT_EQ(std::system(command.c_str()), 0) << command; }
@@ -300,7 +300,7 @@ TEST(VerbsGuest, marks_of_the_kernels_queue__reach_congestion_control_and_hold_t
     return made;
   };
   for (const std::string algorithm : {"dctcp", "dcqcn"}) {
-    // Who does not hear of marks fills the 400 kB.
+    // A sender that does not hear of marks fills the 400 kB.
     shell(
         "tc qdisc add dev v0 root handle 1: tbf rate 40mbit burst 20k limit 400k && "
         "tc qdisc add dev v0 parent 1:1 handle 2: red limit 400k min 24k max 25k avpkt 4k burst 7 probability 1 ecn "
@@ -334,7 +334,9 @@ TEST(VerbsGuest, marks_of_the_kernels_queue__reach_congestion_control_and_hold_t
                algorithm, queue.marked, report.transport.packets_sent, report.transport.ce_packets, queue.dropped,
                100 * share);
     EXPECT_GT(report.transport.ce_packets, 0u) << algorithm;
-    EXPECT_EQ(report.transport.ce_packets, queue.marked) << algorithm;
+    // The queue also marks packets that were sent marked to test the peer, at most one in 128; those don't count.
+    EXPECT_LE(report.transport.ce_packets, queue.marked) << algorithm;
+    EXPECT_GE(report.transport.ce_packets + report.transport.packets_sent / 128, queue.marked) << algorithm;
     EXPECT_EQ(queue.dropped, 0u) << algorithm;
     EXPECT_EQ(report.transport.lost_packets, 0u) << algorithm;
     EXPECT_GT(share, 0.7) << algorithm;

@@ -30,7 +30,7 @@ namespace {
 using namespace literals;
 using testing::HasSubstr;
 
-constexpr std::uint16_t kFirstPort = 47310;
+constexpr std::uint16_t kFirstPort = 27310;
 
 Address loopback(bool v6, std::uint16_t port) {
   Address address = v6 ? Address::parse("::1") : Address::v4(0x7F000001, 0);

@@ -29,7 +29,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr std::uint16_t kPort = 47410;
+constexpr std::uint16_t kPort = 27410;
 
 HostPlace place(const std::string& ip, std::uint16_t shards = 1, std::uint16_t port = kPort) {
   HostPlace made;
@@ -106,7 +106,7 @@ TEST(UdpDatapath, check__tells_of_a_port_that_another_has) {
   const SocketIo other({.address = Address::v4(0x7F000001, kPort + 1)});
   EXPECT_EQ(error_of({.device = "udp:"}, place("127.0.0.1", 1)), "no such exception");
   EXPECT_THAT(error_of({.device = "udp:"}, place("127.0.0.1", 2)),
-              HasSubstr("127.0.0.1:47411: another socket has that UDP port; end its process (ss -ulnp names it), or "
+              HasSubstr("127.0.0.1:27411: another socket has that UDP port; end its process (ss -ulnp names it), or "
                         "give this one another port, of a command with --udp-port"));
 }
 

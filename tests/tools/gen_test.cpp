@@ -271,7 +271,7 @@ TEST(GenOfAnyUser, hosts_without_a_port__use_kernel_sockets) {
       fmt::format("{} gen {} --serve unix:{} --json {}", MLTCP_PROGRAM, file("x.toml"), file("s"), file("out.json")),
       file("serve"));
   const auto host = [&](const char* ip, const char* more) {
-    return fmt::format("{} gen --join unix:{} --ip {}/8 --mtu 1500 --udp-port 47510 --idle sleep {}", MLTCP_PROGRAM,
+    return fmt::format("{} gen --join unix:{} --ip {}/8 --mtu 1500 --udp-port 27510 --idle sleep {}", MLTCP_PROGRAM,
                        file("s"), ip, more);
   };
   Process first(host("127.0.0.1", "--host 0"), file("host0"));

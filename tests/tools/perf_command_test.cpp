@@ -207,13 +207,13 @@ TEST_F(PerfTest, the_servers_refusal__is_told_at_both_ends) {
   // Somebody has the server's UDP port, which is seen when a client comes.
   const Outcome outcome =
       run("--version; python3 -c \"import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
-          "s.bind((\\\"127.0.0.1\\\", 47821)); print(1, flush=True); time.sleep(60)\" > taken & other=$!; "
+          "s.bind((\\\"127.0.0.1\\\", 27821)); print(1, flush=True); time.sleep(60)\" > taken & other=$!; "
           "while ! [ -s taken ]; do sleep 0.05; done; " MLTCP_PROGRAM
-          " perf --listen unix:s --once --udp-port 47821 > server.log 2>&1 & server=$!; " MLTCP_PROGRAM
+          " perf --listen unix:s --once --udp-port 27821 > server.log 2>&1 & server=$!; " MLTCP_PROGRAM
           " perf unix:s --tests out; status=$?; wait $server; kill $other; exit $status");
   EXPECT_EQ(outcome.status, 1);
-  EXPECT_THAT(outcome.err, AllOf(HasSubstr("the server at unix:s: "), HasSubstr("47821")));
-  EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("47821"));
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("the server at unix:s: "), HasSubstr("27821")));
+  EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("27821"));
 }
 
 TEST_F(PerfTest, a_place_that_can_not_be__is_refused_before_anybody_is_waited_for) {

@@ -1,12 +1,12 @@
 // Validates ECN on the path and finds how many sent packets arrived marked, from the counts that the peer sends back
 // (RFC 9000 section 13.4.2).
 //
-// Where that is asked for, it also finds that marks are hidden, by a peer that wants to be sent more or by a path that
-// clears them: then ECN counts as not working. A packet in some hundreds, at
-// random, is sent marked, as it would arrive from a congested link; nobody can tell it from those that are (RFC 3168
-// section 18.1 counts on the network for that, draft-moncaster-tcpm-rcv-cheat tests whether losses are told). What
-// acknowledges it first has to count a mark more than what came before: a peer has counted what it acknowledges. So who
-// hides a share of the marks fails that share of the tests. Congestion control sees no marks of this end's own.
+// On request it also detects hidden marks: by a peer that wants to be sent more, or by a path that clears them. ECN then
+// counts as not working. One packet in some hundreds, at random, is sent marked, as if a congested link had marked it,
+// and nobody can tell it from the others (RFC 3168 section 18.1 counts on the network for that;
+// draft-moncaster-tcpm-rcv-cheat tests whether losses are told). The first acknowledgement of that packet has to count
+// one mark more than the acknowledgement before it, since a peer has counted what it acknowledges. A peer that hides a
+// share of the marks fails that share of the tests. Congestion control doesn't see the marks that this end has made.
 #pragma once
 
 #include <algorithm>

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "../../message_of.h"
+#include "../../own_loopback.h"
 #include "../../temporary_folder.h"
 #include "mltcp/base/error.h"
 #include "mltcp/experiment/backends/run_plan.h"
@@ -253,8 +254,7 @@ TEST_F(Coordinated, hosts_without_its_key__are_told_and_the_others_go_on) {
         host.coordinator = options.address;
         host.key = others;
         host.device = "udp:";
-        host.ip = "127.0.0.1/8";
-        host.udp_port = 47612;
+        host.ip = own_loopback() + "/8";
         host.idle = "sleep";
         refused.push_back(message_of<RunError>([&] { run_host(host); }));
       }

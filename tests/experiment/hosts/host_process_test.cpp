@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "../../message_of.h"
+#include "../../own_loopback.h"
 #include "../../temporary_folder.h"
 #include "mltcp/base/error.h"
 #include "mltcp/experiment/backends/packet_run.h"
@@ -58,8 +59,7 @@ HostOptions options_in(const TemporaryFolder& folder) {
   HostOptions options;
   options.coordinator = "unix:" + (folder / "socket").string();
   options.device = "udp:";
-  options.ip = "127.0.0.1/8";
-  options.udp_port = 47611;
+  options.ip = own_loopback() + "/8";
   options.idle = "sleep";
   return options;
 }
