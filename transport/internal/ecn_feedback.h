@@ -1,9 +1,9 @@
 // Validates ECN on the path and finds how many sent packets arrived marked, from the counts that the peer sends back
 // (RFC 9000 section 13.4.2).
 //
-// On request it also detects hidden marks: by a peer that wants to be sent more, or by a path that clears them. ECN then
-// counts as not working. One packet in some hundreds, at random, is sent marked, as if a congested link had marked it,
-// and nobody can tell it from the others (RFC 3168 section 18.1 counts on the network for that;
+// On request it also detects hidden marks: by a peer that wants to be sent more, or by a path that clears them. ECN
+// then counts as not working. One packet in some hundreds, at random, is sent marked, as if a congested link had marked
+// it, and nobody can tell it from the others (RFC 3168 section 18.1 counts on the network for that;
 // draft-moncaster-tcpm-rcv-cheat tests whether losses are told). The first acknowledgement of that packet has to count
 // one mark more than the acknowledgement before it, since a peer has counted what it acknowledges. A peer that hides a
 // share of the marks fails that share of the tests. Congestion control doesn't see the marks that this end has made.
