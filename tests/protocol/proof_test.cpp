@@ -114,6 +114,25 @@ TEST(Proof, path_that_is_said_to_be_long__is_waited_for_with_a_cookie_too) {
   EXPECT_TRUE(works(pair, c, pair.server().of(Kind::accepted)[0].connection));
 }
 
+TEST(Proof, peer_of_a_place_that_the_program_ends_while_the_datapath_is_full__is_told) {
+  for (const Nanos full_for : {100_us, 5_ms}) {
+    Pair pair({}, {}, 50_us, {}, {.max_half_open = 1, .resets_per_second = 0, .seed = 1});
+    const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
+    ASSERT_TRUE(pair.run([&] { return pair.server().count(Kind::accepted) == 1; }, pair.now() + 1_s));
+    pair.server().room = 0;
+    pair.s().abort(pair.server().of(Kind::accepted)[0].connection, pair.now());
+    pair.run_for(full_for);
+    EXPECT_EQ(pair.s().stats().connections, full_for < 1_ms ? 1u : 0u) << "its place is held for a moment alone";
+    pair.server().room = ~std::size_t{0};
+    pair.run_for(1_ms);
+    EXPECT_EQ(pair.s().stats().connections, 0u);
+    if (full_for > 1_ms) continue;
+    ASSERT_EQ(pair.client().count(Kind::closed), 1u);
+    EXPECT_EQ(pair.client().of(Kind::closed)[0].connection, c);
+    EXPECT_EQ(pair.client().of(Kind::closed)[0].status, Status::aborted);
+  }
+}
+
 TEST(Proof, place_that_the_program_ends__is_free_again) {
   Pair pair({}, {}, 50_us, {}, with_half_open(1));
   pair.inject(pair.server(), nobody(1), connect_as(1, 1));

@@ -282,8 +282,13 @@ Nanos Connection::next_deadline() const {
 
 void Connection::on_timer(Nanos now) {
   if (state_ == State::draining) {
-    if (now >= ends_at_) state_ = State::dead;
-    return;  // build() sends the copies of CLOSE
+    if (now < ends_at_) return;  // build() sends the copies of CLOSE
+    // The only CLOSE of a half-open connection may be waiting for room in the datapath: it waits a moment, but once.
+    if (ends_at_ == Nanos(0) && links_->tx->has_destination(&remote_))
+      ends_at_ = now + room_for_close;
+    else
+      state_ = State::dead;
+    return;
   }
   if (now >= sent_.loss_time()) {
     detect_losses(now, 0);

@@ -219,6 +219,7 @@ class alignas(64) Connection {
   /// So many probe timeouts in a row show that the peer may refuse what the probes carried.
   static constexpr std::uint32_t probes_in_vain = 8;
   static constexpr std::int64_t drain_timeouts = 8;  ///< drain time after closing, in probe timeouts, but bounded
+  static constexpr Nanos room_for_close{1'000'000};  ///< the longest wait of a half-open connection's CLOSE for room
   /// How long an accepted connection may be half open, however often its peer asks: several round trips of nearly
   /// any path; longer where initial_rtt says that the path is.
   static constexpr Nanos half_open_limit{3'000'000'000};
