@@ -15,26 +15,19 @@ namespace mltcp::security {
 /// The sequence number of an event of the kernel (uevent) which says that the machine has been resumed.
 std::optional<std::uint64_t> resumption_in(std::string_view event);
 
-/// For one thread at a time.
+/// For one thread at a time. All watches of a process share one socket for the kernel's events.
 class CopyWatch {
  public:
   /// Where the kernel tells no events, only the other copies are noticed.
-  CopyWatch();
-  ~CopyWatch() { shut(); }
-  CopyWatch(const CopyWatch&) = delete;
-  CopyWatch& operator=(const CopyWatch&) = delete;
+  CopyWatch() noexcept;
 
   /// Takes the events that have come: a system call, and does not wait. Of too many at once, as when all devices are
   /// looked for anew, the kernel drops some: that is no sign of a copy.
-  void look() noexcept;
+  static void look() noexcept;
   /// Whether the process has become a copy since the latest call, or since the watch was made.
   [[nodiscard]] bool was_copied() noexcept;
 
  private:
-  void open() noexcept;
-  void shut() noexcept;
-
-  int events_ = -1;
   std::uint32_t copies_ = 0;
 };
 

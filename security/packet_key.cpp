@@ -176,7 +176,7 @@ class JobSealEngine final : public SealEngine {
  public:
   [[nodiscard]] bool was_copied(Nanos now) override {
     if (now >= look_at_) {
-      watch_.look();
+      CopyWatch::look();
       look_at_ = now + between_looks;
     }
     return watch_.was_copied();

@@ -73,7 +73,7 @@ void SealedMessages::meet(std::string_view greeting) {
 }
 
 std::string SealedMessages::seal(std::string_view message) {
-  watch_.look();
+  CopyWatch::look();
   is_copied_ = watch_.was_copied() || is_copied_;
   if (is_copied_)
     throw RunError(

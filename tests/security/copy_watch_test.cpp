@@ -5,7 +5,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstddef>
+#include <filesystem>
+#include <iterator>
 #include <string>
+#include <vector>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/system_random.h"
@@ -35,6 +39,23 @@ TEST(CopyWatch, fork__is_noticed_by_the_child_once_and_by_the_parent_never) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_FALSE(watch.was_copied());
+}
+
+/// Files that this process has open.
+std::ptrdiff_t open_files() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
+}
+
+TEST(CopyWatch, watches__share_a_socket_also_in_a_child) {
+  const CopyWatch first;
+  const std::ptrdiff_t before = open_files();
+  const std::vector<CopyWatch> others(100);
+  EXPECT_EQ(open_files(), before);
+  const pid_t child = fork();
+  if (child == 0) _exit(open_files() == before ? 0 : 1);
+  int status = 1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(CopyWatch, whoever_says_so__is_heard_by_all_watches) {
