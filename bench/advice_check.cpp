@@ -19,11 +19,11 @@
 
 #include "mltcp/base/parallel.h"
 #include "mltcp/base/random.h"
-#include "mltcp/experiment/advice/advice.h"
-#include "mltcp/experiment/backends/datapath.h"
-#include "mltcp/experiment/files/experiment_file.h"
-#include "mltcp/experiment/results/estimate.h"
-#include "mltcp/experiment/run/runner.h"
+#include "mltcp/lab/experiment/advice/advice.h"
+#include "mltcp/lab/experiment/backends/datapath.h"
+#include "mltcp/lab/experiment/files/experiment_file.h"
+#include "mltcp/lab/experiment/results/estimate.h"
+#include "mltcp/lab/experiment/run/runner.h"
 
 namespace {
 

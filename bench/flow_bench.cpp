@@ -5,11 +5,11 @@
 
 #include <memory>
 
-#include "mltcp/experiment/backends/datapath.h"
-#include "mltcp/experiment/backends/flow_level.h"
-#include "mltcp/experiment/engine/job_driver.h"
-#include "mltcp/experiment/files/policy.h"
-#include "mltcp/experiment/run/runner.h"
+#include "mltcp/lab/experiment/backends/datapath.h"
+#include "mltcp/lab/experiment/backends/flow_level.h"
+#include "mltcp/lab/experiment/engine/job_driver.h"
+#include "mltcp/lab/experiment/files/policy.h"
+#include "mltcp/lab/experiment/run/runner.h"
 
 namespace {
 

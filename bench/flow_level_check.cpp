@@ -12,10 +12,10 @@
 #include <exception>
 #include <span>
 
-#include "mltcp/experiment/backends/datapath.h"
-#include "mltcp/experiment/files/experiment_file.h"
-#include "mltcp/experiment/files/policy.h"
-#include "mltcp/experiment/run/runner.h"
+#include "mltcp/lab/experiment/backends/datapath.h"
+#include "mltcp/lab/experiment/files/experiment_file.h"
+#include "mltcp/lab/experiment/files/policy.h"
+#include "mltcp/lab/experiment/run/runner.h"
 
 namespace {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "mltcp/base/error.h"
-#include "mltcp/workload/traces/read_traces.h"
+#include "mltcp/lab/workload/traces/read_traces.h"
 
 namespace {
 

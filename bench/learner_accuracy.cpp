@@ -22,7 +22,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
 #include "mltcp/cc/iteration_learner.h"
-#include "mltcp/workload/kineto.h"
+#include "mltcp/lab/workload/kineto.h"
 
 namespace {
 

@@ -25,12 +25,12 @@
 #define CALLGRIND_STOP_INSTRUMENTATION
 #endif
 
-#include "mltcp/ethernet/encapsulation.h"
 #include "mltcp/rdma/device.h"
 #include "mltcp/rdma/internal/make_datapath.h"
 #include "mltcp/rdma/internal/raw_datapath.h"
 #include "mltcp/rdma/kernel_routes.h"
 #include "mltcp/rdma/verbs_io.h"
+#include "mltcp/transport/ethernet/encapsulation.h"
 #include "mltcp/transport/host_datapath.h"
 #include "mltcp/transport/registered_memory.h"
 #if MLTCP_HAS_DPDK

@@ -1,6 +1,6 @@
-// Sealing and opening of packets (security/aead.h) beside what OpenSSL's AES-128-GCM does with as many bytes by itself:
-// one context, a nonce and a tag a message, as `openssl speed -aead -evp aes-128-gcm` counts it. bytes_per_second is of
-// what is encrypted. "Keys": as many connections in turn, with 256 contexts.
+// Sealing and opening of packets (transport/security/aead.h) beside what OpenSSL's AES-128-GCM does with as many bytes
+// by itself: one context, a nonce and a tag a message, as `openssl speed -aead -evp aes-128-gcm` counts it.
+// bytes_per_second is of what is encrypted. "Keys": as many connections in turn, with 256 contexts.
 #include <benchmark/benchmark.h>
 #include <openssl/evp.h>
 
@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "mltcp/security/aead.h"
+#include "mltcp/transport/security/aead.h"
 
 namespace {
 

@@ -16,9 +16,9 @@
 #include <string_view>
 #include <vector>
 
-#include "mltcp/experiment/backends/datapath.h"
-#include "mltcp/experiment/files/experiment_file.h"
-#include "mltcp/experiment/run/runner.h"
+#include "mltcp/lab/experiment/backends/datapath.h"
+#include "mltcp/lab/experiment/files/experiment_file.h"
+#include "mltcp/lab/experiment/run/runner.h"
 
 namespace {
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "mltcp/sim/dumbbell.h"
-#include "mltcp/sim/switched_network.h"
+#include "mltcp/lab/sim/dumbbell.h"
+#include "mltcp/lab/sim/switched_network.h"
 #include "mltcp/transport/shard.h"
 
 namespace {

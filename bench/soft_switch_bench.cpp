@@ -16,8 +16,8 @@
 #include <utility>
 
 #include "mltcp/dpdk/ring_port.h"
-#include "mltcp/dpdk/soft_switch.h"
-#include "mltcp/ethernet/encapsulation.h"
+#include "mltcp/lab/realtime/soft_switch.h"
+#include "mltcp/transport/ethernet/encapsulation.h"
 
 namespace {
 
@@ -54,7 +54,7 @@ void forward(benchmark::State& state) {
   // A rate that is never the limit: 1 ns a frame or so.
   fabric::SwitchPortConfig port;
   port.output.rate = Rate(100'000'000'000'000);
-  dpdk::SoftSwitch bridge(*eal, {{from.bridge.id(), 1514, port, nullptr}, {to.bridge.id(), 1514, port, nullptr}});
+  realtime::SoftSwitch bridge(*eal, {{from.bridge.id(), 1514, port, nullptr}, {to.bridge.id(), 1514, port, nullptr}});
 
   const auto bytes = static_cast<std::uint16_t>(state.range(0));
   encap::Headers headers;

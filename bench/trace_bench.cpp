@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "mltcp/workload/traces/read_traces.h"
+#include "mltcp/lab/workload/traces/read_traces.h"
 
 namespace {
 

@@ -11,8 +11,8 @@ foreach(object IN LISTS objects)
   string(APPEND arrays "alignas(8) constexpr unsigned char ${name}[] = {${bytes}};\n")
   string(APPEND choices "  if (algorithm == \"${name}\") return ${name};\n")
 endforeach()
-file(WRITE ${OUTPUT} "// Made by the build of kernel/bpf (cmake/EmbedObjects.cmake).
-#include \"mltcp/kernel/internal/objects.h\"
+file(WRITE ${OUTPUT} "// Made by the build of plugins/kernel/bpf (cmake/EmbedObjects.cmake).
+#include \"mltcp/plugins/kernel/internal/objects.h\"
 
 namespace mltcp::kernel::internal {
 namespace {

@@ -106,13 +106,11 @@ function(mltcp_unity target batch)
   endif()
 endfunction()
 
-# The headers of the calling folder are "mltcp/PATH/..." to `target` and to those that link it.
-function(mltcp_include_root target path)
-  # An include root with nothing in it but this folder, so that an include without a link does not compile. The same
-  # path is found in the source tree, below include/, by whoever follows an include without a build.
-  if(NOT EXISTS ${PROJECT_SOURCE_DIR}/include/mltcp/${path}/CMakeLists.txt)
-    message(FATAL_ERROR "include/mltcp/${path} is not there: make it a symbolic link to the folder, as the others are")
-  endif()
+# The headers of the calling folder are "mltcp/PATH/..." to `target` and to those that link it, where PATH is that of the
+# folder in the source.
+function(mltcp_include_root target)
+  # An include root with nothing in it but this folder, so that an include without a link does not compile.
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE path)
   set(root ${CMAKE_BINARY_DIR}/include/${target})
   cmake_path(GET path PARENT_PATH parent)
   file(MAKE_DIRECTORY ${root}/mltcp/${parent})
@@ -140,16 +138,14 @@ endfunction()
 
 function(mltcp_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "OWN_OPTIONS;COLD" "IN;BATCH" "SOURCES;LINKS;PRIVATE_LINKS")
-  set(path ${name})
   if(arg_IN)
-    set(path ${arg_IN}/${name})
     set(name ${arg_IN}_${name})
   endif()
   set(target mltcp_${name})
   add_library(${target} STATIC ${arg_SOURCES})
   add_library(mltcp::${name} ALIAS ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
-  mltcp_include_root(${target} ${path})
+  mltcp_include_root(${target})
   foreach(link IN LISTS arg_LINKS)
     if(TARGET mltcp_${link})
       set(link mltcp_${link})
@@ -174,6 +170,7 @@ function(mltcp_library name)
   endif()
   file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
   list(FILTER headers EXCLUDE REGEX "/mltcp\\.h$")  # is installed above its folder
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE path)
   install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mltcp/${path})
   # An export set each, so that a program that uses some of the libraries needs the packages of those only; see
   # cmake/MltcpInstall.cmake.

@@ -12,7 +12,7 @@
 
 #include "mltcp/base/handoff.h"
 #include "mltcp/dpdk/ring_port.h"
-#include "mltcp/ethernet/encapsulation.h"
+#include "mltcp/transport/ethernet/encapsulation.h"
 
 namespace mltcp::dpdk {
 

@@ -1,8 +1,8 @@
 // Writing and reading of frames in packet buffers, common to RingIo and PortIo. Internal to this folder; needs DPDK's
 // headers.
 //
-// A frame is written into one buffer (ethernet/frame_writer.h). A payload with a hold (TxPacket::hold) is not copied if
-// the port can send several segments: a second buffer refers to the user's bytes as external memory
+// A frame is written into one buffer (transport/ethernet/frame_writer.h). A payload with a hold (TxPacket::hold) is not
+// copied if the port can send several segments: a second buffer refers to the user's bytes as external memory
 // (rte_pktmbuf_attach_extbuf), and whoever frees that buffer, driver, receiver or sender, releases the hold.
 #pragma once
 
@@ -15,8 +15,8 @@
 
 #include "mltcp/base/handoff.h"
 #include "mltcp/dpdk/burst.h"
-#include "mltcp/ethernet/encapsulation.h"
-#include "mltcp/ethernet/frame_writer.h"
+#include "mltcp/transport/ethernet/encapsulation.h"
+#include "mltcp/transport/ethernet/frame_writer.h"
 #include "mltcp/transport/packet_io.h"
 #include "mltcp/transport/registered_memory.h"
 

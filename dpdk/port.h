@@ -18,7 +18,7 @@
 #include "mltcp/base/units.h"
 #include "mltcp/dpdk/eal.h"
 #include "mltcp/dpdk/port_name.h"
-#include "mltcp/ethernet/encapsulation.h"
+#include "mltcp/transport/ethernet/encapsulation.h"
 #include "mltcp/transport/registered_memory.h"
 
 struct rte_mempool;

@@ -25,7 +25,7 @@
 #include "mltcp/dpdk/frame_io.h"
 #include "mltcp/dpdk/queue_interrupt.h"
 #include "mltcp/dpdk/service.h"
-#include "mltcp/ethernet/resolver.h"
+#include "mltcp/transport/ethernet/resolver.h"
 
 namespace mltcp::dpdk {
 namespace {

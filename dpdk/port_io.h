@@ -28,7 +28,7 @@
 #include "mltcp/dpdk/eal.h"
 #include "mltcp/dpdk/port.h"
 #include "mltcp/dpdk/ring_io.h"
-#include "mltcp/ethernet/neighbours.h"
+#include "mltcp/transport/ethernet/neighbours.h"
 #include "mltcp/transport/packet_io.h"
 
 namespace mltcp::dpdk {

@@ -18,7 +18,7 @@
 #include "mltcp/dpdk/port.h"
 #include "mltcp/dpdk/port_name.h"
 #include "mltcp/dpdk/ring_port.h"
-#include "mltcp/ethernet/encapsulation.h"
+#include "mltcp/transport/ethernet/encapsulation.h"
 
 namespace mltcp::dpdk {
 

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "mltcp/dpdk/ring_port.h"
-#include "mltcp/ethernet/encapsulation.h"
+#include "mltcp/transport/ethernet/encapsulation.h"
 #include "mltcp/transport/packet_io.h"
 
 struct rte_mbuf;

@@ -42,13 +42,6 @@ std::uint32_t max_ports() { return RTE_MAX_ETHPORTS; }
 
 std::uint32_t free_ports() { return RTE_MAX_ETHPORTS - rte_eth_dev_count_total(); }
 
-std::uint32_t packets_in(const fabric::LinkConfig& link) {
-  constexpr Bytes kMost = Bytes{8} << 20;
-  const Bytes waiting = link.buffer_bytes == 0 ? kMost : std::min(link.buffer_bytes, kMost);
-  const Bytes flying = std::min(link.rate.bytes_in(link.delay), kMost);
-  return static_cast<std::uint32_t>((waiting + flying) / 200);
-}
-
 PacketPool::PacketPool(const std::string& name, std::uint32_t count, std::uint32_t frame_bytes, int socket)
     : count_(count) {
   const std::uint32_t cache = std::min({kCache, count / 4, std::uint32_t{RTE_MEMPOOL_CACHE_MAX_SIZE}});

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "mltcp/base/error.h"
-#include "mltcp/fabric/link.h"
 
 struct rte_mempool;
 struct rte_ring;
@@ -20,9 +19,6 @@ namespace mltcp::dpdk {
 std::uint32_t max_ports();
 /// Number of ports not in use.
 std::uint32_t free_ports();
-
-/// Number of packets that a link can hold, queued and in flight, at 200 bytes on average and within limits.
-std::uint32_t packets_in(const fabric::LinkConfig& link);
 
 /// DPDK's memory is too short for a pool; `missing_mb` MiB more are enough.
 class MemoryError : public RunError {

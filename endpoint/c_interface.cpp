@@ -9,9 +9,9 @@
 
 #include "mltcp/cc/registry.h"
 #include "mltcp/endpoint/internal/c_support.h"
-#include "mltcp/security/job_key.h"
-#include "mltcp/security/packet_key.h"
 #include "mltcp/transport/host_datapath.h"
+#include "mltcp/transport/security/job_key.h"
+#include "mltcp/transport/security/packet_key.h"
 
 namespace mltcp::endpoint::c {
 namespace {

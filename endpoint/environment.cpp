@@ -11,7 +11,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
-#include "mltcp/security/job_key.h"
+#include "mltcp/transport/security/job_key.h"
 
 namespace mltcp::endpoint {
 

@@ -10,8 +10,8 @@
 #include "mltcp/base/units.h"
 #include "mltcp/cc/augmentation.h"
 #include "mltcp/endpoint/endpoint.h"
-#include "mltcp/security/job_key.h"
 #include "mltcp/transport/phase_gate.h"
+#include "mltcp/transport/security/job_key.h"
 
 namespace mltcp::endpoint {
 

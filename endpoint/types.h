@@ -173,14 +173,15 @@ struct EndpointConfig {
   void* event_context = nullptr;
 
   /// Of what goes through the datapath, to a pcapng file: "FILE[,snap=BYTES][,size=BYTES][,files=N]", as
-  /// capture/capture_options.h reads it. Empty: what MLTCP_PCAP says, or nothing. The text is the caller's and is read
-  /// while the endpoint opens. (Another std::string here would have GCC 12 warn of every program that names members.)
+  /// transport/capture/capture_options.h reads it. Empty: what MLTCP_PCAP says, or nothing. The text is the caller's
+  /// and is read while the endpoint opens. (Another std::string here would have GCC 12 warn of every program that names
+  /// members.)
   std::string_view capture{};
 
-  /// The key of the job (security/job_key.h), as a file or "fd:N": this endpoint's packets are sealed, and it accepts
-  /// and reaches only peers that have the same key. Empty: what `connection.keys` has, which is then one at most; or
-  /// else what MLTCP_KEY_FILE says, or none: then it accepts and reaches only peers without a key. The text is the
-  /// caller's and is read while the endpoint opens.
+  /// The key of the job (transport/security/job_key.h), as a file or "fd:N": this endpoint's packets are sealed, and it
+  /// accepts and reaches only peers that have the same key. Empty: what `connection.keys` has, which is then one at
+  /// most; or else what MLTCP_KEY_FILE says, or none: then it accepts and reaches only peers without a key. The text is
+  /// the caller's and is read while the endpoint opens.
   std::string_view key{};
   /// With the key that `key` or MLTCP_KEY_FILE names, packets are authenticated and not encrypted: who sees them can
   /// read them. At both ends, or else they have no key in common. False: so it is only where MLTCP_KEY_FILE names the

@@ -21,8 +21,8 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
-#include "mltcp/ethernet/ip_address.h"
 #include "mltcp/rdma/kernel_sockets.h"
+#include "mltcp/transport/ethernet/ip_address.h"
 
 namespace mltcp::rdma {
 namespace {

@@ -18,10 +18,10 @@
 #include <string>
 #include <vector>
 
-#include "mltcp/ethernet/encapsulation.h"
 #include "mltcp/rdma/ud_packet.h"
 #include "mltcp/rdma/verbs_name.h"
 #include "mltcp/transport/address.h"
+#include "mltcp/transport/ethernet/encapsulation.h"
 #include "mltcp/transport/registered_memory.h"
 
 namespace mltcp::rdma {

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "mltcp/base/error.h"
-#include "mltcp/ethernet/ip_address.h"
 #include "mltcp/rdma/device.h"
 #include "mltcp/rdma/internal/raw_datapath.h"
 #include "mltcp/rdma/kernel_routes.h"
 #include "mltcp/rdma/verbs_name.h"
+#include "mltcp/transport/ethernet/ip_address.h"
 
 namespace mltcp::rdma {
 namespace {

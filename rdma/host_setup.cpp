@@ -9,7 +9,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
 #include "mltcp/base/thread_cpu.h"
-#include "mltcp/ethernet/ip_address.h"
+#include "mltcp/transport/ethernet/ip_address.h"
 
 namespace mltcp::rdma {
 namespace {

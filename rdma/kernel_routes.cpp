@@ -26,7 +26,7 @@
 #include <utility>
 
 #include "mltcp/base/error.h"
-#include "mltcp/ethernet/ip_address.h"
+#include "mltcp/transport/ethernet/ip_address.h"
 
 namespace mltcp::rdma {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "mltcp/ethernet/encapsulation.h"
 #include "mltcp/transport/address.h"
+#include "mltcp/transport/ethernet/encapsulation.h"
 
 namespace mltcp::rdma {
 

@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "mltcp/base/error.h"
-#include "mltcp/ethernet/ip_address.h"
+#include "mltcp/transport/ethernet/ip_address.h"
 
 namespace mltcp::rdma {
 namespace {

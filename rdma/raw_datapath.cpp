@@ -19,13 +19,13 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
 #include "mltcp/base/time_source.h"
-#include "mltcp/ethernet/ip_address.h"
 #include "mltcp/rdma/internal/host_setup.h"
 #include "mltcp/rdma/internal/raw_datapath.h"
 #include "mltcp/rdma/kernel_sockets.h"
 #include "mltcp/rdma/raw_io.h"
 #include "mltcp/rdma/raw_service.h"
 #include "mltcp/rdma/verbs_name.h"
+#include "mltcp/transport/ethernet/ip_address.h"
 
 namespace mltcp::rdma {
 namespace {

@@ -3,10 +3,10 @@
 //
 // How requests are posted, and what has become of them, is in internal/work_queues.h.
 //
-// Sent: headers, and the transport's own behind them, are written into a buffer (ethernet/frame_writer.h); with it the
-// payload, unless the device gathers it where it lies. What is short goes inline. The device computes checksums if it
-// can. Packets to a host whose MAC address is not known yet wait, complete but for it, while the service thread finds
-// it (raw_service.h).
+// Sent: headers, and the transport's own behind them, are written into a buffer (transport/ethernet/frame_writer.h);
+// with it the payload, unless the device gathers it where it lies. What is short goes inline. The device computes
+// checksums if it can. Packets to a host whose MAC address is not known yet wait, complete but for it, while the
+// service thread finds it (raw_service.h).
 //
 // Received: a frame that rules of the device have put here (Device, QueuePair::steer()). What it is is nevertheless
 // checked, all of it: rules are the device's.
@@ -22,12 +22,12 @@
 #include <vector>
 
 #include "mltcp/base/clock.h"
-#include "mltcp/ethernet/encapsulation.h"
-#include "mltcp/ethernet/frame_writer.h"
 #include "mltcp/rdma/device.h"
 #include "mltcp/rdma/internal/keyed_hash.h"
 #include "mltcp/rdma/internal/work_queues.h"
 #include "mltcp/rdma/raw_service.h"
+#include "mltcp/transport/ethernet/encapsulation.h"
+#include "mltcp/transport/ethernet/frame_writer.h"
 #include "mltcp/transport/packet_io.h"
 
 namespace mltcp::rdma {

@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "mltcp/ethernet/encapsulation.h"
-#include "mltcp/ethernet/ip_address.h"
+#include "mltcp/transport/ethernet/encapsulation.h"
+#include "mltcp/transport/ethernet/ip_address.h"
 
 namespace mltcp::rdma {
 namespace {

@@ -14,7 +14,6 @@
 #include "mltcp/base/text.h"
 #include "mltcp/base/thread_cpu.h"
 #include "mltcp/base/time_source.h"
-#include "mltcp/ethernet/ip_address.h"
 #include "mltcp/rdma/device.h"
 #include "mltcp/rdma/internal/host_setup.h"
 #include "mltcp/rdma/internal/make_datapath.h"
@@ -26,6 +25,7 @@
 #include "mltcp/rdma/ud_packet.h"
 #include "mltcp/rdma/verbs_io.h"
 #include "mltcp/rdma/verbs_name.h"
+#include "mltcp/transport/ethernet/ip_address.h"
 #include "mltcp/transport/host_datapath.h"
 
 namespace mltcp::rdma {

@@ -11,9 +11,9 @@
 #include <cstring>
 
 #include "mltcp/base/error.h"
-#include "mltcp/ethernet/encapsulation.h"
-#include "mltcp/ethernet/ip_address.h"
 #include "mltcp/socket/kernel_network.h"
+#include "mltcp/transport/ethernet/encapsulation.h"
+#include "mltcp/transport/ethernet/ip_address.h"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103  // linux/udp.h, which can't stand beside netinet/udp.h

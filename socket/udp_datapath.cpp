@@ -19,12 +19,12 @@
 #include "mltcp/base/text.h"
 #include "mltcp/base/thread_cpu.h"
 #include "mltcp/base/time_source.h"
-#include "mltcp/ethernet/ip_address.h"
 #include "mltcp/socket/internal/buffer_limits.h"
 #include "mltcp/socket/kernel_network.h"
 #include "mltcp/socket/register_datapath.h"
 #include "mltcp/socket/socket_io.h"
 #include "mltcp/socket/udp_name.h"
+#include "mltcp/transport/ethernet/ip_address.h"
 #include "mltcp/transport/host_datapath.h"
 
 namespace mltcp::socket {

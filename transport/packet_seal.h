@@ -1,6 +1,6 @@
-// What protects packets under a key that both ends of a connection have: a shard asks, security/ does it, so that the
-// transport sees no cryptography. Sealed packets have in place of checksum and tag (wire.h) an authentication tag over
-// all of the packet; what follows the header is encrypted, unless the packet is clear.
+// What protects packets under a key that both ends of a connection have: a shard asks, transport/security/ does it, so
+// that the transport sees no cryptography. Sealed packets have in place of checksum and tag (wire.h) an authentication
+// tag over all of the packet; what follows the header is encrypted, unless the packet is clear.
 #pragma once
 
 #include <array>
@@ -64,7 +64,7 @@ class PacketSeal {
 
 class SealEngine;
 
-/// A key that hosts of a job share (security/job_key.h), for any number of shards and threads.
+/// A key that hosts of a job share (transport/security/job_key.h), for any number of shards and threads.
 class PacketKey {
  public:
   virtual ~PacketKey() = default;

@@ -108,8 +108,9 @@ struct ConnectionConfig {
   /// credit of its next buffer, can travel in the same packet; poll() asks to be called again at once for that. Set to
   /// false in a program that computes for long between polls: the sender would time out meanwhile.
   bool await_answer = true;
-  /// Keys of jobs (security/packet_key.h), all made by one function. connect() takes one at most: packets are sealed
-  /// with it. A shard that listens with keys accepts only who has one of them, and without keys only who has none.
+  /// Keys of jobs (transport/security/packet_key.h), all made by one function. connect() takes one at most: packets are
+  /// sealed with it. A shard that listens with keys accepts only who has one of them, and without keys only who has
+  /// none.
   std::vector<std::shared_ptr<const PacketKey>> keys{};
 
   bool operator==(const ConnectionConfig&) const = default;
@@ -171,8 +172,8 @@ struct ShardStats {
   std::uint64_t resets_withheld = 0;   ///< those that were not, beyond resets_per_second
   std::uint64_t resets_taken = 0;      ///< connections here that a peer's RESET has ended
   std::uint64_t downgrades = 0;        ///< ACCEPTs with another version than the highest in common
-  std::uint64_t violations = 0;   ///< connections ended since their peer acknowledged what was never sent
-  std::uint64_t held_off = 0;     ///< CONNECTs from, and connect()s to, addresses where that was so lately
+  std::uint64_t violations = 0;        ///< connections ended since their peer acknowledged what was never sent
+  std::uint64_t held_off = 0;          ///< CONNECTs from, and connect()s to, addresses where that was so lately
   std::uint64_t black_holes = 0;  ///< paths found to drop long packets, whose connections went on with shorter ones
   std::uint64_t size_probes_sent = 0;  ///< packets that tried how long packets a path carries
   std::uint64_t size_probes_lost = 0;

@@ -4,8 +4,8 @@
 // packets as another protocol. It also lies outside Linux's ephemeral ports, 32768 to 60999
 // (net.ipv4.ip_local_port_range), as do the ports after it, which further shards and ranks use.
 //
-// Simulations use other ports (sim::Dumbbell, experiment/backends/topology_network.h), since hashes of paths depend on
-// them.
+// Simulations use other ports (sim::Dumbbell, lab/experiment/backends/topology_network.h), since hashes of paths depend
+// on them.
 #pragma once
 
 #include <cstdint>

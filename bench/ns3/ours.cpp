@@ -15,10 +15,10 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/cc/cubic.h"
-#include "mltcp/experiment/engine/job_driver.h"
-#include "mltcp/experiment/engine/job_network.h"
-#include "mltcp/fabric/dumbbell.h"
-#include "mltcp/sim/network.h"
+#include "mltcp/lab/experiment/engine/job_driver.h"
+#include "mltcp/lab/experiment/engine/job_network.h"
+#include "mltcp/lab/fabric/dumbbell.h"
+#include "mltcp/lab/sim/network.h"
 #include "mltcp/transport/wire.h"
 
 namespace {

@@ -17,13 +17,13 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
-#include "mltcp/capture/captured_datapath.h"
 #include "mltcp/cc/parameters.h"
 #include "mltcp/endpoint/environment.h"
 #include "mltcp/endpoint/internal/core_waiting.h"
 #include "mltcp/endpoint/internal/live_endpoints.h"
-#include "mltcp/security/job_key.h"
-#include "mltcp/security/packet_key.h"
+#include "mltcp/transport/capture/captured_datapath.h"
+#include "mltcp/transport/security/job_key.h"
+#include "mltcp/transport/security/packet_key.h"
 
 namespace mltcp::endpoint {
 namespace {

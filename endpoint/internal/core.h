@@ -19,12 +19,12 @@
 #include <vector>
 
 #include "mltcp/base/system_random.h"
-#include "mltcp/capture/capture_options.h"
 #include "mltcp/endpoint/endpoint.h"
 #include "mltcp/endpoint/internal/completion_ring.h"
 #include "mltcp/endpoint/internal/gate.h"
 #include "mltcp/endpoint/internal/worker.h"
-#include "mltcp/live/snapshot.h"
+#include "mltcp/endpoint/live/snapshot.h"
+#include "mltcp/transport/capture/capture_options.h"
 #include "mltcp/transport/host_datapath.h"
 #include "mltcp/transport/poll_loop.h"
 #include "mltcp/transport/registered_memory.h"

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "mltcp/endpoint/internal/core.h"
-#include "mltcp/live/describe.h"
-#include "mltcp/live/snapshot.h"
+#include "mltcp/endpoint/live/describe.h"
+#include "mltcp/endpoint/live/snapshot.h"
 #include "mltcp/transport/job_claims.h"
 
 namespace mltcp::endpoint {

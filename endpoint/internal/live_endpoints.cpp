@@ -12,8 +12,8 @@
 #include "mltcp/base/clock.h"
 #include "mltcp/endpoint/environment.h"
 #include "mltcp/endpoint/internal/core.h"
-#include "mltcp/live/control_socket.h"
-#include "mltcp/live/metrics.h"
+#include "mltcp/endpoint/live/control_socket.h"
+#include "mltcp/endpoint/live/metrics.h"
 
 namespace mltcp::endpoint {
 namespace {

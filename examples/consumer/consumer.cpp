@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <mltcp/base/error.h>
 #include <mltcp/base/units.h>
-#include <mltcp/sim/dumbbell.h>
+#include <mltcp/lab/sim/dumbbell.h>
 #include <mltcp/transport/shard.h>
 
 #include <algorithm>

@@ -16,9 +16,9 @@
 #include "attacker.h"
 #include "mltcp/base/clock.h"
 #include "mltcp/endpoint/endpoint.h"
-#include "mltcp/security/packet_key.h"
 #include "mltcp/socket/register_datapath.h"
 #include "mltcp/socket/socket_io.h"
+#include "mltcp/transport/security/packet_key.h"
 #include "mltcp/transport/shard.h"
 
 namespace mltcp::attack::opening_attack_test {

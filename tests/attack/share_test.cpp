@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "mltcp/cc/swift.h"
-#include "mltcp/sim/dumbbell.h"
+#include "mltcp/lab/sim/dumbbell.h"
 #include "mltcp/transport/shard.h"
 #include "mltcp/transport/wire.h"
 

@@ -25,8 +25,8 @@
 #include "../temporary_folder.h"
 #include "attacker.h"
 #include "mltcp/base/random.h"
-#include "mltcp/ethernet/encapsulation.h"
-#include "mltcp/security/job_key.h"
+#include "mltcp/transport/ethernet/encapsulation.h"
+#include "mltcp/transport/security/job_key.h"
 
 namespace mltcp::attack {
 namespace {

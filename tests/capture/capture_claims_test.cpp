@@ -1,6 +1,6 @@
-// Tests of capture/capture_claims.cpp: claims in captures, those that this program writes and others, whole and
-// damaged.
-#include "mltcp/capture/capture_claims.h"
+// Tests of transport/capture/capture_claims.cpp: claims in captures, those that this program writes and others, whole
+// and damaged.
+#include "mltcp/transport/capture/capture_claims.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -18,9 +18,9 @@
 #include "../temporary_folder.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
-#include "mltcp/capture/capture.h"
-#include "mltcp/capture/internal/pcapng.h"
-#include "mltcp/ethernet/encapsulation.h"
+#include "mltcp/transport/capture/capture.h"
+#include "mltcp/transport/capture/internal/pcapng.h"
+#include "mltcp/transport/ethernet/encapsulation.h"
 #include "mltcp/transport/wire.h"
 
 namespace mltcp::capture::claims_test {

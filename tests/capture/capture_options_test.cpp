@@ -1,5 +1,5 @@
 // What users write of a capture.
-#include "mltcp/capture/capture_options.h"
+#include "mltcp/transport/capture/capture_options.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

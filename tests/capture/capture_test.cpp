@@ -1,5 +1,5 @@
 // Captures: what is in the file, read here without any other tool, and what is told of what isn't.
-#include "mltcp/capture/capture.h"
+#include "mltcp/transport/capture/capture.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "mltcp/base/error.h"
-#include "mltcp/capture/captured_io.h"
-#include "mltcp/ethernet/encapsulation.h"
+#include "mltcp/transport/capture/captured_io.h"
+#include "mltcp/transport/ethernet/encapsulation.h"
 #include "tshark.h"
 
 namespace mltcp::capture::capture_test {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "mltcp/base/random.h"
-#include "mltcp/capture/capture.h"
+#include "mltcp/transport/capture/capture.h"
 #include "mltcp/transport/wire.h"
 #include "tshark.h"
 

@@ -1,5 +1,5 @@
 // The ring between the data path and the writer.
-#include "mltcp/capture/internal/record_ring.h"
+#include "mltcp/transport/capture/internal/record_ring.h"
 
 #include <gtest/gtest.h>
 

@@ -18,7 +18,7 @@
 #include "mltcp/base/random.h"
 #include "mltcp/dpdk/port.h"
 #include "mltcp/dpdk/port_io.h"
-#include "mltcp/dpdk/soft_switch.h"
+#include "mltcp/lab/realtime/soft_switch.h"
 #include "net_fixture.h"
 
 namespace mltcp::dpdk {

@@ -1,6 +1,6 @@
 // The ring dumbbell in virtual time: the tests drive the switch's steps with a clock of their own, so that rates,
 // delays, marks and faults come out exactly; packets, headers, rings and buffers are the real ones.
-#include "mltcp/dpdk/ring_dumbbell.h"
+#include "mltcp/lab/realtime/ring_dumbbell.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -17,7 +17,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/units.h"
 #include "mltcp/dpdk/eal.h"
-#include "mltcp/dpdk/ring_dumbbell.h"
+#include "mltcp/lab/realtime/ring_dumbbell.h"
 
 namespace mltcp::dpdk {
 

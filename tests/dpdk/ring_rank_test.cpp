@@ -1,7 +1,7 @@
 // Ranks in real time, over DPDK rings: the same driver as in virtual time, with every byte verified.
 #include <gtest/gtest.h>
 
-#include "mltcp/experiment/engine/rank_driver.h"
+#include "mltcp/lab/experiment/engine/rank_driver.h"
 #include "ring_fixture.h"
 
 namespace mltcp::experiment {
@@ -13,7 +13,7 @@ TEST(RingRank, ring__of_four_ranks_in_real_time) {
   std::string reason;
   const dpdk::Eal* eal = dpdk::shared_eal(reason);
   if (eal == nullptr) GTEST_SKIP() << reason;
-  dpdk::RingDumbbell network(*eal, dpdk::gigabit(2));
+  realtime::RingDumbbell network(*eal, dpdk::gigabit(2));
   JobSpec settings;
   settings.job.name = "a";
   workload::Pattern& pattern = settings.job.pattern.emplace();

@@ -8,7 +8,7 @@
 #include <array>
 #include <atomic>
 
-#include "mltcp/dpdk/ring_dumbbell.h"
+#include "mltcp/lab/realtime/ring_dumbbell.h"
 #include "ring_fixture.h"
 
 namespace mltcp::dpdk {

@@ -1,7 +1,8 @@
-// Tests of dpdk/soft_switch.cpp. Over ring ports in the test's own time: what frames look like behind the switch, and
-// hostile ones. Over af_packet and af_xdp ports between network namespaces in real time: the kernel's own TCP, with its
-// rate limited and its packets marked, and a port that vanishes. Those skip where namespaces can't be made.
-#include "mltcp/dpdk/soft_switch.h"
+// Tests of lab/realtime/soft_switch.cpp. Over ring ports in the test's own time: what frames look like behind the
+// switch, and hostile ones. Over af_packet and af_xdp ports between network namespaces in real time: the kernel's own
+// TCP, with its rate limited and its packets marked, and a port that vanishes. Those skip where namespaces can't be
+// made.
+#include "mltcp/lab/realtime/soft_switch.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -28,7 +29,7 @@
 
 #include "mltcp/dpdk/port.h"
 #include "mltcp/dpdk/ring_port.h"
-#include "mltcp/ethernet/encapsulation.h"
+#include "mltcp/transport/ethernet/encapsulation.h"
 #include "ring_fixture.h"
 
 namespace mltcp::dpdk {

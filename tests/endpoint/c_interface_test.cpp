@@ -17,7 +17,7 @@
 #include "../temporary_folder.h"
 #include "c_pair.h"
 #include "mltcp/endpoint/address.h"
-#include "mltcp/security/job_key.h"
+#include "mltcp/transport/security/job_key.h"
 
 namespace mltcp::c_test {
 namespace {

@@ -14,7 +14,7 @@
 #include "endpoint_pair.h"
 #include "mltcp/base/error.h"
 #include "mltcp/endpoint/host_addresses.h"
-#include "mltcp/security/job_key.h"
+#include "mltcp/transport/security/job_key.h"
 
 namespace mltcp::endpoint::environment_test {
 namespace {

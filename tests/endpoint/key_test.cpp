@@ -18,8 +18,8 @@
 #include "endpoint_pair.h"
 #include "mltcp/base/error.h"
 #include "mltcp/endpoint/environment.h"
-#include "mltcp/security/job_key.h"
-#include "mltcp/security/packet_key.h"
+#include "mltcp/transport/security/job_key.h"
+#include "mltcp/transport/security/packet_key.h"
 
 namespace mltcp::endpoint::key_test {
 namespace {

@@ -1,5 +1,5 @@
-// Tests of ethernet/claims_tap.cpp: which frames count, and for how many bytes.
-#include "mltcp/ethernet/claims_tap.h"
+// Tests of transport/ethernet/claims_tap.cpp: which frames count, and for how many bytes.
+#include "mltcp/transport/ethernet/claims_tap.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "mltcp/base/random.h"
-#include "mltcp/ethernet/encapsulation.h"
+#include "mltcp/transport/ethernet/encapsulation.h"
 #include "mltcp/transport/wire.h"
 
 namespace mltcp::encap {

@@ -1,6 +1,6 @@
 // Frame headers and checksums: published vectors, round trips, an independent slow checksum, every truncation, seeded
 // random damage, tags, DSCP tables, checksums left to the NIC, and frames in pieces.
-#include "mltcp/ethernet/encapsulation.h"
+#include "mltcp/transport/ethernet/encapsulation.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Frames of ARP and Neighbour Discovery, written by hand.
 #pragma once
 
-#include "mltcp/ethernet/neighbours.h"
+#include "mltcp/transport/ethernet/neighbours.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Address resolution in virtual time: frames byte by byte as RFC 826 and RFC 4861 draw them, who may change what, the
 // times of questions, tables that are full, hostile frames, and ends that find each other over a wire that loses.
-#include "mltcp/ethernet/neighbours.h"
+#include "mltcp/transport/ethernet/neighbours.h"
 
 #include <gtest/gtest.h>
 

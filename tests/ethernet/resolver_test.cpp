@@ -1,5 +1,5 @@
 // What waits for a neighbour, and where it goes.
-#include "mltcp/ethernet/resolver.h"
+#include "mltcp/transport/ethernet/resolver.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-// Tests of fabric/ethernet_switch.h and fabric/mac_table.h in virtual time: learning, ageing, moves and a full table,
-// flooding and what is not forwarded, copies, priorities, marks, faults, exact rates, and conservation.
-#include "mltcp/fabric/ethernet_switch.h"
+// Tests of lab/fabric/ethernet_switch.h and lab/fabric/mac_table.h in virtual time: learning, ageing, moves and a full
+// table, flooding and what is not forwarded, copies, priorities, marks, faults, exact rates, and conservation.
+#include "mltcp/lab/fabric/ethernet_switch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

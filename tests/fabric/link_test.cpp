@@ -1,5 +1,5 @@
-// Tests of fabric/link.cpp: exact times, the boundaries of the buffer, the marking curve, faults and their rates.
-#include "mltcp/fabric/link.h"
+// Tests of lab/fabric/link.cpp: exact times, the boundaries of the buffer, the marking curve, faults and their rates.
+#include "mltcp/lab/fabric/link.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

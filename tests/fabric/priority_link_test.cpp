@@ -1,6 +1,6 @@
-// Tests of fabric/priority_link.cpp: that it is a Link where nothing asks for more, strict order of classes, buffers,
-// pauses, and conservation.
-#include "mltcp/fabric/priority_link.h"
+// Tests of lab/fabric/priority_link.cpp: that it is a Link where nothing asks for more, strict order of classes,
+// buffers, pauses, and conservation.
+#include "mltcp/lab/fabric/priority_link.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

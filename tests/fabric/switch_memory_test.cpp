@@ -1,5 +1,5 @@
-// Tests of fabric/switch_memory.cpp: the equations of dynamic thresholds, and the switching points of PFC.
-#include "mltcp/fabric/switch_memory.h"
+// Tests of lab/fabric/switch_memory.cpp: the equations of dynamic thresholds, and the switching points of PFC.
+#include "mltcp/lab/fabric/switch_memory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

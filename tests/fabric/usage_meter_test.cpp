@@ -1,5 +1,5 @@
-// Tests of fabric/usage_meter.cpp: binning, merging, bounds.
-#include "mltcp/fabric/usage_meter.h"
+// Tests of lab/fabric/usage_meter.cpp: binning, merging, bounds.
+#include "mltcp/lab/fabric/usage_meter.h"
 
 #include <gtest/gtest.h>
 

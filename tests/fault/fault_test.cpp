@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "mltcp/base/random.h"
-#include "mltcp/sim/dumbbell.h"
+#include "mltcp/lab/sim/dumbbell.h"
 #include "mltcp/transport/shard.h"
 
 namespace mltcp {

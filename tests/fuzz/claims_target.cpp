@@ -5,8 +5,8 @@
 // and its length (1 byte).
 #include <sstream>
 
-#include "mltcp/capture/capture_claims.h"
-#include "mltcp/ethernet/claims_tap.h"
+#include "mltcp/transport/capture/capture_claims.h"
+#include "mltcp/transport/ethernet/claims_tap.h"
 #include "target.h"
 
 namespace mltcp::fuzz {

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "mltcp/base/error.h"
-#include "mltcp/experiment/hosts/internal/hosts_protocol.h"
-#include "mltcp/experiment/hosts/internal/program_message.h"
+#include "mltcp/lab/experiment/hosts/internal/hosts_protocol.h"
+#include "mltcp/lab/experiment/hosts/internal/program_message.h"
 #include "target.h"
 
 namespace mltcp::fuzz {

@@ -3,7 +3,7 @@
 // Input: a byte of choices, the length of a first piece (2 bytes), then the frame.
 #include <algorithm>
 
-#include "mltcp/ethernet/encapsulation.h"
+#include "mltcp/transport/ethernet/encapsulation.h"
 #include "target.h"
 
 namespace mltcp::fuzz {

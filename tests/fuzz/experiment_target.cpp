@@ -6,15 +6,15 @@
 #include <utility>
 #include <vector>
 
-#include "mltcp/experiment/cluster/cluster_file.h"
-#include "mltcp/experiment/files/experiment_file.h"
-#include "mltcp/experiment/files/file_kind.h"
-#include "mltcp/experiment/files/job_file.h"
-#include "mltcp/experiment/files/links_file.h"
-#include "mltcp/experiment/files/slurm_topology.h"
-#include "mltcp/experiment/files/switch_file.h"
-#include "mltcp/experiment/files/topology_file.h"
-#include "mltcp/workload/inspection.h"
+#include "mltcp/lab/experiment/cluster/cluster_file.h"
+#include "mltcp/lab/experiment/files/experiment_file.h"
+#include "mltcp/lab/experiment/files/file_kind.h"
+#include "mltcp/lab/experiment/files/job_file.h"
+#include "mltcp/lab/experiment/files/links_file.h"
+#include "mltcp/lab/experiment/files/slurm_topology.h"
+#include "mltcp/lab/experiment/files/switch_file.h"
+#include "mltcp/lab/experiment/files/topology_file.h"
+#include "mltcp/lab/workload/inspection.h"
 #include "target.h"
 
 namespace mltcp::fuzz {

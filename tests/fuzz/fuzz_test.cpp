@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "../transport/test_network.h"
-#include "mltcp/ethernet/encapsulation.h"
-#include "mltcp/ethernet/neighbours.h"
+#include "mltcp/transport/ethernet/encapsulation.h"
+#include "mltcp/transport/ethernet/neighbours.h"
 #include "seal.h"
 #include "seal_discovery.h"
 

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "mltcp/base/topology.h"
-#include "mltcp/service/api.h"
-#include "mltcp/service/internal/http_request.h"
+#include "mltcp/scheduler/service/api.h"
+#include "mltcp/scheduler/service/internal/http_request.h"
 #include "target.h"
 
 namespace mltcp::fuzz {

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstring>
 
-#include "mltcp/ethernet/neighbours.h"
+#include "mltcp/transport/ethernet/neighbours.h"
 #include "seal_discovery.h"
 #include "target.h"
 

@@ -1,7 +1,7 @@
 // Plan files: what is read is written again, and read as the same.
 //
 // Input: the text.
-#include "mltcp/experiment/files/plan_file.h"
+#include "mltcp/lab/experiment/files/plan_file.h"
 #include "target.h"
 
 namespace mltcp::fuzz {

@@ -4,9 +4,9 @@
 // Input: a byte that chooses the reader, then the text.
 #include <sstream>
 
-#include "mltcp/experiment/report/report_file.h"
-#include "mltcp/experiment/series/series_file.h"
-#include "mltcp/live/snapshot.h"
+#include "mltcp/endpoint/live/snapshot.h"
+#include "mltcp/lab/experiment/report/report_file.h"
+#include "mltcp/lab/experiment/series/series_file.h"
 #include "target.h"
 
 namespace mltcp::fuzz {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "mltcp/ethernet/encapsulation.h"
+#include "mltcp/transport/ethernet/encapsulation.h"
 
 namespace mltcp::fuzz {
 

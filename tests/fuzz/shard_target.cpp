@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "../transport/test_network.h"
-#include "mltcp/experiment/traffic/ledger.h"
+#include "mltcp/lab/experiment/traffic/ledger.h"
 #include "seal.h"
 #include "target.h"
 

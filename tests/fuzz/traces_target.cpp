@@ -2,15 +2,15 @@
 // programs of its ranks are made; and workloads in the formats that stand for a job by themselves.
 //
 // Input: a byte that chooses, then the file.
-#include "mltcp/workload/arrivals.h"
-#include "mltcp/workload/graph_phases.h"
-#include "mltcp/workload/graph_program.h"
-#include "mltcp/workload/kineto.h"
-#include "mltcp/workload/profile.h"
-#include "mltcp/workload/trace.h"
-#include "mltcp/workload/traces/job_table.h"
-#include "mltcp/workload/traces/libra.h"
-#include "mltcp/workload/traces/read_traces.h"
+#include "mltcp/lab/workload/arrivals.h"
+#include "mltcp/lab/workload/graph_phases.h"
+#include "mltcp/lab/workload/graph_program.h"
+#include "mltcp/lab/workload/kineto.h"
+#include "mltcp/lab/workload/profile.h"
+#include "mltcp/lab/workload/trace.h"
+#include "mltcp/lab/workload/traces/job_table.h"
+#include "mltcp/lab/workload/traces/libra.h"
+#include "mltcp/lab/workload/traces/read_traces.h"
 #include "target.h"
 
 namespace mltcp::fuzz {

@@ -5,13 +5,13 @@
 #include <string>
 
 #include "mltcp/base/units.h"
-#include "mltcp/capture/capture_options.h"
 #include "mltcp/endpoint/environment.h"
-#include "mltcp/experiment/hosts/message_stream.h"
-#include "mltcp/security/job_key.h"
-#include "mltcp/service/job_profile.h"
-#include "mltcp/service/slurm_client.h"
-#include "mltcp/service/slurm_mark.h"
+#include "mltcp/lab/experiment/hosts/message_stream.h"
+#include "mltcp/scheduler/service/job_profile.h"
+#include "mltcp/scheduler/service/slurm_client.h"
+#include "mltcp/scheduler/service/slurm_mark.h"
+#include "mltcp/transport/capture/capture_options.h"
+#include "mltcp/transport/security/job_key.h"
 #include "target.h"
 
 namespace mltcp::fuzz {

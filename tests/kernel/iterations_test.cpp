@@ -1,5 +1,6 @@
-// kernel/iterations.h, which BPF programs are compiled from, on the host: what is learned from bursts, and gains.
-#include "mltcp/kernel/iterations.h"
+// plugins/kernel/iterations.h, which BPF programs are compiled from, on the host: what is learned from bursts, and
+// gains.
+#include "mltcp/plugins/kernel/iterations.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +9,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/cc/aggressiveness.h"
-#include "mltcp/kernel/settings.h"
+#include "mltcp/plugins/kernel/settings.h"
 
 namespace {
 

@@ -40,7 +40,7 @@
 #include <thread>
 #include <vector>
 
-#include "mltcp/kernel/iterations.h"
+#include "mltcp/plugins/kernel/iterations.h"
 
 namespace {
 

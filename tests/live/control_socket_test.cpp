@@ -1,5 +1,5 @@
 // Control sockets: who finds whom, who is let in, and what is left behind.
-#include "mltcp/live/control_socket.h"
+#include "mltcp/endpoint/live/control_socket.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

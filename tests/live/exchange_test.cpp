@@ -1,5 +1,5 @@
 // Snapshots between a thread that must not wait and those that may.
-#include "mltcp/live/exchange.h"
+#include "mltcp/endpoint/live/exchange.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Metrics: addresses, what an HTTP request gets, and a port that is in use.
-#include "mltcp/live/metrics.h"
-#include "mltcp/live/describe.h"
+#include "mltcp/endpoint/live/metrics.h"
+#include "mltcp/endpoint/live/describe.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Snapshots there and back as JSON, and what is refused.
-#include "mltcp/live/snapshot.h"
+#include "mltcp/endpoint/live/snapshot.h"
 
 #include <gtest/gtest.h>
 

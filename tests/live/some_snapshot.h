@@ -1,7 +1,7 @@
 // A snapshot with something in each list.
 #pragma once
 
-#include "mltcp/live/snapshot.h"
+#include "mltcp/endpoint/live/snapshot.h"
 
 namespace mltcp::live::test {
 

@@ -1,5 +1,5 @@
 // Faults do what they say, one at a time: what a round counts has happened.
-#include "mltcp/experiment/traffic/faulty_io.h"
+#include "mltcp/lab/experiment/traffic/faulty_io.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <deque>
 #include <vector>
 
-#include "mltcp/experiment/traffic/ledger.h"
+#include "mltcp/lab/experiment/traffic/ledger.h"
 #include "mltcp/transport/wire.h"
 
 namespace mltcp::experiment {

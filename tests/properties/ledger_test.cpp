@@ -1,5 +1,5 @@
 // The ledger notices each way in which messages can go wrong: otherwise what stands on it proves nothing.
-#include "mltcp/experiment/traffic/ledger.h"
+#include "mltcp/lab/experiment/traffic/ledger.h"
 
 #include <gtest/gtest.h>
 

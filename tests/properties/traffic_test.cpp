@@ -1,4 +1,4 @@
-// Rounds of random traffic in virtual time, a seed each (experiment/traffic): connections, sealed or not, of every
+// Rounds of random traffic in virtual time, a seed each (lab/experiment/traffic): connections, sealed or not, of every
 // algorithm, over networks that lose, double, delay, damage, mark and forge packets; hosts that stand still and are
 // restarted. MLTCP_PROPERTY_SEEDS=N: so many seeds in place of a few.
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "mltcp/experiment/soak/soak.h"
+#include "mltcp/lab/experiment/soak/soak.h"
 
 namespace mltcp::experiment {
 namespace {

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "../count_allocations.h"
-#include "mltcp/sim/dumbbell.h"
+#include "mltcp/lab/sim/dumbbell.h"
 #include "mltcp/transport/shard.h"
 
 namespace mltcp {

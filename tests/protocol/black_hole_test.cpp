@@ -11,8 +11,8 @@
 #include "lone_connection.h"
 #include "mltcp/base/random.h"
 #include "mltcp/cc/registry.h"
-#include "mltcp/security/packet_key.h"
 #include "mltcp/transport/internal/path_mtu.h"
+#include "mltcp/transport/security/packet_key.h"
 
 namespace mltcp::black_hole_test {
 namespace {

@@ -14,7 +14,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
 #include "mltcp/base/units.h"
-#include "mltcp/sim/dumbbell.h"
+#include "mltcp/lab/sim/dumbbell.h"
 #include "mltcp/transport/job_claims.h"
 #include "mltcp/transport/shard.h"
 #include "mltcp/transport/wire.h"

@@ -7,8 +7,8 @@
 
 #include "../transport/test_network.h"
 #include "claims_scene.h"
-#include "mltcp/security/packet_key.h"
 #include "mltcp/transport/job_claims.h"
+#include "mltcp/transport/security/packet_key.h"
 
 namespace mltcp::claims_test {
 namespace {

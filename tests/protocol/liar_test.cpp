@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "../transport/test_network.h"
-#include "mltcp/security/packet_key.h"
+#include "mltcp/transport/security/packet_key.h"
 
 namespace mltcp::liar_test {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "../transport/test_network.h"
 #include "mltcp/base/system_random.h"
-#include "mltcp/security/packet_key.h"
+#include "mltcp/transport/security/packet_key.h"
 
 namespace mltcp::seal_copy_test {
 namespace {

@@ -10,7 +10,7 @@
 #include "../transport/test_network.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/system_random.h"
-#include "mltcp/security/packet_key.h"
+#include "mltcp/transport/security/packet_key.h"
 
 namespace mltcp::seal_identity_test {
 namespace {

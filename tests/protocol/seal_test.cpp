@@ -8,7 +8,7 @@
 #include <string>
 
 #include "../transport/test_network.h"
-#include "mltcp/security/packet_key.h"
+#include "mltcp/transport/security/packet_key.h"
 
 namespace mltcp::seal_test {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "../transport/test_network.h"
-#include "mltcp/security/packet_key.h"
 #include "mltcp/transport/internal/received_packets.h"
+#include "mltcp/transport/security/packet_key.h"
 
 namespace mltcp::seal_window_test {
 namespace {

@@ -4,7 +4,7 @@
 #include <array>
 #include <functional>
 
-#include "mltcp/sim/dumbbell.h"
+#include "mltcp/lab/sim/dumbbell.h"
 #include "mltcp/transport/shard.h"
 
 namespace mltcp::simulation_test {

@@ -21,9 +21,9 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
-#include "mltcp/ethernet/encapsulation.h"
 #include "mltcp/rdma/device.h"
 #include "mltcp/rdma/internal/mailbox.h"
+#include "mltcp/transport/ethernet/encapsulation.h"
 
 namespace mltcp::rdma {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "mltcp/base/random.h"
-#include "mltcp/ethernet/encapsulation.h"
+#include "mltcp/transport/ethernet/encapsulation.h"
 
 namespace mltcp::rdma {
 namespace {

@@ -1,5 +1,5 @@
 // AES-128-GCM: a vector of its specification, whatever is changed is found, and contexts that take turns.
-#include "mltcp/security/aead.h"
+#include "mltcp/transport/security/aead.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Whether a process notices that it has become a copy: by a fork, by who says so, and by the kernel's events.
-#include "mltcp/security/copy_watch.h"
+#include "mltcp/transport/security/copy_watch.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -13,7 +13,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/system_random.h"
-#include "mltcp/security/sealed_messages.h"
+#include "mltcp/transport/security/sealed_messages.h"
 
 namespace mltcp::security {
 namespace {

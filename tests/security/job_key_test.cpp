@@ -1,6 +1,6 @@
 // Keys of jobs and their files: what is taken, what is refused in a line that names cause and cure, and that no message
 // tells a key.
-#include "mltcp/security/job_key.h"
+#include "mltcp/transport/security/job_key.h"
 #include "../temporary_folder.h"
 
 #include <fcntl.h>

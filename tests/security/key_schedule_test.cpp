@@ -1,5 +1,5 @@
 // Derivation of keys, against values that Python's hmac and hashlib yield for the formulas of key_schedule.h.
-#include "mltcp/security/key_schedule.h"
+#include "mltcp/transport/security/key_schedule.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Seals of connections: what one end seals the other opens and nobody else does, across epochs, late packets and both
 // modes.
-#include "mltcp/security/packet_key.h"
+#include "mltcp/transport/security/packet_key.h"
 
 #include <gtest/gtest.h>
 

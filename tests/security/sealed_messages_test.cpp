@@ -1,5 +1,5 @@
 // Sealed streams: two ends that have the key understand each other, and whatever anybody else does ends the stream.
-#include "mltcp/security/sealed_messages.h"
+#include "mltcp/transport/security/sealed_messages.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

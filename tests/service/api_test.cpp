@@ -1,5 +1,5 @@
 // The HTTP interface without HTTP.
-#include "mltcp/service/api.h"
+#include "mltcp/scheduler/service/api.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // Requests as bytes: however they are cut into pieces, and whatever is wrong with them.
-#include "mltcp/service/internal/http_request.h"
+#include "mltcp/scheduler/service/internal/http_request.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,5 @@
 // The server on real sockets: what clients do, well and badly, and how long others wait for it.
-#include "mltcp/service/http_server.h"
+#include "mltcp/scheduler/service/http_server.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,7 +1,7 @@
 // Profiles of jobs, from whoever sends them.
-#include "mltcp/service/job_profile.h"
+#include "mltcp/scheduler/service/job_profile.h"
 
-#include "mltcp/workload/inspection.h"
+#include "mltcp/lab/workload/inspection.h"
 #include "services.h"
 
 namespace mltcp::service::job_profile_test {

@@ -1,5 +1,5 @@
 // The journal: cut at every byte, damaged, in use, and on a disk that is full.
-#include "mltcp/service/journal.h"
+#include "mltcp/scheduler/service/journal.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>

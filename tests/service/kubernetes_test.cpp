@@ -1,5 +1,5 @@
 // The extender, asked as Kubernetes' scheduler does (k8s.io/kube-scheduler/extender/v1).
-#include "mltcp/service/kubernetes.h"
+#include "mltcp/scheduler/service/kubernetes.h"
 
 #include <chrono>
 #include <nlohmann/json.hpp>

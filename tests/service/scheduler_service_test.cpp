@@ -1,5 +1,5 @@
 // The scheduler as a service: arrivals, departures, plans, restarts, and many threads at once.
-#include "mltcp/service/scheduler_service.h"
+#include "mltcp/scheduler/service/scheduler_service.h"
 
 #include <atomic>
 #include <chrono>

@@ -13,7 +13,7 @@
 
 #include "../temporary_folder.h"
 #include "mltcp/base/error.h"
-#include "mltcp/service/scheduler_service.h"
+#include "mltcp/scheduler/service/scheduler_service.h"
 
 namespace mltcp::service::testing_services {
 

@@ -12,7 +12,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/units.h"
-#include "mltcp/sim/network.h"
+#include "mltcp/lab/sim/network.h"
 #include "mltcp/transport/shard.h"
 
 namespace mltcp::sim {

@@ -1,5 +1,5 @@
-// Tests of sim/dumbbell.cpp, and of whole runs over it: paths and times, metering, conservation, determinism.
-#include "mltcp/sim/dumbbell.h"
+// Tests of lab/sim/dumbbell.cpp, and of whole runs over it: paths and times, metering, conservation, determinism.
+#include "mltcp/lab/sim/dumbbell.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

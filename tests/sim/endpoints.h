@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "mltcp/sim/network.h"
+#include "mltcp/lab/sim/network.h"
 
 namespace mltcp::sim {
 

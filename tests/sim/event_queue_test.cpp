@@ -1,5 +1,5 @@
-// Tests of sim/event_queue.h against a plain ordered set.
-#include "mltcp/sim/event_queue.h"
+// Tests of lab/sim/event_queue.h against a plain ordered set.
+#include "mltcp/lab/sim/event_queue.h"
 
 #include <gtest/gtest.h>
 

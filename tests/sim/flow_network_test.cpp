@@ -1,5 +1,6 @@
-// Tests of sim/flow_network.cpp: rates against a plain progressive filling, weights, times, bytes, and the fluid limit.
-#include "mltcp/sim/flow_network.h"
+// Tests of lab/sim/flow_network.cpp: rates against a plain progressive filling, weights, times, bytes, and the fluid
+// limit.
+#include "mltcp/lab/sim/flow_network.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Modelled loops of hosts and switches: when they look after their packets, and that virtual time is as ever without.
-#include "mltcp/sim/loop_model.h"
+#include "mltcp/lab/sim/loop_model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <set>
 
 #include "endpoints.h"
-#include "mltcp/sim/dumbbell.h"
+#include "mltcp/lab/sim/dumbbell.h"
 
 namespace mltcp::sim {
 namespace {

@@ -1,5 +1,5 @@
-// Tests of sim/network.cpp: when hosts are polled, how packets are carried, and what is refused.
-#include "mltcp/sim/network.h"
+// Tests of lab/sim/network.cpp: when hosts are polled, how packets are carried, and what is refused.
+#include "mltcp/lab/sim/network.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

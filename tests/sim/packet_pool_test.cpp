@@ -1,5 +1,5 @@
-// Tests of sim/packet_pool.cpp: slots don't overlap, are reused, and keep their contents when copied.
-#include "mltcp/sim/packet_pool.h"
+// Tests of lab/sim/packet_pool.cpp: slots don't overlap, are reused, and keep their contents when copied.
+#include "mltcp/lab/sim/packet_pool.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
-// Tests of sim/switched_network.cpp: paths and times, spreading of flows, machines with several ports, conservation.
-#include "mltcp/sim/switched_network.h"
+// Tests of lab/sim/switched_network.cpp: paths and times, spreading of flows, machines with several ports,
+// conservation.
+#include "mltcp/lab/sim/switched_network.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

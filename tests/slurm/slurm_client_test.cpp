@@ -1,4 +1,4 @@
-#include "mltcp/service/slurm_client.h"
+#include "mltcp/scheduler/service/slurm_client.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-#include "mltcp/service/slurm_driver.h"
+#include "mltcp/scheduler/service/slurm_driver.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "mltcp/service/slurm_mark.h"
+#include "mltcp/scheduler/service/slurm_mark.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Whether a machine had its CPUs for itself.
-#include "mltcp/testbed/cpu_time.h"
+#include "mltcp/lab/testbed/cpu_time.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
 // The network of an experiment as a testbed builds it.
-#include "mltcp/testbed/layout.h"
+#include "mltcp/lab/testbed/layout.h"
 
 #include <gmock/gmock.h>
 
 #include "mltcp/base/error.h"
-#include "mltcp/experiment/files/experiment_file.h"
-#include "mltcp/experiment/files/switch_file.h"
+#include "mltcp/lab/experiment/files/experiment_file.h"
+#include "mltcp/lab/experiment/files/switch_file.h"
 
 namespace mltcp::testbed {
 namespace {

@@ -1,5 +1,5 @@
 // The links of a testbed in the results of an experiment.
-#include "mltcp/testbed/links.h"
+#include "mltcp/lab/testbed/links.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // How a program tells that it is ready.
-#include "mltcp/testbed/readiness.h"
+#include "mltcp/lab/testbed/readiness.h"
 
 #include <gmock/gmock.h>
 #include <sys/socket.h>

@@ -1,6 +1,6 @@
 // The processes of a testbed: what needs no privileges. The rest is tested by the command
 // (tests/tools/testbed_test.cpp).
-#include "mltcp/testbed/testbed.h"
+#include "mltcp/lab/testbed/testbed.h"
 #include "../temporary_folder.h"
 
 #include <gmock/gmock.h>

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/top_view.h"
+#include "tools/mltcp/top_view.h"
 
 namespace mltcp::tools {
 namespace {

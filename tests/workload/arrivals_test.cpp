@@ -1,5 +1,5 @@
 // Streams of arriving jobs.
-#include "mltcp/workload/arrivals.h"
+#include "mltcp/lab/workload/arrivals.h"
 
 #include <gtest/gtest.h>
 

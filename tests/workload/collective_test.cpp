@@ -1,5 +1,5 @@
 // Bytes that a worker sends for a collective.
-#include "mltcp/workload/collective.h"
+#include "mltcp/lab/workload/collective.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Programs of recorded graphs: run in an order drawn at random, as far as what they wait for allows.
-#include "mltcp/workload/graph_program.h"
+#include "mltcp/lab/workload/graph_program.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include "graphs.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
-#include "mltcp/workload/phase_program.h"
+#include "mltcp/lab/workload/phase_program.h"
 
 namespace mltcp::workload::graph_program_test {
 namespace {

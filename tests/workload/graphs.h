@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "mltcp/workload/execution_graph.h"
+#include "mltcp/lab/workload/execution_graph.h"
 
 namespace mltcp::workload {
 

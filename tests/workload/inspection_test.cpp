@@ -1,6 +1,6 @@
 // The ideal iteration, and the text of a job. That the text reads back as the same job is
 // tested where it is read (tests/experiment/experiment_file_test.cpp).
-#include "mltcp/workload/inspection.h"
+#include "mltcp/lab/workload/inspection.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

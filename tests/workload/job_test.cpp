@@ -1,5 +1,5 @@
 // Sums over the phases of a job.
-#include "mltcp/workload/job.h"
+#include "mltcp/lab/workload/job.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Traces of PyTorch's profiler: sizes from every place that they may stand, steps, overlap, and what is refused.
-#include "mltcp/workload/kineto.h"
+#include "mltcp/lab/workload/kineto.h"
 #include "../temporary_folder.h"
 
 #include <gmock/gmock.h>

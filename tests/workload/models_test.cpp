@@ -1,5 +1,5 @@
 // Published models as jobs.
-#include "mltcp/workload/models.h"
+#include "mltcp/lab/workload/models.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "mltcp/base/error.h"
-#include "mltcp/workload/collective.h"
-#include "mltcp/workload/inspection.h"
+#include "mltcp/lab/workload/collective.h"
+#include "mltcp/lab/workload/inspection.h"
 
 namespace mltcp::workload {
 namespace {

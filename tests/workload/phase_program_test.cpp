@@ -1,5 +1,5 @@
 // Programs of ranks from phases.
-#include "mltcp/workload/phase_program.h"
+#include "mltcp/lab/workload/phase_program.h"
 
 #include <gtest/gtest.h>
 

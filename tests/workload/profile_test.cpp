@@ -1,5 +1,5 @@
 // Demand profiles: what is read, one clear error for each bad input, and the phases that come of them.
-#include "mltcp/workload/profile.h"
+#include "mltcp/lab/workload/profile.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "mltcp/base/error.h"
-#include "mltcp/workload/inspection.h"
+#include "mltcp/lab/workload/inspection.h"
 
 namespace mltcp::workload::profile_test {
 namespace {

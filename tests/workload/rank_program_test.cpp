@@ -1,5 +1,5 @@
 // Programs of ranks: executed in a tiny interpreter that follows what each rank's bytes are made of.
-#include "mltcp/workload/rank_program.h"
+#include "mltcp/lab/workload/rank_program.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
-#include "mltcp/workload/collective.h"
+#include "mltcp/lab/workload/collective.h"
 
 namespace mltcp::workload::rank_program_test {
 namespace {

@@ -1,5 +1,5 @@
 // Steps and ranks as people write them.
-#include "mltcp/workload/replay_choice.h"
+#include "mltcp/lab/workload/replay_choice.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

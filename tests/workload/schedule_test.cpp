@@ -1,5 +1,5 @@
 // The order of phases under each training loop, which collectives cross the network, scales and sums.
-#include "mltcp/workload/schedule.h"
+#include "mltcp/lab/workload/schedule.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

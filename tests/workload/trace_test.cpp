@@ -1,5 +1,5 @@
 // Reading of layer-by-layer traces: what is read, what is tolerated with a warning, what is refused and how.
-#include "mltcp/workload/trace.h"
+#include "mltcp/lab/workload/trace.h"
 #include "../temporary_folder.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // Advice: what is predicted and recommended of jobs whose answer is known.
-#include "mltcp/experiment/advice/advice.h"
+#include "mltcp/lab/experiment/advice/advice.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "mltcp/base/error.h"
-#include "mltcp/experiment/files/experiment_file.h"
+#include "mltcp/lab/experiment/files/experiment_file.h"
 
 namespace mltcp::experiment {
 namespace {

@@ -1,5 +1,5 @@
 // Tests of experiment/flow_level.cpp: datapath flow against datapath sim, and jobs that come and go.
-#include "mltcp/experiment/backends/flow_level.h"
+#include "mltcp/lab/experiment/backends/flow_level.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,10 +8,10 @@
 #include <sstream>
 
 #include "mltcp/base/error.h"
-#include "mltcp/experiment/backends/datapath.h"
-#include "mltcp/experiment/files/experiment_file.h"
-#include "mltcp/experiment/results/results.h"
-#include "mltcp/experiment/run/runner.h"
+#include "mltcp/lab/experiment/backends/datapath.h"
+#include "mltcp/lab/experiment/files/experiment_file.h"
+#include "mltcp/lab/experiment/results/results.h"
+#include "mltcp/lab/experiment/run/runner.h"
 
 namespace mltcp::experiment {
 namespace {

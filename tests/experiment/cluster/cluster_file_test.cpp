@@ -1,5 +1,5 @@
 // Cluster files: what is read, the defaults, and every error with its line and key.
-#include "mltcp/experiment/cluster/cluster_file.h"
+#include "mltcp/lab/experiment/cluster/cluster_file.h"
 #include "../../temporary_folder.h"
 
 #include <gmock/gmock.h>
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "mltcp/base/error.h"
-#include "mltcp/workload/inspection.h"
-#include "mltcp/workload/models.h"
+#include "mltcp/lab/workload/inspection.h"
+#include "mltcp/lab/workload/models.h"
 
 namespace mltcp::experiment {
 namespace {

@@ -1,7 +1,7 @@
 // Runs of clusters: what must hold under every scheme, at packet level and at flow level.
-#include "mltcp/experiment/cluster/cluster_run.h"
+#include "mltcp/lab/experiment/cluster/cluster_run.h"
 #include "../../temporary_folder.h"
-#include "mltcp/experiment/run/demand.h"
+#include "mltcp/lab/experiment/run/demand.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "mltcp/base/error.h"
-#include "mltcp/experiment/cluster/cluster_file.h"
+#include "mltcp/lab/experiment/cluster/cluster_file.h"
 
 namespace mltcp::experiment {
 namespace {

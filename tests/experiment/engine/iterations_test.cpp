@@ -1,5 +1,5 @@
 // What an iteration is, on all that lives through iterations: job drivers over packets, ranks over packets as hosts run
-// them, and jobs at flow level. One meaning of "the phase is over" (workload/phase_program.h), for all of them.
+// them, and jobs at flow level. One meaning of "the phase is over" (lab/workload/phase_program.h), for all of them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,11 +7,11 @@
 #include <memory>
 #include <string>
 
-#include "mltcp/experiment/backends/flow_level.h"
-#include "mltcp/experiment/backends/topology_network.h"
-#include "mltcp/experiment/engine/job_driver.h"
-#include "mltcp/experiment/engine/rank_driver.h"
-#include "mltcp/workload/phase_program.h"
+#include "mltcp/lab/experiment/backends/flow_level.h"
+#include "mltcp/lab/experiment/backends/topology_network.h"
+#include "mltcp/lab/experiment/engine/job_driver.h"
+#include "mltcp/lab/experiment/engine/rank_driver.h"
+#include "mltcp/lab/workload/phase_program.h"
 
 namespace mltcp::experiment {
 namespace {

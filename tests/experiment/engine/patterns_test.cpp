@@ -5,11 +5,11 @@
 #include <string>
 
 #include "mltcp/base/error.h"
-#include "mltcp/experiment/backends/datapath.h"
-#include "mltcp/experiment/files/datapath_kind.h"
-#include "mltcp/experiment/files/experiment_file.h"
-#include "mltcp/experiment/fit/compatibility.h"
-#include "mltcp/experiment/run/runner.h"
+#include "mltcp/lab/experiment/backends/datapath.h"
+#include "mltcp/lab/experiment/files/datapath_kind.h"
+#include "mltcp/lab/experiment/files/experiment_file.h"
+#include "mltcp/lab/experiment/fit/compatibility.h"
+#include "mltcp/lab/experiment/run/runner.h"
 
 namespace mltcp::experiment {
 namespace {

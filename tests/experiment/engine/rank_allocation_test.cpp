@@ -5,8 +5,8 @@
 
 #include "../../count_allocations.h"
 #include "mltcp/base/random.h"
-#include "mltcp/experiment/engine/rank_driver.h"
-#include "mltcp/sim/switched_network.h"
+#include "mltcp/lab/experiment/engine/rank_driver.h"
+#include "mltcp/lab/sim/switched_network.h"
 
 namespace mltcp::experiment {
 namespace {

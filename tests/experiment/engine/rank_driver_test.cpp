@@ -1,5 +1,5 @@
 // Ranks in virtual time, over a network of switches.
-#include "mltcp/experiment/engine/rank_driver.h"
+#include "mltcp/lab/experiment/engine/rank_driver.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,11 +12,11 @@
 #include <optional>
 
 #include "mltcp/base/error.h"
-#include "mltcp/experiment/backends/topology_network.h"
-#include "mltcp/experiment/engine/job_network.h"
-#include "mltcp/security/packet_key.h"
+#include "mltcp/lab/experiment/backends/topology_network.h"
+#include "mltcp/lab/experiment/engine/job_network.h"
+#include "mltcp/lab/workload/worker_hosts.h"
+#include "mltcp/transport/security/packet_key.h"
 #include "mltcp/transport/wire.h"
-#include "mltcp/workload/worker_hosts.h"
 
 namespace mltcp::experiment {
 namespace {

@@ -1,6 +1,6 @@
 // An algorithm that a program registers is one like those of the build: its name and its parameters are in experiment
 // and sweep files, help, lists, results and the hosts' protocol, although nothing there knows of it.
-#include "mltcp/experiment/files/algorithms.h"
+#include "mltcp/lab/experiment/files/algorithms.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,13 +11,13 @@
 #include "../../message_of.h"
 #include "mltcp/base/error.h"
 #include "mltcp/cc/reno.h"
-#include "mltcp/experiment/backends/datapath.h"
-#include "mltcp/experiment/backends/packet_run.h"
-#include "mltcp/experiment/cluster/cluster_file.h"
-#include "mltcp/experiment/files/experiment_file.h"
-#include "mltcp/experiment/hosts/internal/hosts_protocol.h"
-#include "mltcp/experiment/results/results.h"
-#include "mltcp/experiment/run/runner.h"
+#include "mltcp/lab/experiment/backends/datapath.h"
+#include "mltcp/lab/experiment/backends/packet_run.h"
+#include "mltcp/lab/experiment/cluster/cluster_file.h"
+#include "mltcp/lab/experiment/files/experiment_file.h"
+#include "mltcp/lab/experiment/hosts/internal/hosts_protocol.h"
+#include "mltcp/lab/experiment/results/results.h"
+#include "mltcp/lab/experiment/run/runner.h"
 
 namespace mltcp::experiment {
 namespace {

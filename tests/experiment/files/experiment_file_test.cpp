@@ -1,5 +1,5 @@
 // Experiment files: what is read, the defaults, and every error with its line and key.
-#include "mltcp/experiment/files/experiment_file.h"
+#include "mltcp/lab/experiment/files/experiment_file.h"
 #include "../../temporary_folder.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@
 #include "mltcp/cc/cubic.h"
 #include "mltcp/cc/dcqcn.h"
 #include "mltcp/cc/swift.h"
-#include "mltcp/workload/inspection.h"
+#include "mltcp/lab/workload/inspection.h"
 
 namespace mltcp::experiment {
 namespace {

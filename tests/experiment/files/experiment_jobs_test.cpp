@@ -11,10 +11,10 @@
 #include "experiment_texts.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
-#include "mltcp/workload/inspection.h"
-#include "mltcp/workload/job_fields.h"
-#include "mltcp/workload/schedule.h"
-#include "mltcp/workload/trace.h"
+#include "mltcp/lab/workload/inspection.h"
+#include "mltcp/lab/workload/job_fields.h"
+#include "mltcp/lab/workload/schedule.h"
+#include "mltcp/lab/workload/trace.h"
 
 namespace mltcp::experiment {
 namespace {

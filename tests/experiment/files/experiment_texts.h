@@ -7,7 +7,7 @@
 #include <string>
 
 #include "mltcp/base/error.h"
-#include "mltcp/experiment/files/experiment_file.h"
+#include "mltcp/lab/experiment/files/experiment_file.h"
 
 namespace mltcp::experiment::testing_texts {
 

@@ -1,5 +1,5 @@
 // Networks as lists of links.
-#include "mltcp/experiment/files/links_file.h"
+#include "mltcp/lab/experiment/files/links_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

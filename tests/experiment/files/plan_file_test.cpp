@@ -1,5 +1,5 @@
 // Plan files: what is read, every refusal with its field, and what a watcher makes of a file that changes.
-#include "mltcp/experiment/files/plan_file.h"
+#include "mltcp/lab/experiment/files/plan_file.h"
 #include "../../temporary_folder.h"
 
 #include <gmock/gmock.h>

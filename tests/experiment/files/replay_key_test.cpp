@@ -8,8 +8,8 @@
 #include <string>
 
 #include "mltcp/base/error.h"
-#include "mltcp/experiment/files/experiment_file.h"
-#include "mltcp/workload/phase_program.h"
+#include "mltcp/lab/experiment/files/experiment_file.h"
+#include "mltcp/lab/workload/phase_program.h"
 
 namespace mltcp::experiment {
 namespace {

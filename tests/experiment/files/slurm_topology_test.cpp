@@ -1,5 +1,5 @@
 // Lists of hosts and topologies as Slurm has them.
-#include "mltcp/experiment/files/slurm_topology.h"
+#include "mltcp/lab/experiment/files/slurm_topology.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "mltcp/base/error.h"
-#include "mltcp/experiment/files/file_kind.h"
-#include "mltcp/experiment/files/host_list.h"
+#include "mltcp/lab/experiment/files/file_kind.h"
+#include "mltcp/lab/experiment/files/host_list.h"
 
 namespace mltcp::experiment::slurm_topology_test {
 namespace {

@@ -1,5 +1,5 @@
 // Tests of experiment/switch_file.cpp: what files and words mean, how defaults and ports join, and each refusal.
-#include "mltcp/experiment/files/switch_file.h"
+#include "mltcp/lab/experiment/files/switch_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

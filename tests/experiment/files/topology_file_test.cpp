@@ -1,5 +1,5 @@
 // Networks with the names of their hosts.
-#include "mltcp/experiment/files/topology_file.h"
+#include "mltcp/lab/experiment/files/topology_file.h"
 #include "../../temporary_folder.h"
 
 #include <gmock/gmock.h>

@@ -1,7 +1,7 @@
 // Schedules of experiments: what becomes of jobs, links and paths, the JSON, and the page.
-#include "mltcp/experiment/fit/compatibility.h"
-#include "mltcp/experiment/files/experiment_file.h"
-#include "mltcp/experiment/run/demand.h"
+#include "mltcp/lab/experiment/fit/compatibility.h"
+#include "mltcp/lab/experiment/files/experiment_file.h"
+#include "mltcp/lab/experiment/run/demand.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "mltcp/base/error.h"
-#include "mltcp/experiment/backends/datapath.h"
-#include "mltcp/experiment/report/schedule_report.h"
-#include "mltcp/experiment/run/runner.h"
+#include "mltcp/lab/experiment/backends/datapath.h"
+#include "mltcp/lab/experiment/report/schedule_report.h"
+#include "mltcp/lab/experiment/run/runner.h"
 
 namespace mltcp::experiment {
 namespace {

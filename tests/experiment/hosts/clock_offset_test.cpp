@@ -1,5 +1,5 @@
 // Offsets of other hosts' clocks.
-#include "mltcp/experiment/hosts/clock_offset.h"
+#include "mltcp/lab/experiment/hosts/clock_offset.h"
 
 #include <gtest/gtest.h>
 

@@ -14,11 +14,11 @@
 #include "../../own_loopback.h"
 #include "../../temporary_folder.h"
 #include "mltcp/base/error.h"
-#include "mltcp/experiment/backends/run_plan.h"
-#include "mltcp/experiment/files/experiment_file.h"
-#include "mltcp/experiment/hosts/hosts.h"
-#include "mltcp/experiment/hosts/internal/hosts_protocol.h"
-#include "mltcp/security/job_key.h"
+#include "mltcp/lab/experiment/backends/run_plan.h"
+#include "mltcp/lab/experiment/files/experiment_file.h"
+#include "mltcp/lab/experiment/hosts/hosts.h"
+#include "mltcp/lab/experiment/hosts/internal/hosts_protocol.h"
+#include "mltcp/transport/security/job_key.h"
 
 namespace mltcp::experiment {
 namespace {

@@ -1,8 +1,8 @@
 // Hosts of an experiment and the ranks on them.
-#include "mltcp/experiment/hosts/host_layout.h"
+#include "mltcp/lab/experiment/hosts/host_layout.h"
 
 #include <gtest/gtest.h>
-#include "mltcp/experiment/files/experiment_file.h"
+#include "mltcp/lab/experiment/files/experiment_file.h"
 
 namespace mltcp::experiment {
 namespace {

@@ -14,11 +14,11 @@
 #include "../../own_loopback.h"
 #include "../../temporary_folder.h"
 #include "mltcp/base/error.h"
-#include "mltcp/experiment/backends/packet_run.h"
-#include "mltcp/experiment/backends/run_plan.h"
-#include "mltcp/experiment/files/experiment_file.h"
-#include "mltcp/experiment/hosts/hosts.h"
-#include "mltcp/experiment/hosts/internal/hosts_protocol.h"
+#include "mltcp/lab/experiment/backends/packet_run.h"
+#include "mltcp/lab/experiment/backends/run_plan.h"
+#include "mltcp/lab/experiment/files/experiment_file.h"
+#include "mltcp/lab/experiment/hosts/hosts.h"
+#include "mltcp/lab/experiment/hosts/internal/hosts_protocol.h"
 
 namespace mltcp::experiment {
 namespace {

@@ -1,5 +1,5 @@
 // Messages between coordinator and hosts.
-#include "mltcp/experiment/hosts/internal/hosts_protocol.h"
+#include "mltcp/lab/experiment/hosts/internal/hosts_protocol.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,10 +12,10 @@
 #include "../../message_of.h"
 #include "mltcp/base/error.h"
 #include "mltcp/cc/swift.h"
-#include "mltcp/experiment/backends/packet_run.h"
-#include "mltcp/experiment/backends/run_plan.h"
-#include "mltcp/experiment/files/experiment_file.h"
-#include "mltcp/workload/file_key.h"
+#include "mltcp/lab/experiment/backends/packet_run.h"
+#include "mltcp/lab/experiment/backends/run_plan.h"
+#include "mltcp/lab/experiment/files/experiment_file.h"
+#include "mltcp/lab/workload/file_key.h"
 
 namespace mltcp::experiment::protocol {
 namespace {

@@ -1,5 +1,5 @@
 // Messages over stream sockets.
-#include "mltcp/experiment/hosts/message_stream.h"
+#include "mltcp/lab/experiment/hosts/message_stream.h"
 #include "../../temporary_folder.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // Programs of ranks as messages: arrive as they were sent, and what is none is refused.
-#include "mltcp/experiment/hosts/internal/program_message.h"
+#include "mltcp/lab/experiment/hosts/internal/program_message.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "../../workload/graphs.h"
 #include "mltcp/base/error.h"
-#include "mltcp/workload/graph_program.h"
+#include "mltcp/lab/workload/graph_program.h"
 
 namespace mltcp::experiment::protocol {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "../../temporary_folder.h"
 #include "mltcp/base/error.h"
-#include "mltcp/experiment/hosts/message_stream.h"
+#include "mltcp/lab/experiment/hosts/message_stream.h"
 
 namespace mltcp::experiment {
 namespace {

@@ -1,5 +1,5 @@
 // Both ends of `mltcp perf` in one process, over a network that loses what the test wants lost.
-#include "mltcp/experiment/perf/perf.h"
+#include "mltcp/lab/experiment/perf/perf.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 
 #include "../../endpoint/loop_network.h"
 #include "../../temporary_folder.h"
-#include "mltcp/experiment/backends/host_datapaths.h"
+#include "mltcp/lab/experiment/backends/host_datapaths.h"
 #include "mltcp/transport/wire.h"
 
 namespace mltcp::experiment {

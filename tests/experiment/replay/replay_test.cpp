@@ -11,12 +11,12 @@
 
 #include "../../workload/graphs.h"
 #include "mltcp/base/error.h"
-#include "mltcp/experiment/backends/datapath.h"
-#include "mltcp/experiment/replay/replay_experiment.h"
-#include "mltcp/experiment/replay/replay_summary.h"
-#include "mltcp/experiment/replay/replay_timeline.h"
-#include "mltcp/experiment/run/runner.h"
-#include "mltcp/workload/graph_program.h"
+#include "mltcp/lab/experiment/backends/datapath.h"
+#include "mltcp/lab/experiment/replay/replay_experiment.h"
+#include "mltcp/lab/experiment/replay/replay_summary.h"
+#include "mltcp/lab/experiment/replay/replay_timeline.h"
+#include "mltcp/lab/experiment/run/runner.h"
+#include "mltcp/lab/workload/graph_program.h"
 
 namespace mltcp::experiment {
 namespace {

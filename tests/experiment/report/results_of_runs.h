@@ -1,7 +1,7 @@
 // Results to make reports of: by a fluid model of two jobs on one link, fair and with the aggressiveness of MLTCP.
 #pragma once
 
-#include "mltcp/experiment/report/report.h"
+#include "mltcp/lab/experiment/report/report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,11 +17,11 @@
 
 #include "../../message_of.h"
 #include "mltcp/base/error.h"
-#include "mltcp/experiment/report/report_comparison.h"
-#include "mltcp/experiment/report/report_file.h"
-#include "mltcp/experiment/report/report_picture.h"
-#include "mltcp/experiment/report/schedule_report.h"
-#include "mltcp/experiment/results/results.h"
+#include "mltcp/lab/experiment/report/report_comparison.h"
+#include "mltcp/lab/experiment/report/report_file.h"
+#include "mltcp/lab/experiment/report/report_picture.h"
+#include "mltcp/lab/experiment/report/schedule_report.h"
+#include "mltcp/lab/experiment/results/results.h"
 
 namespace mltcp::experiment::testing_results {
 

@@ -1,5 +1,5 @@
 // Tests of the result file: statistics, the definitions of interleaving and overlap, and JSON both ways.
-#include "mltcp/experiment/results/results.h"
+#include "mltcp/lab/experiment/results/results.h"
 #include "../../temporary_folder.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // What slots are worth, foretold: against closed forms and by what repairs are for.
-#include "mltcp/experiment/run/plan_forecast.h"
+#include "mltcp/lab/experiment/run/plan_forecast.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The keeper of plans with jobs that only pretend to run: when it moves slots, when it gives them up.
-#include "mltcp/experiment/run/plan_keeper.h"
+#include "mltcp/lab/experiment/run/plan_keeper.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // From measured jobs to slots: profiles, slack, who is planned with whom, and how long jobs wait to begin.
-#include "mltcp/experiment/run/plan.h"
+#include "mltcp/lab/experiment/run/plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
-#include "mltcp/experiment/backends/datapath.h"
-#include "mltcp/experiment/files/experiment_file.h"
+#include "mltcp/lab/experiment/backends/datapath.h"
+#include "mltcp/lab/experiment/files/experiment_file.h"
 
 namespace mltcp::experiment::plan_test {
 namespace {

@@ -1,5 +1,5 @@
 // The main job in virtual time: two training jobs on one link, fair and under MLTCP, against the fluid limit.
-#include "mltcp/experiment/run/runner.h"
+#include "mltcp/lab/experiment/run/runner.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,9 +12,9 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/cc/fluid_model.h"
-#include "mltcp/experiment/backends/datapath.h"
-#include "mltcp/experiment/files/experiment_file.h"
-#include "mltcp/experiment/results/results.h"
+#include "mltcp/lab/experiment/backends/datapath.h"
+#include "mltcp/lab/experiment/files/experiment_file.h"
+#include "mltcp/lab/experiment/results/results.h"
 
 namespace mltcp::experiment {
 namespace {

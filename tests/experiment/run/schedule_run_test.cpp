@@ -9,13 +9,13 @@
 
 #include "../../temporary_folder.h"
 #include "mltcp/base/error.h"
-#include "mltcp/experiment/backends/datapath.h"
-#include "mltcp/experiment/backends/flow_level.h"
-#include "mltcp/experiment/files/datapath_kind.h"
-#include "mltcp/experiment/files/experiment_file.h"
-#include "mltcp/experiment/files/plan_file.h"
-#include "mltcp/experiment/results/results.h"
-#include "mltcp/experiment/run/runner.h"
+#include "mltcp/lab/experiment/backends/datapath.h"
+#include "mltcp/lab/experiment/backends/flow_level.h"
+#include "mltcp/lab/experiment/files/datapath_kind.h"
+#include "mltcp/lab/experiment/files/experiment_file.h"
+#include "mltcp/lab/experiment/files/plan_file.h"
+#include "mltcp/lab/experiment/results/results.h"
+#include "mltcp/lab/experiment/run/runner.h"
 
 namespace mltcp::experiment::schedule_run_test {
 namespace {

@@ -9,11 +9,11 @@
 
 #include "../../temporary_folder.h"
 #include "mltcp/base/error.h"
-#include "mltcp/experiment/backends/datapath.h"
-#include "mltcp/experiment/files/experiment_file.h"
-#include "mltcp/experiment/results/results.h"
-#include "mltcp/experiment/run/runner.h"
-#include "mltcp/workload/worker_hosts.h"
+#include "mltcp/lab/experiment/backends/datapath.h"
+#include "mltcp/lab/experiment/files/experiment_file.h"
+#include "mltcp/lab/experiment/results/results.h"
+#include "mltcp/lab/experiment/run/runner.h"
+#include "mltcp/lab/workload/worker_hosts.h"
 
 namespace mltcp::experiment::topology_test {
 namespace {

@@ -1,5 +1,5 @@
 // Files of series: what is written is read again, tables have cells of one type, and bad files get one line.
-#include "mltcp/experiment/series/series_file.h"
+#include "mltcp/lab/experiment/series/series_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

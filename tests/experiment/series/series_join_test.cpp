@@ -1,5 +1,5 @@
 // Series that several have recorded of one run, as one.
-#include "mltcp/experiment/series/series_join.h"
+#include "mltcp/lab/experiment/series/series_join.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "mltcp/experiment/series/series_recorder.h"
+#include "mltcp/lab/experiment/series/series_recorder.h"
 
 namespace mltcp::experiment::series_join_test {
 namespace {

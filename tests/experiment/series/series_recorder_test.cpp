@@ -1,5 +1,5 @@
 // Recording in bounded memory: what is kept when rows are left out.
-#include "mltcp/experiment/series/series_recorder.h"
+#include "mltcp/lab/experiment/series/series_recorder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Sweeps: what points a file and a command line come to, and every refusal with its place.
-#include "mltcp/experiment/sweep/sweep_file.h"
+#include "mltcp/lab/experiment/sweep/sweep_file.h"
 #include "../../temporary_folder.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // Running of sweeps: nothing is run twice, nothing damaged is trusted, shards meet, failures are kept apart.
-#include "mltcp/experiment/sweep/sweep_run.h"
+#include "mltcp/lab/experiment/sweep/sweep_run.h"
 #include "../../temporary_folder.h"
 
 #include <gmock/gmock.h>

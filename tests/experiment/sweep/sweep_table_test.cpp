@@ -1,5 +1,5 @@
 // The table of a sweep against numbers worked out by hand.
-#include "mltcp/experiment/sweep/sweep_table.h"
+#include "mltcp/lab/experiment/sweep/sweep_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <string>
 #include <vector>
-#include "mltcp/experiment/results/table.h"
+#include "mltcp/lab/experiment/results/table.h"
 
 namespace mltcp::experiment {
 namespace {

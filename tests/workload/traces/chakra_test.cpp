@@ -1,5 +1,5 @@
 // Chakra traces: what producers write differently, what is damaged, and what the samples of others hold.
-#include "mltcp/workload/traces/chakra.h"
+#include "mltcp/lab/workload/traces/chakra.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include "../../temporary_folder.h"
 #include "../traces.h"
 #include "mltcp/base/error.h"
-#include "mltcp/workload/traces/read_traces.h"
+#include "mltcp/lab/workload/traces/read_traces.h"
 
 namespace mltcp::workload::chakra_test {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
-#include "mltcp/workload/graph_phases.h"
-#include "mltcp/workload/traces/read_traces.h"
+#include "mltcp/lab/workload/graph_phases.h"
+#include "mltcp/lab/workload/traces/read_traces.h"
 
 namespace mltcp::workload::damage_test {
 namespace {

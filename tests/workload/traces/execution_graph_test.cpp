@@ -1,5 +1,5 @@
 // What check() takes for a graph, and what it refuses.
-#include "mltcp/workload/execution_graph.h"
+#include "mltcp/lab/workload/execution_graph.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

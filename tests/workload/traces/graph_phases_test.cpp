@@ -1,5 +1,5 @@
 // Steps, overlap, phases and the period of graphs, and how sure it is.
-#include "mltcp/workload/graph_phases.h"
+#include "mltcp/lab/workload/graph_phases.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
-#include "mltcp/workload/inspection.h"
+#include "mltcp/lab/workload/inspection.h"
 
 namespace mltcp::workload::graph_phases_test {
 namespace {

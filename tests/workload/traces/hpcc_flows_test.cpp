@@ -1,5 +1,5 @@
 // Flows of HPCC's simulator and of those of ns-3 after it.
-#include "mltcp/workload/traces/hpcc_flows.h"
+#include "mltcp/lab/workload/traces/hpcc_flows.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "mltcp/base/error.h"
-#include "mltcp/workload/graph_phases.h"
+#include "mltcp/lab/workload/graph_phases.h"
 
 namespace mltcp::workload::hpcc_flows_test {
 namespace {

@@ -1,5 +1,5 @@
 // Tables of jobs that ran on clusters: what is read, and what is left out and told.
-#include "mltcp/workload/traces/job_table.h"
+#include "mltcp/lab/workload/traces/job_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "mltcp/base/error.h"
-#include "mltcp/workload/traces/graph_builder.h"
-#include "mltcp/workload/traces/read_traces.h"
+#include "mltcp/lab/workload/traces/graph_builder.h"
+#include "mltcp/lab/workload/traces/read_traces.h"
 
 namespace mltcp::workload::join_test {
 namespace {

@@ -1,6 +1,6 @@
 // Graphs of traces of PyTorch's profiler: that what is made of a trace takes as long as the trace did, and waits for
 // what it waited for.
-#include "mltcp/workload/traces/kineto_graph.h"
+#include "mltcp/lab/workload/traces/kineto_graph.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -12,7 +12,7 @@
 
 #include "../traces.h"
 #include "mltcp/base/error.h"
-#include "mltcp/workload/graph_phases.h"
+#include "mltcp/lab/workload/graph_phases.h"
 
 namespace mltcp::workload::kineto_graph_test {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "../traces.h"
 #include "mltcp/base/error.h"
-#include "mltcp/workload/traces/read_traces.h"
+#include "mltcp/lab/workload/traces/read_traces.h"
 
 namespace mltcp::workload::nccl_test {
 namespace {

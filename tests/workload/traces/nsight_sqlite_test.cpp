@@ -1,5 +1,5 @@
 // Exports of Nsight Systems as SQLite: what is read of them, and that nothing else of a database is used.
-#include "mltcp/workload/traces/nsight_sqlite.h"
+#include "mltcp/lab/workload/traces/nsight_sqlite.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "mltcp/base/error.h"
-#include "mltcp/workload/graph_phases.h"
+#include "mltcp/lab/workload/graph_phases.h"
 
 namespace mltcp::workload::nsight_sqlite_test {
 namespace {

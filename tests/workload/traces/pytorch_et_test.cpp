@@ -1,5 +1,5 @@
 // Execution traces of PyTorch, of both schemas, and communication traces of PARAM.
-#include "mltcp/workload/traces/pytorch_et.h"
+#include "mltcp/lab/workload/traces/pytorch_et.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "../traces.h"
 #include "mltcp/base/error.h"
-#include "mltcp/workload/traces/param.h"
+#include "mltcp/lab/workload/traces/param.h"
 
 namespace mltcp::workload::pytorch_et_test {
 namespace {

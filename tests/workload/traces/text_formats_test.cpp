@@ -13,8 +13,8 @@
 #include "../traces.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
-#include "mltcp/workload/traces/libra.h"
-#include "mltcp/workload/traces/read_traces.h"
+#include "mltcp/lab/workload/traces/libra.h"
+#include "mltcp/lab/workload/traces/read_traces.h"
 
 namespace mltcp::workload::text_formats_test {
 namespace {

@@ -1,5 +1,5 @@
 // Inputs as they lie: plain, packed, in archives and folders; and what is damaged.
-#include "mltcp/workload/traces/trace_input.h"
+#include "mltcp/lab/workload/traces/trace_input.h"
 
 #include <archive.h>
 #include <archive_entry.h>

@@ -1,0 +1,157 @@
+// Loads and feeds the module that serves metrics (see metrics.h).
+#include "mltcp/endpoint/live/metrics.h"
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/endpoint/live/internal/metrics_module.h"
+
+namespace mltcp::live {
+namespace {
+
+constexpr const char* kModule = "libmltcp_metrics.so";
+
+/// Where the module may be: beside what this code is in, the program or the shared library, installed and built.
+std::vector<std::filesystem::path> places() {
+  std::vector<std::filesystem::path> places;
+  Dl_info info{};
+  std::filesystem::path own;
+  if (dladdr(reinterpret_cast<const void*>(&mltcp::live::to_json), &info) != 0 && info.dli_fname != nullptr)
+    own = info.dli_fname;
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  // A program that was found by PATH does not say where it lies.
+  if (own.is_relative() && !error) own = program;
+  for (const char* const folder : {"mltcp", "../" MLTCP_LIB_FOLDER "/mltcp", "../lib/mltcp"})
+    places.push_back((own.parent_path() / folder / kModule).lexically_normal());
+  places.emplace_back(MLTCP_INSTALLED_FOLDER "/" + std::string(kModule));
+  return places;
+}
+
+void* load(std::string& why) {
+  why = "it is not there";
+  for (const auto& path : places()) {
+    std::error_code error;
+    if (!std::filesystem::exists(path, error)) continue;
+    if (void* const module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL); module != nullptr) return module;
+    why = dlerror();
+  }
+  return nullptr;
+}
+
+/// What binding to it says; 0 if it can be had.
+int try_to_bind(const MetricsAddress& address) {
+  const bool v6 = address.host.find(':') != std::string::npos;
+  sockaddr_in6 name6{};
+  sockaddr_in name4{};
+  name6.sin6_family = AF_INET6;
+  name4.sin_family = AF_INET;
+  name6.sin6_port = name4.sin_port = htons(address.port);
+  inet_pton(AF_INET6, address.host.c_str(), &name6.sin6_addr);
+  inet_pton(AF_INET, address.host.c_str(), &name4.sin_addr);
+  const int file = socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (file < 0) return errno;
+  const int on = 1;
+  setsockopt(file, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  const int result = v6 ? bind(file, reinterpret_cast<const sockaddr*>(&name6), sizeof name6)
+                        : bind(file, reinterpret_cast<const sockaddr*>(&name4), sizeof name4);
+  // A socket that only binds lets another one listen, and finds one that listens.
+  const int error = result != 0 ? errno : 0;
+  close(file);
+  return error;
+}
+
+}  // namespace
+
+MetricsAddress MetricsAddress::parse(std::string_view what, std::string_view text) {
+  const auto wrong = [&] {
+    return InputError(
+        fmt::format("{}: {} is no port to serve metrics at; write 9470 or 127.0.0.1:9470", what, in_quotes(text)));
+  };
+  MetricsAddress address;
+  std::string_view port = text;
+  std::string_view host = "127.0.0.1";
+  if (const std::size_t colon = text.rfind(':'); colon != std::string_view::npos) {
+    host = text.substr(0, colon);
+    port = text.substr(colon + 1);
+    if (host.starts_with('[') && host.ends_with(']'))
+      host = host.substr(1, host.size() - 2);
+    else if (host.find(':') != std::string_view::npos)
+      throw wrong();
+  }
+  address.host = host == "localhost" ? "127.0.0.1" : std::string(host);
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
+  if (error != std::errc() || end != port.data() + port.size() || address.port == 0) throw wrong();
+  std::array<unsigned char, 16> ip{};
+  if (inet_pton(AF_INET, address.host.c_str(), ip.data()) == 1) {
+    address.is_loopback = ip[0] == 127;
+  } else if (inet_pton(AF_INET6, address.host.c_str(), ip.data()) == 1) {
+    address.is_loopback = address.host == "::1";
+  } else {
+    throw wrong();
+  }
+  return address;
+}
+
+std::string MetricsAddress::text() const {
+  return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port) : fmt::format("[{}]:{}", host, port);
+}
+
+struct MetricsServer::Module {
+  decltype(&mltcp_metrics_start) start = nullptr;
+  decltype(&mltcp_metrics_stop) stop = nullptr;
+  void* server = nullptr;
+};
+
+MetricsServer::MetricsServer(std::string_view what, const MetricsAddress& address, Look look)
+    : look_(std::move(look)), module_(std::make_unique<Module>()) {
+  if (const int error = try_to_bind(address); error != 0)
+    throw RunError(
+        fmt::format("{}: {} can't be served at ({}); name another port", what, address.text(), std::strerror(error)));
+  std::string why;
+  void* const library = load(why);
+  if (library == nullptr)
+    throw RunError(
+        fmt::format("{}: the module for metrics, {}, can't be loaded ({}); install prometheus-cpp (Debian: "
+                    "prometheus-cpp-dev) and build again, or leave it out",
+                    what, kModule, why));
+  const auto find = [&](auto& function, const char* name) {
+    function = std::bit_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+    if (function == nullptr) throw RunError(fmt::format("{}: {} has no {}; build it again", what, kModule, name));
+  };
+  find(module_->start, "mltcp_metrics_start");
+  find(module_->stop, "mltcp_metrics_stop");
+  const auto look_in_c = [](void* context) -> char* {
+    try {
+      const auto snapshot = static_cast<MetricsServer*>(context)->look_();
+      return snapshot ? strdup(to_json(*snapshot).c_str()) : nullptr;
+    } catch (const std::exception&) {
+      return nullptr;  // as if there were none
+    }
+  };
+  std::array<char, 256> error{};
+  module_->server = module_->start(address.host.c_str(), address.port, look_in_c, this, error.data(), error.size());
+  if (module_->server == nullptr)
+    throw RunError(
+        fmt::format("{}: {} can't be served at ({}); name another port", what, address.text(), one_line(error.data())));
+}
+
+MetricsServer::~MetricsServer() { module_->stop(module_->server); }
+
+}  // namespace mltcp::live

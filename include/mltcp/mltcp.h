@@ -1,1 +1,0 @@
-../../endpoint/mltcp.h

@@ -1,0 +1,390 @@
+// Predictions by runs from many starts, and what follows from them (see advice.h).
+#include "mltcp/lab/experiment/advice/advice.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/parallel.h"
+#include "mltcp/base/text.h"
+#include "mltcp/lab/experiment/backends/datapath.h"
+#include "mltcp/lab/experiment/files/policy.h"
+#include "mltcp/lab/experiment/run/runner.h"
+#include "mltcp/lab/workload/inspection.h"
+
+namespace mltcp::experiment {
+namespace {
+
+constexpr double kAlone = 1.02;       // up to which a job counts as undisturbed
+constexpr double kAsGood = 0.02;      // by which a slow-down may be higher for less trouble
+constexpr double kWorthIt = 0.01;     // by which a slow-down has to be lower for any
+constexpr std::uint32_t kFewest = 8;  // iterations of the job with the longest ones
+constexpr double kLucky = 0.1;        // by which the worst start has to be worse than the mean to be worth a word
+const std::vector<std::string> kUnplanned{"fair", "mltcp"};
+const std::vector<std::string> kPlanned{"schedule", "mltcp+schedule"};
+
+workload::IdealIteration ideal(const Experiment& experiment, const workload::Job& job) {
+  const Rate link = job.rate.is_zero() ? experiment.bottleneck.rate : job.rate;
+  return workload::ideal_iteration(job, link);
+}
+
+/// The generalised golden ratio: the root above 1 of x^(dimensions + 1) = x + 1.
+double golden_ratio(std::size_t dimensions) {
+  double x = 2;
+  for (int i = 0; i < 64; ++i) x = std::pow(1 + x, 1.0 / static_cast<double>(dimensions + 1));
+  return x;
+}
+
+/// Of constellation `number` of `count`: where in its period each job but the first starts, 0 to 1.
+std::vector<double> phases_of(std::uint32_t number, std::uint32_t count, std::size_t jobs) {
+  std::vector<double> phases(jobs, 0);
+  if (jobs == 2) {
+    phases[1] = (number + 0.5) / count;
+    return phases;
+  }
+  const double ratio = jobs > 1 ? golden_ratio(jobs - 1) : 1;
+  for (std::size_t job = 1; job < jobs; ++job) {
+    const double place = 0.5 + (number + 1) * std::pow(ratio, -static_cast<double>(job));
+    phases[job] = place - std::floor(place);
+  }
+  return phases;
+}
+
+/// How many iterations each job is run for: all for the same time, in which the shortest iteration has `iterations` of
+/// them and the longest at least kFewest. A job that were done before another has sent once would meet nobody.
+std::vector<std::uint32_t> iterations_of(const Experiment& experiment, std::uint32_t iterations) {
+  std::vector<double> periods;
+  for (const workload::Job& job : experiment.jobs)
+    periods.push_back(std::max(1.0, static_cast<double>(ideal(experiment, job).length.count)));
+  const auto [shortest, longest] = std::minmax_element(periods.begin(), periods.end());
+  const double time = std::max(*shortest * iterations, *longest * std::min(iterations, kFewest));
+  std::vector<std::uint32_t> result;
+  for (const double period : periods)
+    result.push_back(static_cast<std::uint32_t>(std::clamp(std::ceil(time / period - 1e-9), 2.0, 1e6)));
+  return result;
+}
+
+/// The experiment as it is run for a prediction, from constellation `number` of starts.
+Experiment started(const Experiment& experiment, const AdviceOptions& options, std::uint32_t number,
+                   const std::vector<std::string>& policies) {
+  Experiment result = experiment;
+  result.policies = policies;
+  result.iterations = options.iterations;
+  result.seed = experiment.seed + number;
+  const std::vector<double> phases = phases_of(number, options.starts, result.jobs.size());
+  const std::vector<std::uint32_t> iterations = iterations_of(experiment, options.iterations);
+  for (std::size_t i = 0; i < result.jobs.size(); ++i) {
+    workload::Job& job = result.jobs[i];
+    const double period = static_cast<double>(ideal(experiment, job).length.count);
+    job.start = Nanos(std::llround(phases[i] * period));
+    job.start_jitter = Nanos(0);
+    job.iterations = iterations[i];
+    if (!job.compute_varies())
+      job.jitter = Nanos(std::llround(options.jitter * static_cast<double>(job.compute_per_iteration().count)));
+  }
+  return result;
+}
+
+/// The jobs that belong to `numbers`.
+Experiment part_of(const Experiment& experiment, const std::vector<std::uint32_t>& numbers) {
+  Experiment part = experiment;
+  part.jobs.clear();
+  part.places.clear();
+  for (const std::uint32_t number : numbers) {
+    part.jobs.push_back(experiment.jobs[number]);
+    if (!experiment.places.empty()) part.places.push_back(experiment.places[number]);
+  }
+  return part;
+}
+
+/// Runs to do: an experiment whose policies are run from one constellation after the other.
+struct Work {
+  const Experiment* experiment = nullptr;
+  std::vector<std::string> policies;
+  bool packets = false;
+  std::uint32_t start = 0;
+  std::vector<Run> runs{};  ///< by policy, when it is done
+};
+
+void run_all(std::vector<Work>& work, const AdviceOptions& options) {
+  std::mutex mutex;
+  std::vector<double> done(work.size());
+  const auto interrupted = [&]() -> std::string {
+    return options.stop && options.stop() ? "interrupted by its user" : "";
+  };
+  in_parallel(options.threads, work.size(), [&](std::size_t i) {
+    if (const std::string why = interrupted(); !why.empty()) throw RunError(why);
+    Work& task = work[i];
+    const std::unique_ptr<Datapath> datapath = task.packets ? make_sim_datapath() : make_flow_datapath();
+    RunOptions run_options;
+    run_options.interrupted = interrupted;
+    const auto progress = [&](double fraction, const std::string& /*what*/) {
+      if (!options.progress) return;
+      const std::lock_guard lock(mutex);
+      // What packets take is nearly all there is.
+      double all = 0;
+      double sum = 0;
+      done[i] = fraction;
+      for (std::size_t k = 0; k < work.size(); ++k) {
+        const double weight = work[k].packets ? 100 : 1;
+        all += weight;
+        sum += weight * done[k];
+      }
+      options.progress(sum / all);
+    };
+    Experiment experiment = started(*task.experiment, options, task.start, task.policies);
+    experiment.datapath = task.packets ? "sim" : "flow";
+    Results results = run_experiment(experiment, *datapath, progress, run_options);
+    if (!results.unfinished.empty()) throw RunError("interrupted by its user");
+    task.runs = std::move(results.runs);
+  });
+}
+
+double over_isolated(Nanos time, const JobResult& job) {
+  return job.isolated.count > 0 ? static_cast<double>(time.count) / static_cast<double>(job.isolated.count) : 1;
+}
+
+/// Of the job with this number, under the `policy`-th policy of what has been run.
+Advice::Prediction prediction_of(const std::vector<const Work*>& work, std::size_t policy, std::size_t job) {
+  Advice::Prediction sum{0, 0, 0, 0};
+  for (const Work* task : work) {
+    const JobResult& result = task->runs[policy].jobs[job];
+    const double mean = over_isolated(result.mean, result);
+    sum.mean += mean / static_cast<double>(work.size());
+    sum.later += over_isolated(result.second_half_mean, result) / static_cast<double>(work.size());
+    sum.best = sum.best == 0 ? mean : std::min(sum.best, mean);
+    sum.worst = std::max(sum.worst, mean);
+  }
+  return sum;
+}
+
+std::vector<Advice::Policy> policies_of(const std::vector<const Work*>& work) {
+  std::vector<Advice::Policy> result;
+  if (work.empty()) return result;
+  for (std::size_t policy = 0; policy < work.front()->policies.size(); ++policy) {
+    Advice::Policy entry;
+    entry.name = work.front()->policies[policy];
+    entry.packets = work.front()->packets;
+    for (std::size_t job = 0; job < work.front()->runs[policy].jobs.size(); ++job)
+      entry.jobs.push_back(prediction_of(work, policy, job));
+    result.push_back(std::move(entry));
+  }
+  return result;
+}
+
+double mean_of(const std::vector<Advice::Policy>& policies, std::string_view name) {
+  const auto found =
+      std::find_if(policies.begin(), policies.end(), [&](const auto& policy) { return policy.name == name; });
+  return found == policies.end() ? 0 : found->mean();
+}
+
+/// The score of the link that suits the jobs least.
+struct Fit {
+  double score = 1;
+  double upper_bound = 1;
+  bool proven = true;
+};
+Fit fit_of(const Experiment& experiment, std::vector<std::string>* warnings) {
+  ScheduleOptions options;
+  options.solve.max_stretch = experiment.schedule.max_stretch;
+  const ScheduleResult schedule = make_schedule(experiment, options);
+  if (warnings != nullptr) warnings->insert(warnings->end(), schedule.warnings.begin(), schedule.warnings.end());
+  Fit fit;
+  for (const ScheduleResult::Link& link : schedule.links) {
+    if (!link.competed || link.solution.score >= fit.score) continue;
+    fit = {link.solution.score, link.solution.upper_bound, link.solution.optimal};
+  }
+  return fit;
+}
+
+/// Whether leaving out some jobs leaves the others where they are: on a topology, jobs without hosts of their own are
+/// placed by their position.
+bool can_be_parted(const Experiment& experiment) {
+  return !experiment.topology || std::none_of(experiment.jobs.begin(), experiment.jobs.end(),
+                                              [](const workload::Job& job) { return job.hosts.empty(); });
+}
+
+std::string times(double slowdown) { return fmt::format("{:.2f}", slowdown); }
+
+const Advice::Policy& policy_of(const Advice& advice, std::string_view name) {
+  return *std::find_if(advice.policies.begin(), advice.policies.end(),
+                       [&](const auto& policy) { return policy.name == name; });
+}
+
+/// Of jobs that nothing helps: the one whose pairs suffer most, if there are pairs.
+std::string whom_to_move(const Advice& advice) {
+  if (advice.pairs.empty()) return advice.jobs.size() == 2 ? "one of them" : "jobs";
+  std::vector<double> harm(advice.jobs.size());
+  for (const Advice::Pair& pair : advice.pairs) {
+    harm[pair.a] += std::min(pair.fair, pair.mltcp) - 1;
+    harm[pair.b] += std::min(pair.fair, pair.mltcp) - 1;
+  }
+  const auto worst = std::max_element(harm.begin(), harm.end());
+  return in_quotes(advice.jobs[static_cast<std::size_t>(worst - harm.begin())].name);
+}
+
+void recommend(Advice& advice) {
+  if (advice.jobs.size() == 1) {
+    advice.recommended = "fair";
+    advice.sentence = "One job alone: there is nobody to get in its way.";
+    return;
+  }
+  const Advice::Policy& sharing = policy_of(advice, "fair");
+  const double fair = sharing.mean();
+  const auto suffers = [](const Advice::Prediction& one, const Advice::Prediction& other) {
+    return one.mean < other.mean;
+  };
+  const auto victim = std::max_element(sharing.jobs.begin(), sharing.jobs.end(), suffers);
+  if (victim->mean <= kAlone) {
+    advice.recommended = "fair";
+    advice.sentence = fmt::format(
+        "They don't get in each other's way: under fair sharing they take {} of their time alone, so nothing is "
+        "needed.",
+        times(fair));
+    return;
+  }
+  std::string trouble =
+      fmt::format("They get in each other's way: under fair sharing they take {} of their time alone", times(fair));
+  std::vector<std::string> more;
+  if (victim->mean > fair + 0.02)
+    more.push_back(fmt::format("{} {}",
+                               in_quotes(advice.jobs[static_cast<std::size_t>(victim - sharing.jobs.begin())].name),
+                               times(victim->mean)));
+  double unlucky = 1;
+  for (const Advice::Prediction& job : sharing.jobs) unlucky = std::max(unlucky, job.worst);
+  if (unlucky > victim->mean + kLucky) more.push_back(fmt::format("up to {} from the worst start", times(unlucky)));
+  if (!more.empty()) trouble += fmt::format(" ({})", fmt::join(more, ", "));
+  double best = fair;
+  for (const Advice::Policy& policy : advice.policies) best = std::min(best, policy.mean());
+  // From what is least trouble on: MLTCP needs no knowledge of the jobs, a schedule does.
+  for (const std::string_view name : {"mltcp", "schedule", "mltcp+schedule"}) {
+    const double mean = mean_of(advice.policies, name);
+    if (mean == 0 || mean > best + kAsGood || mean > fair - kWorthIt) continue;
+    const Advice::Policy& policy = policy_of(advice, name);
+    const auto worst = std::max_element(policy.jobs.begin(), policy.jobs.end(), suffers);
+    advice.recommended = name;
+    advice.sentence = fmt::format("{}. Take {}: {}", trouble, name, times(mean));
+    if (worst->mean > mean + 0.02)
+      advice.sentence +=
+          fmt::format(" ({} {})", in_quotes(advice.jobs[static_cast<std::size_t>(worst - policy.jobs.begin())].name),
+                      times(worst->mean));
+    if (name != "mltcp")
+      advice.sentence += fmt::format("; mltcp, which needs no plan, {}", times(mean_of(advice.policies, "mltcp")));
+    if (mean > 1.05) advice.sentence += fmt::format("; to run as if alone, move {} elsewhere", whom_to_move(advice));
+    advice.sentence += ".";
+    return;
+  }
+  advice.recommended = "";
+  advice.sentence = fmt::format("{}, and at best {} under any policy; move {} elsewhere.", trouble, times(best),
+                                whom_to_move(advice));
+}
+
+void check_options(const AdviceOptions& options) {
+  const auto refuse = [](std::string_view what, std::string_view range) {
+    throw InputError(fmt::format("advice: {} is out of range; it is {}", what, range));
+  };
+  if (options.starts < 1 || options.starts > 1000) refuse("the number of starts", "1 to 1000");
+  if (options.iterations < 2 || options.iterations > 1'000'000) refuse("the number of iterations", "2 to 1000000");
+  if (!(options.jitter >= 0 && options.jitter <= 0.5)) refuse("jitter", "a share of the compute time from 0 to 0.5");
+}
+
+}  // namespace
+
+double Advice::Policy::mean() const {
+  double sum = 0;
+  for (const Prediction& job : jobs) sum += job.mean / static_cast<double>(jobs.size());
+  return sum;
+}
+
+std::uint64_t packets_of(const Experiment& experiment, std::uint32_t iterations) {
+  constexpr Bytes headers = 80;  // about: IP, UDP, and the transport's
+  long double packets = 0;
+  const std::vector<std::uint32_t> each = iterations_of(experiment, iterations);
+  for (std::size_t i = 0; i < experiment.jobs.size(); ++i) {
+    const workload::Job& job = experiment.jobs[i];
+    const long double workers = static_cast<long double>(std::max<std::size_t>(1, job.hosts.size()));
+    packets += workers * static_cast<long double>(each[i]) * static_cast<long double>(job.bytes_per_iteration()) /
+               static_cast<long double>(experiment.mtu - headers);
+  }
+  return static_cast<std::uint64_t>(std::min(packets, 1e18L));
+}
+
+Advice advise(const Experiment& experiment, const AdviceOptions& options) {
+  check_options(options);
+  Advice advice;
+  advice.experiment = experiment.name;
+  advice.cc = experiment.cc;
+  advice.starts = options.starts;
+  advice.iterations = options.iterations;
+  advice.warnings = experiment.warnings;
+  for (const workload::Job& job : experiment.jobs) {
+    const workload::IdealIteration alone = ideal(experiment, job);
+    advice.jobs.push_back({job.name, alone.length, alone.duty_cycle()});
+  }
+
+  bool planned = true;
+  try {
+    const Fit fit = fit_of(experiment, &advice.warnings);
+    advice.score = fit.score;
+    advice.upper_bound = fit.upper_bound;
+    advice.proven = fit.proven;
+  } catch (const InputError& error) {
+    planned = false;
+    advice.warnings.push_back(fmt::format("no schedule: {}", error.what()));
+  }
+
+  const bool affordable =
+      packets_of(experiment, options.iterations) * options.starts * kUnplanned.size() <= kMostAdvicePackets;
+  const bool packets =
+      options.level == AdviceOptions::Level::packet || (options.level == AdviceOptions::Level::automatic && affordable);
+  std::vector<Experiment> parts;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
+  const std::size_t jobs = experiment.jobs.size();
+  if (jobs > 2 && jobs * (jobs - 1) / 2 <= kMostAdvicePairs && can_be_parted(experiment)) {
+    for (std::uint32_t a = 0; a < jobs; ++a)
+      for (std::uint32_t b = a + 1; b < jobs; ++b) {
+        pairs.emplace_back(a, b);
+        parts.push_back(part_of(experiment, {a, b}));
+      }
+  }
+  std::vector<Work> work;
+  for (std::uint32_t start = 0; start < options.starts; ++start) {
+    work.push_back({&experiment, kUnplanned, packets, start});
+    if (planned) work.push_back({&experiment, kPlanned, options.level == AdviceOptions::Level::packet, start});
+    for (const Experiment& part : parts) work.push_back({&part, kUnplanned, false, start});
+  }
+  run_all(work, options);
+
+  const auto done = [&](const Experiment* of, const std::vector<std::string>& policies) {
+    std::vector<const Work*> result;
+    for (const Work& task : work)
+      if (task.experiment == of && task.policies == policies) result.push_back(&task);
+    return result;
+  };
+  for (const std::vector<std::string>& names : {kUnplanned, kPlanned})
+    for (Advice::Policy& policy : policies_of(done(&experiment, names))) advice.policies.push_back(std::move(policy));
+  // As measured alone, which ideal iterations are not.
+  for (std::size_t i = 0; i < jobs; ++i) advice.jobs[i].isolated = work.front().runs.front().jobs[i].isolated;
+  std::vector<Fit> fits(pairs.size());
+  if (planned)
+    in_parallel(options.threads, pairs.size(), [&](std::size_t i) {
+      if (options.stop && options.stop()) throw RunError("interrupted by its user");
+      fits[i] = fit_of(parts[i], nullptr);
+    });
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const std::vector<Advice::Policy> both = policies_of(done(&parts[i], kUnplanned));
+    advice.pairs.push_back({pairs[i].first, pairs[i].second, fits[i].score, fits[i].upper_bound, mean_of(both, "fair"),
+                            mean_of(both, "mltcp")});
+  }
+  recommend(advice);
+  return advice;
+}
+
+}  // namespace mltcp::experiment

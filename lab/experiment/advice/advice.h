@@ -1,0 +1,113 @@
+// Will these jobs get in each other's way, and what would help? Predicts how much longer than alone each job of an
+// experiment takes under fair sharing, MLTCP, a schedule and both, whenever the jobs happen to start, and says what to
+// do in a sentence.
+//
+// A prediction is the mean over constellations of starts, which are spread evenly over the jobs' periods (the additive
+// recurrence of Roberts, "The unreasonable effectiveness of quasirandom sequences", 2018, with the generalised golden
+// ratio of Hensley and Su): for as many runs, their mean varies much less than over random starts. Each constellation
+// is run in virtual time, by flows (lab/experiment/backends/flow_level.h) or by packets.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mltcp/lab/experiment/files/experiment.h"
+#include "mltcp/lab/experiment/fit/compatibility.h"
+#include "mltcp/lab/experiment/results/provenance.h"
+
+namespace mltcp::experiment {
+
+inline constexpr std::string_view kAdviceSchema = "mltcp.advice/1";
+
+struct AdviceOptions {
+  enum class Level {
+    /// Policies without a schedule by packets if that is at most kMostAdvicePackets of them, else by flows: what fair
+    /// sharing does to jobs that meet depends on losses and marks. Schedules by flows: packets do as planned.
+    automatic,
+    flow,    ///< flows that share links as a fluid
+    packet,  ///< every packet through the real transport
+  };
+  Level level = Level::automatic;
+  std::uint32_t starts = 8;  ///< constellations; 1 to 1000
+  /// Of the job with the shortest ones, in each; 2 to 1000000. The others run as long, and the one with the longest for
+  /// eight of them at least, or as many as are asked for if those are fewer.
+  std::uint32_t iterations = 40;
+  /// Standard deviation of compute times of jobs that have none, as a share of them: in a fluid jobs without any do the
+  /// same for ever. 0 to 0.5.
+  double jitter = 0.005;
+  std::uint32_t threads = 0;  ///< runs at a time; 0: one a core. Does not affect the result
+  /// Called with the fraction done, from any thread but one at a time. May be empty.
+  std::function<void(double)> progress;
+  std::function<bool()> stop;  ///< polled; when it returns true, advise() throws RunError. May be empty
+};
+
+/// Packets of data, in all runs together, up to which level automatic simulates them.
+inline constexpr std::uint64_t kMostAdvicePackets = 15'000'000;
+
+struct Advice {
+  /// Of one job under one policy, over all constellations: iteration time by that alone.
+  struct Prediction {
+    double mean = 1;
+    double later = 1;  ///< in the later half of the iterations
+    double best = 1;   ///< mean of the best constellation
+    double worst = 1;
+  };
+  struct Policy {
+    std::string name;
+    bool packets = false;               ///< by packets; else by flows
+    std::vector<Prediction> jobs;       ///< by job
+    [[nodiscard]] double mean() const;  ///< over jobs
+  };
+  struct Pair {
+    std::uint32_t a = 0;
+    std::uint32_t b = 0;
+    double score = 1;        ///< of the link that suits them least (fit/compatibility.h); 1: compatible
+    double upper_bound = 1;  ///< no time shifts have a higher one
+    double fair = 1;         ///< mean slow-down of both alone together, by flows
+    double mltcp = 1;
+  };
+  /// Of a job from a trace: which iteration of it was taken.
+  struct Period {
+    Nanos length;           ///< as the trace has it, or as laid out
+    std::string found;      ///< "marked", "repeated" or "single"
+    double confidence = 0;  ///< 0 to 1
+  };
+  struct Job {
+    std::string name;
+    Nanos isolated;                               ///< iteration time alone
+    double busy = 0;                              ///< share of it in which it sends, at the rate of its link
+    std::optional<Period> period = std::nullopt;  ///< not known to advise()
+  };
+
+  std::string experiment;
+  std::string cc;
+  std::uint32_t starts = 0;
+  std::uint32_t iterations = 0;
+  std::vector<Job> jobs;
+  std::vector<Policy> policies;  ///< fair, mltcp, schedule, mltcp+schedule; a schedule's are missing if there is none
+  std::vector<Pair> pairs;       ///< of more than two jobs, and of at most kMostAdvicePairs pairs
+  double score = 1;              ///< of all jobs, of the link that suits them least
+  double upper_bound = 1;
+  bool proven = true;
+  std::string recommended;  ///< a policy; empty: none helps, move jobs apart
+  std::string sentence;     ///< for people
+  std::vector<std::string> warnings;
+  std::optional<Provenance> provenance;  ///< written if set
+};
+
+inline constexpr std::size_t kMostAdvicePairs = 66;
+
+/// `experiment`'s policies, iterations, starts and datapath are not used. Throws InputError for options out of range,
+/// or an experiment that a level can't run; RunError if it is stopped, or a job makes no progress.
+Advice advise(const Experiment& experiment, const AdviceOptions& options = {});
+
+/// Packets of data that a run takes from one constellation, with AdviceOptions::iterations.
+std::uint64_t packets_of(const Experiment& experiment, std::uint32_t iterations);
+
+/// "mltcp.advice/1" (docs/advise.md).
+std::string to_json(const Advice& advice);
+
+}  // namespace mltcp::experiment

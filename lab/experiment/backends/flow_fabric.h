@@ -1,0 +1,49 @@
+// The network of datapath flow: its links, and the paths of jobs' connections over them, the same as those of packets.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "mltcp/base/units.h"
+#include "mltcp/lab/experiment/engine/job_spec.h"
+#include "mltcp/lab/fabric/dumbbell.h"
+#include "mltcp/lab/sim/switched_network.h"
+#include "mltcp/transport/ethernet/encapsulation.h"
+#include "mltcp/transport/wire.h"
+
+namespace mltcp::experiment {
+
+/// The path of one connection: link numbers, each at most once.
+struct FlowPath {
+  std::vector<std::uint32_t> data;  ///< at least one
+  std::vector<std::uint32_t> acknowledgements;
+  Nanos round_trip;  ///< RTT of a full packet and its acknowledgement, with empty queues
+};
+
+/// The network that jobs run on.
+struct FlowFabric {
+  struct Link {
+    std::string name;
+    Rate rate;
+  };
+  std::vector<Link> links;
+  std::uint32_t mtu = 1500;
+  /// The paths of the job's connections from `worker`, one for each flow.
+  std::function<std::vector<FlowPath>(const JobSpec& job, std::uint32_t worker)> route;
+  /// The path from one of its workers to another, of a job with programs. Of paths of equal cost, all connections of
+  /// the two take one. Empty where workers have no hosts of their own.
+  std::function<FlowPath(const JobSpec& job, std::uint32_t from, std::uint32_t to)> between;
+};
+
+/// A single link shared by all jobs.
+FlowFabric flow_fabric(const fabric::DumbbellConfig& config);
+/// Links are numbered as in the topology; paths are those of sim::SwitchedNetworkMap.
+FlowFabric flow_fabric(const sim::SwitchedNetworkConfig& config);
+
+/// Bytes on the wire of a full packet as Ethernet frame, and of a pure acknowledgement.
+inline Bytes frame_bytes(std::uint32_t mtu) { return Bytes{mtu} + encap::kEthernetBytes; }
+inline constexpr Bytes kAcknowledgementBytes = encap::kIpv4OverheadBytes + wire::header_bytes + wire::ack_frame_bytes;
+
+}  // namespace mltcp::experiment

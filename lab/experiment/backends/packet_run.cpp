@@ -1,0 +1,297 @@
+// Jobs of an experiment over packets (see packet_run.h).
+#include "mltcp/lab/experiment/backends/packet_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+
+#include "mltcp/base/error.h"
+#include "mltcp/cc/controller.h"
+#include "mltcp/cc/registry.h"
+#include "mltcp/lab/experiment/backends/datapath.h"
+#include "mltcp/lab/experiment/backends/internal/captured_network.h"
+#include "mltcp/lab/experiment/backends/link_results.h"
+#include "mltcp/lab/experiment/backends/live_run.h"
+#include "mltcp/lab/experiment/engine/job_driver.h"
+#include "mltcp/lab/experiment/engine/rank_driver.h"
+#include "mltcp/lab/experiment/files/policy.h"
+#include "mltcp/lab/workload/inspection.h"
+
+namespace mltcp::experiment {
+namespace {
+
+using namespace literals;
+
+// A run is given up when no iteration ends for this many times what those of all jobs, one after the other, would take
+// with a loss in each phase.
+constexpr double patience = 50;
+constexpr std::int64_t round_trips_per_phase = 24;  // slow start from the initial window, and a recovery
+constexpr double jitters_per_iteration = 4;         // standard deviations
+constexpr std::int64_t round_trips_for_connecting = 20;
+constexpr Nanos shortest_setup_limit = 10_s;
+constexpr Nanos most_initial_rtt = 60_s;
+
+/// How long an iteration of `job` takes at most, when it has the network to itself.
+double longest_alone_ns(const workload::Job& job, Rate rate, Nanos rtt) {
+  std::int64_t transfers = 0;
+  for (const workload::Phase& phase : job.phases) transfers += phase.kind == workload::Phase::Kind::communicate ? 1 : 0;
+  return static_cast<double>(workload::ideal_iteration(job, rate).length.count) +
+         static_cast<double>(rtt.count) * static_cast<double>(transfers * round_trips_per_phase) +
+         static_cast<double>(job.jitter.count) * jitters_per_iteration +
+         static_cast<double>(job.compute_per_iteration().count) *
+             (job.straggler.factor * std::max(job.change.compute_scale, 1.0) - 1) +
+         static_cast<double>(job.pause.time.count);
+}
+
+/// Where the workers of the plan's jobs are in the topology.
+std::vector<workload::Placement> placements_of(const Experiment& experiment, const RunPlan& plan) {
+  const std::vector<workload::Placement> all = workload::place(experiment.jobs, experiment.topology->hosts());
+  const auto first = all.begin() + plan.first_number;
+  return {first, first + static_cast<std::ptrdiff_t>(plan.jobs.size())};
+}
+
+/// The network of one run.
+std::unique_ptr<JobNetwork> make_network(const Experiment& experiment, const RunPlan& plan, PacketDatapath& factory) {
+  const std::uint32_t classes = policy_named(plan.policy).priorities ? kPriorities : 1;
+  if (!experiment.topology) {
+    fabric::DumbbellConfig network = network_of(experiment);
+    network.pairs = static_cast<std::uint32_t>(plan.jobs.size());
+    network.classes = classes;
+    return factory.make(network, experiment.machines, plan.usage_bin);
+  }
+  sim::SwitchedNetworkConfig network = *experiment.topology;
+  network.classes = classes;
+  return factory.make(network, placements_of(experiment, plan), plan.usage_bin);
+}
+
+/// The algorithms' parameters, with what one network has in common for all its flows. In real time the loops of the
+/// hosts are part of the delay, which only measuring tells.
+cc::Parameters parameters_of(const Experiment& experiment, Nanos round_trip_delay, bool real_time) {
+  constexpr std::int64_t packets_per_round_trip = 2;  // at the rate of the slowest link; the others add little
+  cc::Parameters parameters = experiment.parameters;
+  if (!real_time) {
+    const std::uint32_t mtu = experiment.topology ? experiment.topology->mtu : experiment.mtu;
+    Rate slowest = experiment.bottleneck.rate;
+    if (experiment.topology)
+      for (Topology::Link link = 0; link < experiment.topology->topology->links(); ++link)
+        slowest = std::min(slowest, experiment.topology->topology->capacity(link));
+    const Nanos unloaded = round_trip_delay + slowest.time_for(mtu) * packets_per_round_trip;
+    parameters.fit({std::min(unloaded, most_initial_rtt)});
+  }
+  return parameters;
+}
+
+Nanos round_trip_delay_of(const Experiment& experiment) {
+  return experiment.topology ? experiment.topology->round_trip_delay() : experiment.bottleneck.delay * 4;
+}
+
+/// Before the first measurement, a round trip with a full buffer is the safe guess.
+Nanos initial_rtt_of(const Experiment& experiment) {
+  const fabric::LinkConfig& link = experiment.bottleneck;
+  const Nanos delay = round_trip_delay_of(experiment);
+  return std::clamp(delay + link.rate.time_for(link.buffer_bytes), 1_ms, most_initial_rtt + delay);
+}
+
+/// In real time threads are held up now and then. What a job makes up for at once fits into half of an empty buffer.
+Nanos catch_up_of(Rate rate, const fabric::LinkConfig& link) {
+  constexpr Nanos most{300'000};
+  return link.buffer_bytes == 0 ? most : std::min(most, rate.time_for(link.buffer_bytes / 2));
+}
+
+}  // namespace
+
+std::vector<JobSpec> job_specs(const Experiment& experiment, const RunPlan& plan, bool real_time, bool real_payload) {
+  const fabric::LinkConfig& link = experiment.bottleneck;
+  const Policy& policy = policy_named(plan.policy);
+  const Nanos initial_rtt = initial_rtt_of(experiment);
+  const auto parameters =
+      std::make_shared<const cc::Parameters>(parameters_of(experiment, round_trip_delay_of(experiment), real_time));
+  std::vector<workload::Placement> placements;
+  if (experiment.topology) placements = placements_of(experiment, plan);
+  std::vector<JobSpec> result;
+  for (std::uint32_t index = 0; index < plan.jobs.size(); ++index) {
+    JobSpec& spec = result.emplace_back();
+    spec.job = plan.jobs[index];
+    if (spec.job.rate.is_zero()) spec.job.rate = link.rate;
+    spec.number = plan.first_number + index;
+    if (experiment.topology) spec.workers = placements[index].workers;
+    spec.iterations = plan.iterations_of(spec.job);
+    spec.seed = experiment.seed;
+    spec.real_payload = real_payload;
+    spec.connection.congestion_control = spec.job.cc.empty() ? experiment.cc : spec.job.cc;
+    spec.connection.ecn = link.ecn.enabled;
+    spec.connection.parameters = parameters;
+    if (cc::find_algorithm(spec.connection.congestion_control).capabilities.rate_based)
+      spec.connection.max_rate = spec.job.rate;
+    // A link that damages packets damages some beyond what UDP's 16-bit sum finds.
+    spec.connection.full_integrity = link.faults.corruption > 0;
+    spec.connection.initial_rtt = initial_rtt;
+    if (policy.priorities && !spec.job.unaware) spec.connection.priority = static_cast<std::uint8_t>(spec.job.priority);
+    if (real_time) spec.catch_up = catch_up_of(spec.job.rate, link);
+    spec.augmentation = augmentation_of(policy, experiment.mltcp, spec.job);
+    spec.learn_iterations = experiment.mltcp.learn_iterations;
+  }
+  return result;
+}
+
+Nanos patience_with(const Experiment& experiment, std::span<const JobSpec> specs) {
+  double longest_ns = 0;
+  for (const JobSpec& job : specs)
+    longest_ns += longest_alone_ns(job.job, experiment.bottleneck.rate, initial_rtt_of(experiment));
+  return Nanos(static_cast<std::int64_t>(std::min(longest_ns * patience, 1e18)));
+}
+
+std::string lost_patience(const RunPlan& plan, Nanos limit) {
+  return fmt::format(
+      "policy {}: no job has finished an iteration for {}, {} times what all of them need one after the "
+      "other; {}",
+      plan.policy, to_text(limit), patience,
+      policy_named(plan.policy).priorities
+          ? "give the jobs of higher priority less to send, or the link a higher rate"
+          : "give the link a higher rate, a larger buffer or fewer faults, and parameters of algorithms "
+            "and of [host_model], where there are any, that leave time to send");
+}
+
+namespace {
+
+class PacketRun final : public LiveRun {
+ public:
+  PacketRun(const Experiment& experiment, const RunPlan& plan, PacketDatapath& factory)
+      : experiment_(experiment), plan_(plan), network_(make_network(experiment, plan, factory)) {
+    if (plan.capture) {
+      auto captured =
+          std::make_unique<CapturedNetwork>(std::move(network_), names_of(plan), *plan.capture, factory.real_time());
+      captured_ = captured.get();
+      network_ = std::move(captured);
+    }
+    // Hosts that are modelled have the settings of real ones that sleep.
+    const bool modelled = !factory.real_time() && experiment.machines.host.on();
+    std::vector<JobSpec> specs = job_specs(experiment, plan, factory.real_time() || modelled, factory.real_payload());
+    if (modelled)
+      for (JobSpec& spec : specs) spec.pacing_quantum = spec.connection.pacing_quantum = kRealPacingQuantum;
+    patience_ = patience_with(experiment, specs);
+    for (const JobSpec& spec : specs) {
+      if (spec.job.ranked())
+        drivers_.push_back(std::make_unique<RankJob>(*network_, spec));
+      else
+        drivers_.push_back(std::make_unique<JobDriver>(*network_, spec));
+      pointers_.push_back(drivers_.back().get());
+    }
+    if (captured_ != nullptr) captured_->start();
+  }
+
+  [[nodiscard]] std::span<RunningJob* const> jobs() const override { return pointers_; }
+
+  void connect() override {
+    const Nanos limit = std::max(shortest_setup_limit, initial_rtt_of(experiment_) * round_trips_for_connecting);
+    if (!network_->run(network_->now() + limit, [&] {
+          on_event();
+          return all([](const DrivenJob& job) { return job.connected(); });
+        }))
+      throw RunError(fmt::format("the jobs' connections were not open after {}; is the link losing almost everything?",
+                                 to_text(limit)));
+  }
+  /// Falls on the edge of a bin of the usage meter.
+  Nanos choose_epoch() override {
+    const Nanos bin = network_->links().front().usage->bin();
+    epoch_ = Nanos((network_->now().count / bin.count + 2) * bin.count);
+    return epoch_;
+  }
+  void start(Nanos epoch) override {
+    for (const auto& driver : drivers_) driver->start(epoch);
+  }
+  void record(SeriesRecorder& recorder, Nanos epoch) override {
+    std::vector<SeriesConnection> connections;
+    for (const auto& driver : drivers_) {
+      const std::vector<SeriesConnection> of_job = driver->connections();
+      connections.insert(connections.end(), of_job.begin(), of_job.end());
+      connections_.push_back(of_job.size());
+    }
+    links_ = network_->links();
+    std::vector<SeriesLink> links;
+    for (const JobNetwork::LinkView& link : links_) links.push_back({std::string(link.name), link.config->rate});
+    recorder.begin(epoch, std::move(connections), std::move(links));
+    recorder_ = &recorder;
+  }
+  bool run(Nanos until) override {
+    const std::function<bool()> done = [&] {
+      on_event();
+      return all([](const DrivenJob& job) { return job.done(); });
+    };
+    while (recorder_ != nullptr && recorder_->next() <= until) {
+      if (network_->run(recorder_->next(), done)) return true;
+      read_states();
+      recorder_->sample();
+    }
+    return network_->run(until, done);
+  }
+  [[nodiscard]] Nanos now() const override { return network_->now(); }
+  [[nodiscard]] Nanos patience() const override { return patience_; }
+
+  std::vector<JobNetwork::LinkView> finish(Run& run) override {
+    if (recorder_ != nullptr) {
+      read_states();
+      recorder_->finish(network_->now());
+    }
+    run.stalls = network_->stalls();
+    record_jobs(pointers_, plan_, run);
+    std::vector<JobNetwork::LinkView> links = network_->links();
+    record_links(links, epoch_, names_of(plan_), run);
+    tell_captured();
+    return links;
+  }
+
+ private:
+  void tell_captured() {
+    if (captured_ == nullptr || !plan_.captured) return;
+    bool is_complete = false;
+    const std::string line = capture::Capture::to_text(captured_->finish(), is_complete);
+    plan_.captured(line, is_complete);
+  }
+  template <typename Predicate>
+  [[nodiscard]] bool all(Predicate&& predicate) const {
+    return std::all_of(drivers_.begin(), drivers_.end(), [&](const auto& driver) { return predicate(*driver); });
+  }
+
+  /// Of connections and links, for the recorder.
+  void read_states() {
+    const SeriesRecorder::States states = recorder_->states();
+    std::span<ConnectionState> connections = states.connections;
+    for (std::size_t i = 0; i < drivers_.size(); ++i) {
+      drivers_[i]->read_states(connections.first(connections_[i]));
+      connections = connections.subspan(connections_[i]);
+    }
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      const fabric::LinkCounters& counters = *links_[i].counters;
+      LinkState& link = states.links[i];
+      link.queue_bytes = network_->queue_bytes(i);
+      link.sent_bytes = counters.sent_bytes;
+      link.sent_packets = counters.sent_packets;
+      link.marked_packets = counters.marked_packets;
+      link.dropped_packets = counters.dropped_packets;
+      link.pauses = counters.pauses;
+    }
+  }
+
+  const Experiment& experiment_;
+  const RunPlan& plan_;
+  std::unique_ptr<JobNetwork> network_;
+  CapturedNetwork* captured_ = nullptr;  ///< the network, if packets are captured
+  SeriesRecorder* recorder_ = nullptr;
+  std::vector<std::size_t> connections_;     ///< by job, how many are recorded
+  std::vector<JobNetwork::LinkView> links_;  ///< that are recorded
+  Nanos patience_;
+  std::vector<std::unique_ptr<DrivenJob>> drivers_;
+  std::vector<RunningJob*> pointers_;
+  Nanos epoch_;
+};
+
+}  // namespace
+
+std::unique_ptr<LiveRun> PacketDatapath::prepare(const Experiment& experiment, const RunPlan& plan) {
+  return std::make_unique<PacketRun>(experiment, plan, *this);
+}
+
+}  // namespace mltcp::experiment

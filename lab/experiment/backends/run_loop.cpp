@@ -1,0 +1,140 @@
+// The loop of a run, whatever it runs on (see datapath.h and live_run.h).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/lab/experiment/backends/datapath.h"
+#include "mltcp/lab/experiment/backends/live_run.h"
+#include "mltcp/lab/experiment/backends/packet_run.h"
+#include "mltcp/lab/experiment/files/algorithms.h"
+
+namespace mltcp::experiment {
+namespace {
+
+/// How far the jobs are, told to whoever wants to know: each percent once.
+class Progress {
+ public:
+  Progress(const LiveRun& live, const Experiment& experiment, const RunPlan& plan, bool real_time,
+           const std::function<void(double)>& tick)
+      : live_(live), tick_(tick) {
+    for (const workload::Job& job : plan.jobs) {
+      work_.push_back(work_of(job, experiment, real_time));
+      total_ += plan.iterations_of(job) * work_.back();
+    }
+  }
+
+  void tell() {
+    if (!tick_) return;
+    double done = 0;
+    const auto jobs = live_.jobs();
+    for (std::size_t i = 0; i < jobs.size(); ++i) done += static_cast<double>(jobs[i]->recorded()) * work_[i];
+    if (done / total_ < next_) return;
+    told_ = done / total_;
+    tick_(told_);
+    next_ = told_ + 0.01;
+  }
+  /// The same again, for who wants to end the run.
+  void ask() const {
+    if (tick_) tick_(told_);
+  }
+
+ private:
+  const LiveRun& live_;
+  const std::function<void(double)>& tick_;
+  std::vector<double> work_;  ///< of an iteration
+  double total_ = 0;
+  double told_ = 0;
+  double next_ = 0;
+};
+
+std::size_t recorded_by(const LiveRun& live) {
+  std::size_t recorded = 0;
+  for (const RunningJob* job : live.jobs()) recorded += job->recorded();
+  return recorded;
+}
+
+}  // namespace
+
+std::map<std::uint32_t, std::string> names_of(const RunPlan& plan) {
+  std::map<std::uint32_t, std::string> names;
+  for (std::uint32_t i = 0; i < plan.jobs.size(); ++i) names[plan.first_number + i] = plan.jobs[i].name;
+  return names;
+}
+
+void record_job(JobResult result, const workload::Job& job, Run& run) {
+  run.jobs.push_back(std::move(result));
+  run.jobs.back().cc = job.cc;
+  run.jobs.back().unaware = job.unaware;
+}
+
+void record_jobs(std::span<RunningJob* const> jobs, const RunPlan& plan, Run& run) {
+  for (std::size_t i = 0; i < jobs.size(); ++i) record_job(jobs[i]->result(), plan.jobs[i], run);
+}
+
+void LiveRun::record(SeriesRecorder& /*recorder*/, Nanos /*epoch*/) {
+  throw InputError("there are no series of this datapath; leave --series out, or use datapath sim or flow");
+}
+
+Run Datapath::run(const Experiment& experiment, const RunPlan& plan, const std::function<void(double)>& tick) {
+  const std::unique_ptr<LiveRun> live = prepare(experiment, plan);
+  Progress progress(*live, experiment, plan, real_time(), tick);
+  // In real time slices are short, and a loop that polls is not to be kept.
+  if (!real_time()) live->ask_with([&] { progress.ask(); });
+  live->connect();
+  const Nanos epoch = live->choose_epoch();
+  for (std::size_t i = 0; i < plan.slots.size(); ++i) {
+    if (!plan.slots[i]) continue;
+    PhasePlan slots = *plan.slots[i];
+    slots.slot += epoch;
+    if (const std::string wrong = objection_to(slots); !wrong.empty())
+      throw InputError(fmt::format("job {}: its plan: {}", in_quotes(plan.jobs[i].name), wrong));
+    live->jobs()[i]->set_plan(slots);
+  }
+  if (plan.between) plan.between(live->jobs(), epoch, epoch);
+  if (plan.series != nullptr) live->record(*plan.series, epoch);
+  live->start(epoch);
+
+  Nanos first_start = Nanos::never();
+  Nanos last_progress = epoch;
+  for (const workload::Job& job : plan.jobs) {
+    first_start = std::min(first_start, job.start);
+    last_progress = std::max(last_progress, epoch + job.start);
+  }
+  const Nanos patience = live->patience();
+  std::size_t told = 0;
+  const auto tell = [&] {  // of each iteration, so that it costs the same however many jobs there are
+    if (++told % plan.jobs.size() == 0) progress.tell();
+  };
+  const bool in_slices = !live->tells_progress(tell) || plan.between != nullptr || real_time();
+  const Nanos slice = live->slice(plan.slice);
+  std::size_t recorded = 0;
+  while (!live->run(in_slices ? live->now() + slice : Nanos::never())) {
+    if (!in_slices)
+      throw RunError(fmt::format(
+          "policy {}: nothing moves any more, and not all jobs are done; this is a bug, so report it", plan.policy));
+    const Nanos now = live->now();
+    if (const std::size_t by_now = recorded_by(*live); by_now > recorded) {
+      recorded = by_now;
+      last_progress = std::max(last_progress, now);
+    }
+    progress.tell();
+    progress.ask();
+    if (plan.between) plan.between(live->jobs(), epoch, now);
+    if (now > last_progress + patience) throw RunError(lost_patience(plan, patience));
+  }
+
+  Run run;
+  run.policy = plan.policy;
+  run.cc = experiment.cc;
+  run.cc_parameters = changed_parameters(experiment);
+  run.datapath = datapath();
+  run.seed = experiment.seed;
+  run.duration = live->now() - epoch - first_start;
+  const std::vector<JobNetwork::LinkView> links = live->finish(run);
+  if (plan.finished) plan.finished(links, epoch);
+  return run;
+}
+
+}  // namespace mltcp::experiment

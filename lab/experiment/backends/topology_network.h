@@ -1,0 +1,55 @@
+// A network of switches in virtual time, for jobs. Each end of a worker's traffic is a port of its host with a UDP port
+// derived from the job's number, so that a job's flows take the same paths whether it runs alone or with others. Jobs
+// can be added and removed at any time.
+#pragma once
+
+#include <map>
+#include <span>
+#include <vector>
+
+#include "mltcp/lab/experiment/engine/job_network.h"
+#include "mltcp/lab/sim/switched_network.h"
+#include "mltcp/lab/workload/worker_hosts.h"
+
+namespace mltcp::experiment {
+
+/// The UDP ports of a job's senders and receivers.
+constexpr std::uint16_t sender_port(std::uint32_t job) { return static_cast<std::uint16_t>(4793 + 2 * job); }
+constexpr std::uint16_t receiver_port(std::uint32_t job) { return static_cast<std::uint16_t>(sender_port(job) + 1); }
+
+class TopologyNetwork final : public JobNetwork {
+ public:
+  /// Throws InputError for an invalid configuration. Without `options.meters`, links() has no usage.
+  TopologyNetwork(const sim::SwitchedNetworkConfig& config, const sim::SwitchedNetworkOptions& options)
+      : network_(config, options) {}
+
+  /// Creates the ports of a job that has none yet. Throws InputError for a host that does not exist.
+  void add(std::uint32_t job, std::span<const workload::WorkerHosts> workers);
+  /// Detaches the job's ports, so that what was attached to them may be destroyed.
+  void remove(std::uint32_t job);
+  [[nodiscard]] const sim::SwitchedNetwork& network() const { return network_; }
+
+  PacketIo& host(const End& end) override { return at(end); }
+  const Address& address(const End& end) override { return at(end).address(); }
+  void attach(const End& end, Pollable& pollable) override { network_.attach(at(end), pollable); }
+  void wake(const End& end) override { network_.wake(at(end)); }
+  bool run(Nanos until, const std::function<bool()>& stop) override { return network_.run(until, stop); }
+  [[nodiscard]] Nanos now() const override { return network_.now(); }
+  [[nodiscard]] std::vector<LinkView> links() const override;
+  [[nodiscard]] Bytes queue_bytes(std::size_t link) const override {
+    return network_.queue_bytes(network_.links()[link].id);
+  }
+  [[nodiscard]] std::optional<Stalls> stalls() const override { return std::nullopt; }
+
+ private:
+  struct Ends {  // by worker
+    std::vector<sim::Host*> senders;
+    std::vector<sim::Host*> receivers;
+  };
+  sim::Host& at(const End& end);
+
+  sim::SwitchedNetwork network_;
+  std::map<std::uint32_t, Ends> jobs_;
+};
+
+}  // namespace mltcp::experiment

@@ -1,0 +1,80 @@
+// Interface of a network on which the jobs of a cluster start and end, at packet level or flow level.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mltcp/base/units.h"
+#include "mltcp/cc/parameters.h"
+#include "mltcp/lab/experiment/engine/job_spec.h"
+#include "mltcp/lab/experiment/results/results.h"
+#include "mltcp/lab/sim/switched_network.h"
+#include "mltcp/transport/phase_gate.h"
+
+namespace mltcp::experiment {
+
+/// Results of a job that has ended.
+struct EndedJob {
+  JobResult result;  ///< start times are relative to the job's start; without statistics
+  std::uint64_t marked_packets = 0;
+};
+
+/// Traffic of a network so far.
+struct ClusterTraffic {
+  std::uint64_t packets = 0;  ///< packets through switch queues; 0 at flow level
+  std::uint64_t marked_packets = 0;
+  std::uint64_t dropped_packets = 0;
+  double bytes = 0;  ///< wire bytes on links between switches
+  double contended_bytes =
+      0;  ///< the part of `bytes` sent on saturated links shared by several jobs; 0 at packet level
+};
+
+class ClusterNetwork {
+ public:
+  virtual ~ClusterNetwork() = default;
+
+  /// Starts a job now, which ends after its iterations, at least one. Its number must not have been used before. The
+  /// network overrides all of ConnectionConfig but the congestion control.
+  virtual void add(const JobSpec& spec) = 0;
+  /// Removes a job, done or not, and returns its results.
+  virtual EndedJob remove(std::uint32_t number) = 0;
+  /// Takes effect now; the plan's times are those of now().
+  virtual void set_plan(std::uint32_t number, const PhasePlan& plan) = 0;
+  virtual void clear_plan(std::uint32_t number) = 0;
+  /// Runs until `until`, or until jobs are done; returns those, by number. Throws RunError if a job fails.
+  virtual std::vector<std::uint32_t> run(Nanos until) = 0;
+  [[nodiscard]] virtual Nanos now() const = 0;
+  [[nodiscard]] virtual ClusterTraffic traffic() = 0;
+
+  /// Sets a callback for progress displays, called every few thousand events of run(); it may only call now().
+  void on_work(std::function<void()> callback) { on_work_ = std::move(callback); }
+
+ protected:
+  void count_event() {
+    constexpr std::uint64_t every = 4096;
+    if (++events_ % every == 0 && on_work_) on_work_();
+  }
+
+ private:
+  std::function<void()> on_work_;
+  std::uint64_t events_ = 0;
+};
+
+/// Settings common to all jobs.
+struct ClusterNetworkConfig {
+  sim::SwitchedNetworkConfig topology;
+  cc::Parameters parameters;
+};
+
+/// Throws InputError for an invalid configuration.
+std::unique_ptr<ClusterNetwork> make_packet_network(const ClusterNetworkConfig& config);
+std::unique_ptr<ClusterNetwork> make_flow_network(const ClusterNetworkConfig& config);
+/// Dedicated networks: each job runs on its own one, created by `make`.
+std::unique_ptr<ClusterNetwork> make_dedicated_network(std::function<std::unique_ptr<ClusterNetwork>()> make);
+
+}  // namespace mltcp::experiment

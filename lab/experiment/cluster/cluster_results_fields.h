@@ -1,0 +1,66 @@
+// The fields of a cluster's results (see base/fields.h) in the file "mltcp.cluster/1", in the file's order. The file
+// also has the summaries of schemes, before the runs.
+#pragma once
+
+#include <vector>
+
+#include "mltcp/base/fields.h"
+#include "mltcp/lab/experiment/cluster/cluster_results.h"
+#include "mltcp/lab/experiment/results/in_json.h"
+#include "mltcp/lab/experiment/results/provenance_fields.h"
+
+namespace mltcp::experiment {
+
+/// Writes percentiles 0 to 100 in place of the values, of which there are too many.
+struct InPercentiles {
+  [[nodiscard]] static std::vector<double> written(const std::vector<float>& values);
+};
+
+constexpr auto fields_of(const ClusterJobResult* /*type*/) {
+  using T = ClusterJobResult;
+  return list_of<T>(field("number", &T::number), field("type", &T::type), field("workers", &T::workers),
+                    field("gpus", &T::gpus), field("batch", &T::batch), field("iterations", &T::iterations),
+                    field("hosts", &T::hosts), field("arrival_ns", &T::arrival), field("start_ns", &T::start),
+                    field("end_ns", &T::end), field("isolated_ns", &T::isolated), field("mean_ns", &T::mean),
+                    field("p50_ns", &T::p50), field("p99_ns", &T::p99), field("marked_packets", &T::marked_packets),
+                    field("retransmitted_packets", &T::retransmitted_packets), field("corrections", &T::corrections),
+                    field("plan_dropped", &T::plan_dropped), field("moves", &T::moves));
+}
+
+constexpr auto fields_of(const ClusterRun* /*type*/) {
+  using T = ClusterRun;
+  return list_of<T>(field("scheme", &T::scheme), field("seed", &T::seed), field("makespan_ns", &T::makespan),
+                    field("packets", &T::packets), field("ecn_marked_packets", &T::marked_packets),
+                    field("dropped_packets", &T::dropped_packets), field("contended", &T::contended),
+                    field("mean_score", &T::mean_score), field("competed_links", &T::competed_links),
+                    field("busy_hosts", &T::busy_hosts), field("slowdown_percentiles", &T::slowdowns, InPercentiles{}),
+                    field("jobs", &T::jobs));
+}
+
+constexpr auto fields_of(const ClusterResults::Unfinished* /*type*/) {
+  using T = ClusterResults::Unfinished;
+  return list_of<T>(field("scheme", &T::scheme), field("seed", &T::seed));
+}
+
+constexpr auto fields_of(const ClusterResults* /*type*/) {
+  using T = ClusterResults;
+  return list_of<T>(field("name", &T::name), field("level", &T::level), field("cc", &T::cc),
+                    field("time_scale", &T::time_scale), field("rate_scale", &T::rate_scale), field("hosts", &T::hosts),
+                    field("gpus_per_host", &T::gpus_per_host), field("oversubscription", &T::oversubscription),
+                    field("runs", &T::runs), field("unfinished", &T::unfinished, kIfSet),
+                    field("provenance", &T::provenance, kIfSet));
+}
+
+constexpr auto fields_of(const SchemeSummary* /*type*/) {
+  using T = SchemeSummary;
+  return list_of<T>(field("scheme", &T::scheme), field("jobs", &T::jobs), field("iterations", &T::iterations),
+                    field("completion_mean_s", &T::completion_mean), field("completion_p95_s", &T::completion_p95),
+                    field("completion_p99_s", &T::completion_p99), field("running_mean_s", &T::running_mean),
+                    field("slowdown_mean", &T::slowdown_mean), field("slowdown_p95", &T::slowdown_p95),
+                    field("slowdown_p99", &T::slowdown_p99), field("marks_per_iteration", &T::marks_per_iteration),
+                    field("contended", &T::contended), field("makespan_s", &T::makespan), field("score", &T::score),
+                    field("competed_links", &T::competed_links), field("busy_hosts", &T::busy_hosts),
+                    field("moves", &T::moves), field("corrections", &T::corrections));
+}
+
+}  // namespace mltcp::experiment

@@ -1,0 +1,756 @@
+// The rank driver (see rank_driver.h).
+#include "mltcp/lab/experiment/engine/rank_driver.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <numeric>
+
+#include "mltcp/base/error.h"
+#include "mltcp/lab/experiment/engine/internal/connection_state.h"
+#include "mltcp/lab/experiment/engine/internal/known.h"
+#include "mltcp/lab/experiment/engine/job_network.h"
+#include "mltcp/lab/workload/phase_program.h"
+
+namespace mltcp::experiment {
+namespace {
+
+using workload::Operation;
+using workload::RankProgram;
+
+// Receives posted on a connection: 4 MiB of segments, enough for 100 Gbit/s over 300 us.
+constexpr std::size_t most_receives = 16;
+constexpr std::size_t least_receives = 2;
+constexpr Bytes most_buffer_bytes = Bytes{256} << 20;  // of a rank, which has fewer receives rather than more
+constexpr std::uint32_t spare_connections = 16;        // for strangers: those below, and what comes in one poll
+constexpr std::size_t most_excess = 6;                 // unproven connections beyond those that ranks make
+constexpr std::size_t most_leaving = 6;
+constexpr Nanos connect_again_after{10'000'000};
+constexpr std::uint64_t hello = ~std::uint64_t{0};  // tag of the first message
+
+/// What compute times are drawn for: of a pattern's ranks, a pause holds up the first one only.
+workload::Job job_of(const workload::Job& job, std::uint32_t rank) {
+  workload::Job result = job;
+  if (rank > 0 && job.ranked()) result.pause = {};
+  return result;
+}
+
+/// Of random numbers: jobs have their numbers, ranks of patterns have their own beyond.
+std::uint64_t stream_of(const JobSpec& spec, std::uint32_t rank) {
+  return spec.number + (spec.job.ranked() ? std::uint64_t{rank} << 33U : 0);
+}
+
+/// Times of each rank, and from them what the collective took.
+void add_rank_times(const workload::Job& job, std::span<const RankResult> ranks, std::size_t recorded,
+                    JobResult& result) {
+  if (recorded == 0) return;
+  const bool collective = job.pattern && workload::bus_factor(*job.pattern) > 0 &&
+                          std::all_of(ranks.begin(), ranks.end(), [&](const RankResult& rank) {
+                            return rank.communications.size() == rank.times.size();
+                          });
+  double all = 0;  // of the ranks' mean communication, in nanoseconds
+  for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) {
+    const IterationStats stats = iteration_stats(std::span(ranks[rank].times).first(recorded));
+    RankTimes& times = result.ranks.emplace_back();
+    times.rank = rank;
+    times.mean = stats.mean;
+    times.p50 = stats.p50;
+    times.p99 = stats.p99;
+    if (collective) times.communication = iteration_stats(std::span(ranks[rank].communications).first(recorded)).mean;
+    all += static_cast<double>(times.communication.count);
+  }
+  const double mean = all / static_cast<double>(ranks.size());
+  if (!collective || mean < 1) return;
+  result.communication = Nanos(std::llround(mean));
+  const double bits_per_second = static_cast<double>(job.pattern->size) * 8e9 / mean;
+  result.algorithm_bandwidth = Rate(static_cast<std::uint64_t>(bits_per_second));
+  result.bus_bandwidth = Rate(static_cast<std::uint64_t>(bits_per_second * workload::bus_factor(*job.pattern)));
+}
+
+}  // namespace
+
+JobResult merge_ranks(const workload::Job& job, std::span<const RankResult> ranks, Nanos epoch) {
+  JobResult result;
+  result.name = job.name;
+  result.compute = job.compute_per_iteration();
+  std::size_t recorded = ranks.front().times.size();
+  for (const RankResult& rank : ranks) recorded = std::min(recorded, rank.times.size());
+  const bool all_alone = std::all_of(ranks.begin(), ranks.end(), [](const RankResult& rank) { return rank.alone; });
+  for (std::size_t i = 0; i < recorded; ++i) {
+    const RankResult* slowest = &ranks.front();
+    Nanos start = Nanos::never();
+    for (const RankResult& rank : ranks) {
+      if (all_alone || !rank.alone) start = std::min(start, rank.starts[i]);
+      if (rank.times[i] > slowest->times[i]) slowest = &rank;
+    }
+    result.starts.push_back(start - epoch);
+    result.iterations.push_back(slowest->times[i]);
+    if (!slowest->computes.empty()) result.iteration_compute.push_back(slowest->computes[i]);
+  }
+  add_rank_times(job, ranks, recorded, result);
+  if (job.timeline > 0)
+    for (const RankResult& rank : ranks) {
+      std::vector<TimeSpan>& own = result.timelines.emplace_back();
+      for (const OperationTimes& times : rank.timeline) own.push_back({times.begin - epoch, times.end - epoch});
+    }
+  GateStats gate = ranks.front().gate;
+  for (const RankResult& rank : ranks) {
+    result.bytes_per_iteration += rank.bytes_per_iteration;
+    result.retransmitted_packets += rank.retransmitted_packets;
+    result.verified_messages += rank.verified_messages;
+    result.checksum_errors += rank.checksum_errors;
+    if (result.first_error.empty()) result.first_error = rank.first_error;
+    if (rank.gate.waited > gate.waited) gate = rank.gate;
+  }
+  result.bytes = result.bytes_per_iteration * recorded;
+  result.gate_waited = gate.waited;
+  result.gate_corrections = gate.corrections;
+  if (gate.state != PlanState::none && gate.state != PlanState::active) result.plan_dropped = to_text(gate.state);
+  return result;
+}
+
+std::optional<Nanos> time_to_first_send(const RankProgram& program) {
+  // When each operation is done, as far as that doesn't depend on others.
+  std::vector<Nanos> done(program.operations.size(), Nanos::never());
+  Nanos computed;
+  Nanos first = Nanos::never();
+  for (std::size_t i = 0; i < program.operations.size(); ++i) {
+    const Operation& operation = program.operations[i];
+    Nanos ready;
+    for (std::uint32_t wait = 0; wait < operation.waits; ++wait)
+      ready = std::max(ready, done[program.waits[operation.first_wait + wait]]);
+    if (ready.is_never()) continue;
+    if (operation.kind == Operation::Kind::compute)
+      done[i] = computed = std::max(computed, ready) + operation.compute;
+    else if (operation.kind == Operation::Kind::delay)
+      done[i] = ready + operation.compute;
+    else if (operation.kind == Operation::Kind::send)
+      first = std::min(first, ready);
+  }
+  return first.is_never() ? std::nullopt : std::optional(first);
+}
+
+Nanos time_to_first_send(const workload::Job& job) {
+  if (!job.ranked()) return job.compute_before_sending();
+  Nanos first = Nanos::never();
+  for (std::uint32_t rank = 0; rank < workload::ranks_of(job); ++rank)
+    if (const auto own = time_to_first_send(workload::rank_program(job, rank))) first = std::min(first, *own);
+  return first.is_never() ? Nanos() : first;
+}
+
+// ---- Set-up ---------------------------------------------------------------------------------------------------------
+
+std::shared_ptr<const Payload> RankDriver::make_payload(const JobSpec& spec) {
+  return std::make_shared<const Payload>(spec.seed + spec.number, kSegmentBytes);
+}
+
+std::size_t RankDriver::connections_of(const JobSpec& spec, const RankProgram& program) {
+  std::vector<std::uint32_t> flows(program.ranks);  // to each rank; one is enough for barriers
+  for (const Operation& operation : program.operations)
+    if (operation.communicates())
+      flows[operation.peer] = std::max(flows[operation.peer], operation.barrier ? 1 : spec.job.flows);
+  return std::accumulate(flows.begin(), flows.end(), std::size_t{0});
+}
+
+ShardConfig RankDriver::shard_config(const JobSpec& spec, const RankProgram& program) {
+  const auto all = static_cast<std::uint32_t>(connections_of(spec, program));
+  ShardConfig config = mltcp::experiment::shard_config(spec.seed, spec.number, program.rank, all + spare_connections);
+  if (spec.unpredictable) config.seed.reset();
+  return config;
+}
+
+RankDriver::RankDriver(PacketIo& io, const JobSpec& spec, std::uint32_t rank, std::span<const Address> addresses,
+                       std::shared_ptr<const Payload> payload, Nanos now)
+    : spec_(spec),
+      rank_(rank),
+      program_(rank_program(spec.job, rank)),
+      load_(program_.load()),
+      job_(job_of(spec.job, rank)),
+      lead_(time_to_first_send(program_)),
+      own_rates_(std::any_of(program_.operations.begin(), program_.operations.end(),
+                             [](const Operation& operation) { return !operation.rate.is_zero(); })),
+      collective_(spec.job.pattern && workload::bus_factor(*spec.job.pattern) > 0),
+      engine_(program_, job_,
+              {.iterations = spec.iterations,
+               .stop_when_done = spec.stop_when_done,
+               .seed = spec.seed,
+               .stream = stream_of(spec, rank),
+               .timeline = spec.job.timeline}),
+      payload_(std::move(payload)),
+      shard_(io, shard_config(spec, program_)) {
+  job_id_ = shard_.add_job(spec.job_config());
+
+  for (std::vector<Bytes>& undelivered : undelivered_)
+    for (const Operation& operation : program_.operations) undelivered.push_back(operation.bytes);
+  if (collective_) communications_.reserve(spec.iterations);
+  make_channels(addresses, now);
+  make_slots();
+}
+
+void RankDriver::make_channels(std::span<const Address> addresses, Nanos now) {
+  std::map<std::uint32_t, std::uint32_t> channels;  // by peer
+  channel_of_.resize(program_.operations.size());
+  for (std::uint32_t i = 0; i < program_.operations.size(); ++i) {
+    const Operation& operation = program_.operations[i];
+    if (!operation.communicates()) continue;
+    const auto [at, is_new] = channels.try_emplace(operation.peer, static_cast<std::uint32_t>(channels_.size()));
+    channel_of_[i] = at->second;
+    if (is_new) {
+      Channel& channel = channels_.emplace_back();
+      channel.peer = operation.peer;
+      channel.flows.resize(spec_.job.flows);
+    }
+    Channel& channel = channels_[at->second];
+    (operation.kind == Operation::Kind::send ? channel.sends : channel.receives).push_back(i);
+  }
+  const auto barriers_only = [&](const std::vector<std::uint32_t>& operations) {
+    return std::all_of(operations.begin(), operations.end(),
+                       [&](std::uint32_t operation) { return program_.operations[operation].barrier; });
+  };
+  for (Channel& channel : channels_) {
+    if (barriers_only(channel.sends) && barriers_only(channel.receives)) channel.flows.resize(1);
+    connections_ += channel.flows.size();
+  }
+  connection_config_ = spec_.connection;
+  connection_config_.max_receives = 4 * most_receives;  // an early one may wait for a lost packet while later are done
+  shard_.listen(connection_config_);
+  give_up_connecting_ = now + connection_config_.give_up_after;
+  guests_.reserve(connections_ + spare_connections);
+  leaving_.reserve(connections_ + spare_connections);
+  for (const Channel& channel : channels_) addresses_.push_back(addresses[channel.peer]);
+  for (const auto& [peer, number] : channels) {
+    if (peer < rank_) {
+      channels_at_.emplace(addresses[peer], number);
+      continue;
+    }
+    for (Flow& flow : channels_[number].flows) {
+      flow.connection = shard_.connect(addresses[peer], connection_config_, now);
+      channels_of_.emplace(flow.connection, number);
+    }
+  }
+  channels_of_.reserve(connections_);
+}
+
+void RankDriver::make_slots() {
+  const auto longest_of = [&](const Channel& channel) {
+    Bytes longest = 0;
+    for (const std::uint32_t receive : channel.receives)
+      longest = std::max(longest, program_.operations[receive].bytes);
+    return std::min(longest, kSegmentBytes);
+  };
+  Bytes all = 0;  // for one receive on each connection
+  for (const Channel& channel : channels_) all += longest_of(channel) * channel.flows.size();
+  const std::size_t depth =
+      std::clamp<std::size_t>(most_buffer_bytes / std::max<Bytes>(all, 1), least_receives, most_receives);
+  if (payload_ != nullptr) buffers_.resize(all * depth);
+  std::byte* buffer = buffers_.data();
+  for (std::uint32_t number = 0; number < channels_.size(); ++number) {
+    Channel& channel = channels_[number];
+    if (channel.receives.empty()) continue;
+    for (std::uint32_t flow = 0; flow < channel.flows.size(); ++flow)
+      for (std::size_t i = 0; i < depth; ++i) {
+        channel.flows[flow].free.push_back(static_cast<std::uint32_t>(slots_.size()));
+        Slot& slot = slots_.emplace_back();
+        slot.channel = number;
+        slot.flow = flow;
+        if (payload_ == nullptr) continue;
+        slot.buffer = buffer;
+        buffer += longest_of(channel);
+      }
+  }
+}
+
+std::string RankDriver::about(std::uint32_t peer, const std::string& what) const {
+  return fmt::format("job \"{}\": rank {}: {} rank {}", spec_.job.name, rank_, what, peer);
+}
+
+void RankDriver::fail_connection(std::uint32_t peer, std::optional<Status> status) const {
+  const std::string why = status ? fmt::format(" ({})", to_text(*status)) : "";
+  throw ConnectionLost(about(peer, fmt::format("a connection ended before the job did{}, to", why)), spec_.number, peer,
+                       status == Status::unreachable);
+}
+
+// ---- Completions ----------------------------------------------------------------------------------------------------
+
+bool RankDriver::take_completions(Nanos now) {
+  bool any = false;
+  while (const std::size_t count = shard_.take_completions(completions_)) {
+    any = true;
+    for (std::size_t i = 0; i < count; ++i) {
+      const Completion& completion = completions_[i];
+      if (completion.kind == Completion::Kind::accepted) {
+        on_accepted(completion.connection, now);
+        continue;
+      }
+      const auto known = channels_of_.find(completion.connection);
+      if (known == channels_of_.end()) {
+        on_guest(completion, now);
+        continue;
+      }
+      Channel& channel = channels_[known->second];
+      if (completion.status == Status::truncated)
+        fail(channel.peer, "a message is longer than the pattern says, which has to be the same on all hosts, from");
+      if (completion.status != Status::ok || completion.kind == Completion::Kind::closed) {
+        on_ended(channel, completion, now);
+      } else if (completion.kind == Completion::Kind::connected) {
+        const Bytes length = number_of(channel, completion.connection) + 1;
+        if (payload_ != nullptr)
+          shard_.send(completion.connection, payload_->message(0, length), hello);
+        else
+          shard_.send_virtual(completion.connection, length, hello);
+      } else if (completion.tag == hello) {
+        on_open(channel, channel.flows[number_of(channel, completion.connection)]);
+      } else if (completion.kind == Completion::Kind::received) {
+        on_received(completion);
+      } else {
+        on_sent(completion);
+      }
+    }
+  }
+  return any;
+}
+
+std::size_t RankDriver::number_of(const Channel& channel, ConnectionId connection) {
+  const auto flow = std::find_if(channel.flows.begin(), channel.flows.end(),
+                                 [&](const Flow& other) { return other.connection == connection; });
+  return static_cast<std::size_t>(flow - channel.flows.begin());
+}
+
+void RankDriver::on_open(Channel& channel, Flow& flow) {
+  flow.open = true;
+  // A connection that has ended meanwhile says so by its next completion.
+  expect_known(shard_.attach(flow.connection, job_id_) || !shard_.exists(flow.connection), "attach()");
+  ++open_;
+  channel.open = std::all_of(channel.flows.begin(), channel.flows.end(), [](const Flow& other) { return other.open; });
+  if (channel.open) post_receives(channel);
+}
+
+void RankDriver::on_ended(Channel& channel, const Completion& completion, Nanos now) {
+  Flow& flow = channel.flows[number_of(channel, completion.connection)];
+  // Strangers had taken the peer's room, or it took this rank for one of them: there is room again soon.
+  const bool crowded_out = completion.status == Status::full || completion.status == Status::aborted;
+  if (flow.open || !crowded_out || now >= give_up_connecting_) fail_connection(channel.peer, completion.status);
+  if (completion.kind != Completion::Kind::closed) return;
+  channels_of_.erase(flow.connection);
+  flow.connection = 0;
+  flow.connect_at = now + connect_again_after;
+  connect_at_ = std::min(connect_at_, flow.connect_at);
+}
+
+void RankDriver::connect_again(Nanos now) {
+  if (now < connect_at_) return;
+  connect_at_ = Nanos::never();
+  for (std::uint32_t number = 0; number < channels_.size(); ++number) {
+    for (Flow& flow : channels_[number].flows) {
+      if (now >= flow.connect_at) {
+        try {
+          flow.connection = shard_.connect(addresses_[number], connection_config_, now);
+          flow.connect_at = Nanos::never();
+          channels_of_.emplace(flow.connection, number);
+        } catch (const RunError&) {  // strangers have come in this very poll; they are turned away by the next one
+          flow.connect_at = now + connect_again_after;
+        }
+      }
+      connect_at_ = std::min(connect_at_, flow.connect_at);
+    }
+  }
+}
+
+// ---- Guests and strangers -------------------------------------------------------------------------------------------
+
+void RankDriver::on_accepted(ConnectionId connection, Nanos now) {
+  const Address* from = shard_.remote(connection);
+  const auto peer = from != nullptr ? channels_at_.find(*from) : channels_at_.end();
+  if (peer == channels_at_.end()) {
+    ++strangers_;
+    shard_.abort(connection, now);
+    leave(connection, now);
+    return;
+  }
+  guests_.push_back({connection, peer->second});
+  ++channels_[peer->second].accepted;
+  shard_.receive_virtual(connection, channels_[peer->second].flows.size(), hello);
+  limit_guests(now);
+}
+
+void RankDriver::on_guest(const Completion& completion, Nanos now) {
+  const auto guest = std::find_if(guests_.begin(), guests_.end(),
+                                  [&](const Guest& other) { return other.connection == completion.connection; });
+  if (guest == guests_.end()) return;  // it has been turned away
+  const std::uint32_t number = guest->channel;
+  Channel& channel = channels_[number];
+  const bool says_hello = completion.kind == Completion::Kind::received && completion.status == Status::ok &&
+                          completion.bytes > 0 && completion.bytes <= channel.flows.size() &&
+                          channel.flows[completion.bytes - 1].connection == 0;
+  if (says_hello) {
+    guests_.erase(guest);
+    Flow& flow = channel.flows[completion.bytes - 1];
+    flow.connection = completion.connection;
+    channels_of_.emplace(flow.connection, number);
+    on_open(channel, flow);
+    return;
+  }
+  drop_guest(guest);
+  // A rank whose flows are not these learns from the status that there is no use in trying again.
+  shard_.close(completion.connection);
+  leave(completion.connection, now);
+}
+
+void RankDriver::limit_guests(Nanos now) {
+  std::size_t all = 0;
+  const Channel* most = &channels_.front();
+  for (const Channel& channel : channels_) {
+    all += excess(channel);
+    if (excess(channel) > excess(*most)) most = &channel;
+  }
+  if (all <= most_excess) return;
+  const auto oldest = std::find_if(guests_.begin(), guests_.end(),
+                                   [&](const Guest& guest) { return &channels_[guest.channel] == most; });
+  const ConnectionId connection = oldest->connection;
+  drop_guest(oldest);
+  shard_.abort(connection, now);
+  leave(connection, now);
+}
+
+void RankDriver::drop_guest(std::vector<Guest>::iterator guest) {
+  ++strangers_;
+  --channels_[guest->channel].accepted;
+  guests_.erase(guest);
+}
+
+void RankDriver::leave(ConnectionId connection, Nanos now) {
+  std::erase_if(leaving_, [&](ConnectionId other) { return shard_.remote(other) == nullptr; });
+  leaving_.push_back(connection);
+  if (leaving_.size() <= most_leaving) return;
+  shard_.abort(leaving_.front(), now);  // which frees the place at once if the peer has been told
+  leaving_.erase(leaving_.begin());
+}
+
+void RankDriver::on_received(const Completion& completion) {
+  const Slot slot = slots_[completion.tag];
+  Channel& channel = channels_[slot.channel];
+  if (completion.bytes != slot.length)
+    fail(channel.peer, "a message is shorter than the pattern says, which has to be the same on all hosts, from");
+  if (payload_ != nullptr) {
+    if (!program_.operations[slot.operation].barrier) ++verified_;
+    const std::uint64_t tag = program_.operations[slot.operation].tag;
+    const auto expected = bytes_of(channel.peer, tag, slot.iteration, slot.offset, slot.length);
+    if (std::memcmp(slot.buffer, expected.data(), slot.length) != 0 && errors_++ == 0)
+      first_error_ =
+          fmt::format("rank {}, iteration {}: {} bytes from rank {} are not what it sent (message {:#x} at {})", rank_,
+                      slot.iteration, slot.length, channel.peer, tag, slot.offset);
+  }
+  if (!program_.operations[slot.operation].barrier) received_ += slot.length;
+  channel.flows[slot.flow].free.push_back(static_cast<std::uint32_t>(completion.tag));
+  Bytes& undelivered = undelivered_[slot.iteration % 2][slot.operation];
+  undelivered -= slot.length;
+  if (undelivered == 0 && engine_.running() && slot.iteration == engine_.iteration() &&
+      engine_.has_begun(slot.operation))
+    engine_.finish(slot.operation);
+  post_receives(channel);
+}
+
+void RankDriver::on_sent(const Completion& completion) {
+  const auto operation = static_cast<std::uint32_t>(completion.tag);
+  if (!program_.operations[operation].barrier) sent_ += completion.bytes;
+  Bytes& undelivered = undelivered_[engine_.iteration() % 2][operation];
+  undelivered -= completion.bytes;
+  if (undelivered == 0) engine_.finish(operation);
+  post_sends(channels_[channel_of_[operation]]);
+}
+
+// ---- Messages -------------------------------------------------------------------------------------------------------
+
+std::span<const std::byte> RankDriver::bytes_of(std::uint32_t from, std::uint64_t tag, std::uint64_t iteration,
+                                                Bytes offset, Bytes length) const {
+  const std::uint64_t mixed = (iteration << 32U | from) * 0x9E3779B97F4A7C15ULL + tag * 0xBF58476D1CE4E5B9ULL +
+                              offset / kSegmentBytes * 0x94D049BB133111EBULL;
+  return payload_->message(mixed >> 32U, length);
+}
+
+void RankDriver::post_sends(Channel& channel) {
+  while (channel.send < channel.sends.size()) {
+    const std::uint32_t number = channel.sends[channel.send];
+    if (!engine_.has_begun(number)) return;
+    const Operation& operation = program_.operations[number];
+    const Bytes length = std::min(operation.bytes - channel.send_offset, kSegmentBytes);
+    const ConnectionId connection = channel.flows[channel.send_flow].connection;
+    const PostResult result =
+        payload_ != nullptr
+            ? shard_.send(connection, bytes_of(rank_, operation.tag, engine_.iteration(), channel.send_offset, length),
+                          number)
+            : shard_.send_virtual(connection, length, number);
+    if (result == PostResult::queue_full) return;  // posted with the next completion
+    if (result != PostResult::ok) fail_connection(channel.peer);
+    channel.send_flow = (channel.send_flow + 1) % channel.flows.size();
+    channel.send_offset += length;
+    if (channel.send_offset < operation.bytes) continue;
+    channel.send_offset = 0;
+    ++channel.send;
+  }
+}
+
+void RankDriver::post_receives(Channel& channel) {
+  if (channel.receives.empty()) return;
+  while (channel.receive_iteration <= engine_.iteration() + 1) {
+    Flow& flow = channel.flows[channel.receive_flow];
+    if (flow.free.empty()) return;
+    const std::uint32_t number = flow.free.back();
+    Slot& slot = slots_[number];
+    slot.operation = channel.receives[channel.receive];
+    slot.iteration = channel.receive_iteration;
+    slot.offset = channel.receive_offset;
+    const Bytes all = program_.operations[slot.operation].bytes;
+    slot.length = std::min(all - slot.offset, kSegmentBytes);
+    const PostResult result = payload_ != nullptr ? shard_.receive(flow.connection, {slot.buffer, slot.length}, number)
+                                                  : shard_.receive_virtual(flow.connection, slot.length, number);
+    if (result == PostResult::queue_full) return;  // posted with the next completion
+    if (result != PostResult::ok) fail_connection(channel.peer);
+    flow.free.pop_back();
+    channel.receive_flow = (channel.receive_flow + 1) % channel.flows.size();
+    channel.receive_offset += slot.length;
+    if (channel.receive_offset < all) continue;
+    channel.receive_offset = 0;
+    if (++channel.receive < channel.receives.size()) continue;
+    channel.receive = 0;
+    ++channel.receive_iteration;
+  }
+}
+
+// ---- Iterations -----------------------------------------------------------------------------------------------------
+
+Nanos RankDriver::poll(Nanos now) {
+  connect_again(now);
+  Nanos next = shard_.poll(now);
+  for (;;) {
+    const bool completed = take_completions(now);
+    const bool advanced = advance(now);
+    if (!completed && !advanced) break;
+    next = shard_.poll(now);
+  }
+  return std::min({next, engine_.wake(), connect_at_});
+}
+
+void RankDriver::start(Nanos at) { engine_.start(at); }
+
+bool RankDriver::advance(Nanos now) {
+  for (bool moved = false;; moved = true) {
+    const IterationEngine::Step step = engine_.advance(now, *this);
+    if (step == IterationEngine::Step::waiting) return moved;
+    if (step == IterationEngine::Step::advanced) return true;
+    if (step == IterationEngine::Step::recorded) on_recorded(now);
+    // For the iteration after the next, of which nothing can have come: the next one's messages may be here.
+    std::vector<Bytes>& undelivered = undelivered_[engine_.iteration() % 2];
+    for (std::size_t i = 0; i < program_.operations.size(); ++i) undelivered[i] = program_.operations[i].bytes;
+  }
+}
+
+void RankDriver::on_recorded(Nanos now) {
+  if (collective_) {
+    const Nanos waited = gate().waited - waited_before_;  // for its slot
+    communications_.push_back(std::max(now - engine_.computed_at() - waited, Nanos()));
+  }
+  if (!done()) return;
+  retransmitted_packets_ = retransmitted_packets();
+  gate_ = gate();
+}
+
+void RankDriver::begin_iteration(Nanos /*now*/) {
+  waited_before_ = gate().waited;
+  if (!spec_.learn_iterations && load_.sent > 0)
+    expect_known(shard_.begin_iteration(job_id_, load_.sent), "begin_iteration()");
+  for (Channel& channel : channels_) {
+    channel.send = 0;
+    post_receives(channel);
+  }
+}
+
+void RankDriver::begin(std::uint32_t operation, Nanos /*now*/) {
+  if (program_.operations[operation].kind == Operation::Kind::receive) {
+    if (undelivered_[engine_.iteration() % 2][operation] == 0) engine_.finish(operation);
+    return;
+  }
+  if (own_rates_ && !program_.operations[operation].barrier) {
+    const Rate limit = spec_.job.rate;
+    const Rate own = program_.operations[operation].rate;
+    expect_known(shard_.set_job_rate(job_id_, own.is_zero() ? limit : std::min(own, limit)), "set_job_rate()");
+  }
+  post_sends(channels_[channel_of_[operation]]);
+}
+
+// ---- What became of it ----------------------------------------------------------------------------------------------
+
+std::uint64_t RankDriver::retransmitted_packets() const {
+  std::uint64_t packets = 0;
+  for (const Channel& channel : channels_)
+    for (const Flow& flow : channel.flows)
+      if (const auto stats = shard_.stats(flow.connection)) packets += stats->retransmitted_packets;
+  return packets;
+}
+
+Nanos RankDriver::mean_time() const {
+  const std::vector<Nanos>& times = engine_.times();
+  Nanos sum;
+  for (const Nanos time : times) sum += time;
+  return times.empty() ? Nanos() : sum / static_cast<std::int64_t>(times.size());
+}
+
+void RankDriver::visit_connections(
+    const std::function<void(std::uint32_t peer, const ConnectionStats& stats)>& visit) const {
+  for (const Channel& channel : channels_)
+    for (const Flow& flow : channel.flows)
+      if (const auto stats = shard_.stats(flow.connection)) visit(channel.peer, *stats);
+}
+
+RankDriver::Progress RankDriver::progress() const {
+  Progress progress;
+  progress.iteration = engine_.iteration();
+  progress.operations = static_cast<std::uint32_t>(program_.operations.size());
+  progress.done = engine_.running() ? progress.operations - engine_.left() : 0;
+  progress.sent = sent_;
+  progress.received = received_;
+  if (engine_.recorded() > 0) progress.last = engine_.times().back();
+  return progress;
+}
+
+std::optional<std::uint32_t> RankDriver::unreached() const {
+  const auto closed =
+      std::find_if(channels_.begin(), channels_.end(), [](const Channel& channel) { return !channel.open; });
+  return closed != channels_.end() ? std::optional(closed->peer) : std::nullopt;
+}
+
+RankResult RankDriver::result() const {
+  RankResult result;
+  result.starts = engine_.starts();
+  result.times = engine_.times();
+  result.computes = engine_.computes();
+  result.communications = communications_;
+  result.alone = channels_.empty();
+  result.bytes_per_iteration = load_.sent;
+  result.retransmitted_packets = done() ? retransmitted_packets_ : retransmitted_packets();
+  result.verified_messages = verified_;
+  result.checksum_errors = errors_;
+  result.first_error = first_error_;
+  result.gate = done() ? gate_ : gate();
+  result.timeline = engine_.timeline();
+  return result;
+}
+
+// ---- All ranks ------------------------------------------------------------------------------------------------------
+
+RankJob::RankJob(JobNetwork& network, const JobSpec& spec) : network_(network), spec_(spec) {
+  std::vector<Address> addresses;
+  const std::uint32_t ranks = workload::ranks_of(spec.job);
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) addresses.push_back(network.address(end(rank)));
+  const auto payload = spec.real_payload ? RankDriver::make_payload(spec_) : nullptr;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    ranks_.push_back(
+        std::make_unique<RankDriver>(network.host(end(rank)), spec_, rank, addresses, payload, network.now()));
+    network.attach(end(rank), *ranks_.back());
+  }
+}
+
+bool RankJob::connected() const {
+  return std::all_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return rank->connected(); });
+}
+
+void RankJob::start(Nanos epoch) {
+  epoch_ = epoch;
+  for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    ranks_[rank]->start(epoch + spec_.job.start);
+    network_.wake(end(rank));
+  }
+}
+
+bool RankJob::done() const {
+  return std::all_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return rank->done(); });
+}
+
+std::size_t RankJob::recorded() const {
+  std::size_t least = ranks_.front()->recorded();
+  for (const auto& rank : ranks_) least = std::min(least, rank->recorded());
+  return least;
+}
+
+PlanState RankDriver::set_plan(const PhasePlan& plan, Nanos now, std::optional<Nanos> job_lead) {
+  if (!lead_) return PlanState::active;
+  PhasePlan own = plan;
+  if (spec_.job.ranked()) own.slot += *lead_ - (job_lead ? *job_lead : time_to_first_send(spec_.job));
+  return shard_.set_plan(job_id_, own, now);
+}
+
+PlanState RankJob::set_plan(const PhasePlan& plan) {
+  PlanState state = PlanState::none;
+  if (!lead_) lead_ = time_to_first_send(spec_.job);
+  for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    state = ranks_[rank]->set_plan(plan, network_.now(), lead_);
+    network_.wake(end(rank));
+  }
+  return state;
+}
+
+void RankJob::clear_plan() {
+  for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    ranks_[rank]->clear_plan(network_.now());
+    network_.wake(end(rank));
+  }
+}
+
+PlanState RankJob::plan_state() const {
+  PlanState state = PlanState::none;
+  for (const auto& rank : ranks_) {
+    if (!rank->begins()) continue;
+    const PlanState own = rank->gate().state;
+    if (own == PlanState::misfit) return own;
+    if (state == PlanState::none) state = own;
+  }
+  return state;
+}
+
+Nanos RankJob::adrift_since() const {
+  Nanos since = Nanos::never();
+  for (const auto& rank : ranks_) since = std::min(since, rank->gate().adrift_since);
+  return since;
+}
+
+std::vector<SeriesConnection> RankDriver::flows() const {
+  std::vector<SeriesConnection> flows;
+  for (const Channel& channel : channels_)
+    for (std::uint32_t flow = 0; flow < channel.flows.size(); ++flow)
+      flows.push_back({spec_.job.name, rank_, channel.peer, flow});
+  return flows;
+}
+
+void RankDriver::read_states(std::span<ConnectionState> states) const {
+  std::size_t number = 0;
+  for (const Channel& channel : channels_)
+    for (const Flow& flow : channel.flows) read_state(shard_, flow.connection, job_id_, states[number++]);
+}
+
+std::vector<SeriesConnection> RankJob::connections() const {
+  std::vector<SeriesConnection> connections;
+  for (const auto& rank : ranks_) {
+    const std::vector<SeriesConnection> flows = rank->flows();
+    connections.insert(connections.end(), flows.begin(), flows.end());
+  }
+  return connections;
+}
+
+void RankJob::read_states(std::span<ConnectionState> states) const {
+  for (const auto& rank : ranks_) {
+    rank->read_states(states);
+    states = states.subspan(rank->connections());
+  }
+}
+
+JobResult RankJob::result() const {
+  std::vector<RankResult> results;
+  results.reserve(ranks_.size());
+  for (const auto& rank : ranks_) results.push_back(rank->result());
+  return merge_ranks(spec_.job, results, epoch_);
+}
+
+}  // namespace mltcp::experiment

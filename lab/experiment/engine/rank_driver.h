@@ -1,0 +1,287 @@
+// The rank driver: executes the iterations of one rank of a job with a communication pattern (rank_program.h) over any
+// datapath, as described in iteration_engine.h. A send is done when its bytes have been acknowledged, a receive when
+// they have arrived.
+//
+// A job without a pattern has ranks, too (phase_program.h), on datapaths whose hosts are separate processes. As with
+// the job driver, all of them have the same compute times, and a phase ends for all of them together.
+//
+// Two ranks that exchange data share `flows` connections, or one if they only synchronise (a barrier). The lower rank
+// opens them; the length of its first message on each identifies the connection and proves that it is the rank's. Any
+// other connection is counted and closed; such strangers may occupy few entries of the connection table and cannot end
+// the job, and a rank that finds the table full, or was mistaken for a stranger, retries. Messages are cut into
+// segments of at most kSegmentBytes, distributed over the connections in turn. Receives are posted ahead up to the end
+// of the next iteration, where a rank that is ahead of another waits. Real payloads are generated from seed, sender,
+// tag, iteration and offset, and every byte is verified on arrival.
+//
+// Allocates only at set-up, except for error messages.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "mltcp/base/error.h"
+#include "mltcp/lab/experiment/engine/iteration_engine.h"
+#include "mltcp/lab/experiment/engine/job_network.h"
+#include "mltcp/lab/experiment/engine/job_spec.h"
+#include "mltcp/lab/experiment/engine/payload.h"
+#include "mltcp/lab/experiment/engine/running_job.h"
+#include "mltcp/lab/workload/rank_program.h"
+#include "mltcp/transport/shard.h"
+
+namespace mltcp::experiment {
+
+/// Results of one rank for its recorded iterations; vectors are by iteration.
+struct RankResult {
+  std::vector<Nanos> starts;    ///< on the datapath's clock
+  std::vector<Nanos> times;     ///< durations of the iterations
+  std::vector<Nanos> computes;  ///< compute times, if they vary; otherwise empty
+  /// Time from the end of computing to the end of the iteration, without waits for the slot; empty unless the pattern
+  /// is a single collective (workload::bus_factor()).
+  std::vector<Nanos> communications;
+  bool alone = false;             ///< it communicates with no other rank, so its iterations follow nobody's
+  Bytes bytes_per_iteration = 0;  ///< sent
+  std::uint64_t retransmitted_packets = 0;
+  std::uint64_t verified_messages = 0;  ///< segments
+  std::uint64_t checksum_errors = 0;
+  std::string first_error;  ///< first damaged segment; empty if there is none
+  GateStats gate;
+  std::vector<OperationTimes> timeline;  ///< IterationEngine::timeline(), on the datapath's clock
+};
+
+/// Merges the results of a job's ranks, of which there must be at least one, in order: an iteration starts with the
+/// first rank that communicates and ends with the slowest. Times are relative to `epoch`. Only iterations that all
+/// ranks have recorded count.
+JobResult merge_ranks(const workload::Job& job, std::span<const RankResult> ranks, Nanos epoch);
+
+/// How long the rank computes before its first send; empty if its sends depend on receives. Ranks of the first kind
+/// start an iteration's communication, and are held to slots; the others follow.
+std::optional<Nanos> time_to_first_send(const workload::RankProgram& program);
+/// The minimum over a job's ranks, or of its phases.
+Nanos time_to_first_send(const workload::Job& job);
+
+/// A connection to another rank has ended before the job did.
+struct ConnectionLost : RunError {
+  ConnectionLost(const std::string& what, std::uint32_t its_job, std::uint32_t its_peer, bool nothing_came)
+      : RunError(what), job(its_job), peer(its_peer), unreachable(nothing_came) {}
+  std::uint32_t job;   ///< JobSpec::number
+  std::uint32_t peer;  ///< rank at the other end
+  bool unreachable;    ///< the peer did not respond any more
+};
+
+class RankDriver final : public Pollable, private IterationEngine::Carrier {
+ public:
+  struct Progress {
+    std::uint64_t iteration = 0;   ///< the current one, from 0
+    std::uint32_t operations = 0;  ///< operations per iteration
+    std::uint32_t done = 0;        ///< operations done in this iteration
+    Bytes sent = 0;                ///< acknowledged, in total
+    Bytes received = 0;            ///< in total
+    Nanos last;                    ///< duration of the latest recorded iteration; 0 before the first
+  };
+
+  /// `spec` and `io` must outlive the driver; `addresses` are those of all ranks, including this one. `payload`: from
+  /// make_payload() if payloads are real, equal on all hosts; otherwise null. Starts to connect at `now`. Throws
+  /// InputError for an invalid pattern.
+  RankDriver(PacketIo& io, const JobSpec& spec, std::uint32_t rank, std::span<const Address> addresses,
+             std::shared_ptr<const Payload> payload, Nanos now);
+  static std::shared_ptr<const Payload> make_payload(const JobSpec& spec);
+
+  /// Throws ConnectionLost when a connection ends, RunError when a peer's messages do not match the pattern.
+  Nanos poll(Nanos now) override;
+
+  [[nodiscard]] bool connected() const { return open_ == connections_; }
+  /// Number of connections to other ranks that a rank with this program has.
+  static std::size_t connections_of(const JobSpec& spec, const workload::RankProgram& program);
+  /// Number of connections to other ranks once connected.
+  [[nodiscard]] std::size_t connections() const { return connections_; }
+  /// Starts the first iteration at `at`. Call once, when connected, and poll() afterwards.
+  void start(Nanos at);
+  [[nodiscard]] bool done() const { return engine_.done(); }
+  [[nodiscard]] std::size_t recorded() const { return engine_.recorded(); }
+  [[nodiscard]] Progress progress() const;
+  /// Whether it has data to send, in any iteration.
+  [[nodiscard]] bool sends() const { return load_.sent > 0; }
+  /// A rank that is not connected yet, if any.
+  [[nodiscard]] std::optional<std::uint32_t> unreached() const;
+  [[nodiscard]] RankResult result() const;
+  /// See DrivenJob.
+  [[nodiscard]] std::vector<SeriesConnection> flows() const;
+  void read_states(std::span<ConnectionState> states) const;
+  /// Mean duration of the recorded iterations; 0 before the first.
+  [[nodiscard]] Nanos mean_time() const;
+  /// The job's progress as congestion control sees it.
+  [[nodiscard]] const cc::Augmentation* augmentation() const { return shard_.job_progress(job_id_); }
+  [[nodiscard]] const ShardStats& shard_stats() const { return shard_.stats(); }
+  /// Of each connection to another rank.
+  void visit_connections(const std::function<void(std::uint32_t peer, const ConnectionStats& stats)>& visit) const;
+  /// Accepted connections that ended or were closed without proving to be a rank's.
+  [[nodiscard]] std::uint64_t strangers() const { return strangers_; }
+
+  /// Whether it sends before it receives anything, and so is held to slots.
+  [[nodiscard]] bool begins() const { return lead_.has_value(); }
+  /// See Shard::set_plan(); call poll() afterwards. `plan` is for the job's first bytes; this rank's slots are later by
+  /// the additional time that it computes before its own. Always PlanState::active for a rank that is not held to
+  /// slots. `job_lead` is time_to_first_send() of the job, computed if not given.
+  PlanState set_plan(const PhasePlan& plan, Nanos now, std::optional<Nanos> job_lead = std::nullopt);
+  void clear_plan(Nanos now) { shard_.clear_plan(job_id_, now); }
+  [[nodiscard]] GateStats gate() const { return shard_.gate_stats(job_id_); }
+
+ private:
+  struct Flow {
+    ConnectionId connection = 0;        ///< 0: none yet
+    bool open = false;                  ///< the first message has been acknowledged, or received
+    Nanos connect_at = Nanos::never();  ///< time of the next attempt, after the peer had no room
+    std::vector<std::uint32_t> free;
+  };
+  /// An accepted connection from a rank's address that has not sent its first message yet.
+  struct Guest {
+    ConnectionId connection = 0;
+    std::uint32_t channel = 0;
+  };
+  /// State of the communication with another rank.
+  struct Channel {
+    std::uint32_t peer = 0;
+    std::vector<Flow> flows;
+    std::vector<std::uint32_t> sends;  ///< operations, in order
+    std::vector<std::uint32_t> receives;
+    bool open = false;         ///< all of its connections are open
+    std::size_t accepted = 0;  ///< connections from lower ranks, including guests
+    // Next segment to send in this iteration, and next segment to post a receive for, in any iteration.
+    std::size_t send = 0;
+    Bytes send_offset = 0;
+    std::size_t send_flow = 0;
+    std::uint64_t receive_iteration = 0;
+    std::size_t receive = 0;
+    Bytes receive_offset = 0;
+    std::size_t receive_flow = 0;
+  };
+  /// A receive that may be posted.
+  struct Slot {
+    std::uint32_t channel = 0;
+    std::uint32_t flow = 0;
+    std::uint32_t operation = 0;
+    std::uint64_t iteration = 0;
+    Bytes offset = 0;
+    Bytes length = 0;
+    std::byte* buffer = nullptr;
+  };
+  static ShardConfig shard_config(const JobSpec& spec, const workload::RankProgram& program);
+  void make_channels(std::span<const Address> addresses, Nanos now);
+  void make_slots();
+  bool take_completions(Nanos now);
+  void on_accepted(ConnectionId connection, Nanos now);
+  void on_guest(const Completion& completion, Nanos now);
+  /// Number of accepted connections beyond the channel's flows.
+  [[nodiscard]] std::size_t excess(const Channel& channel) const {
+    return channel.accepted - std::min(channel.accepted, channel.flows.size());
+  }
+  void limit_guests(Nanos now);
+  /// Removes the guest from its channel.
+  void drop_guest(std::vector<Guest>::iterator guest);
+  /// Ends the connection; if too many connections are ending, the oldest ones are forgotten.
+  void leave(ConnectionId connection, Nanos now);
+  void on_ended(Channel& channel, const Completion& completion, Nanos now);
+  void connect_again(Nanos now);
+  void on_open(Channel& channel, Flow& flow);
+  /// Index of the flow with this connection.
+  static std::size_t number_of(const Channel& channel, ConnectionId connection);
+  void on_received(const Completion& completion);
+  void on_sent(const Completion& completion);
+  bool advance(Nanos now);
+  void begin_iteration(Nanos now) override;
+  void begin(std::uint32_t operation, Nanos now) override;
+  void on_recorded(Nanos now);
+  void post_sends(Channel& channel);
+  void post_receives(Channel& channel);
+  [[nodiscard]] std::span<const std::byte> bytes_of(std::uint32_t from, std::uint64_t tag, std::uint64_t iteration,
+                                                    Bytes offset, Bytes length) const;
+  [[nodiscard]] std::uint64_t retransmitted_packets() const;
+  [[nodiscard]] std::string about(std::uint32_t peer, const std::string& what) const;
+  [[noreturn]] void fail(std::uint32_t peer, const std::string& what) const { throw RunError(about(peer, what)); }
+  [[noreturn]] void fail_connection(std::uint32_t peer, std::optional<Status> status = std::nullopt) const;
+
+  const JobSpec& spec_;
+  const std::uint32_t rank_;
+  const workload::RankProgram program_;
+  const workload::RankProgram::Load load_;
+  const workload::Job job_;          ///< for its compute times
+  const std::optional<Nanos> lead_;  ///< time_to_first_send()
+  const bool own_rates_;             ///< some sends have their own rates
+  const bool collective_;            ///< its communication is a single collective, after all computation
+  IterationEngine engine_;
+  std::shared_ptr<const Payload> payload_;
+  Shard shard_;
+  JobId job_id_ = 0;
+  std::array<Completion, 32> completions_;
+
+  std::vector<Channel> channels_;
+  std::vector<std::uint32_t> channel_of_;  ///< by operation
+  std::unordered_map<ConnectionId, std::uint32_t> channels_of_;
+  std::unordered_map<Address, std::uint32_t, AddressHash> channels_at_;
+  std::size_t connections_ = 0;  ///< final number
+  std::size_t open_ = 0;
+  ConnectionConfig connection_config_;
+  std::vector<Address> addresses_;     ///< by channel
+  std::vector<Guest> guests_;          ///< oldest first, like leaving_
+  std::vector<ConnectionId> leaving_;  ///< ended by this rank; the peers may not know yet
+  std::uint64_t strangers_ = 0;
+  Nanos give_up_connecting_;
+  Nanos connect_at_ = Nanos::never();  ///< earliest retry of a flow
+  std::vector<Slot> slots_;
+  std::vector<std::byte> buffers_;
+
+  std::array<std::vector<Bytes>, 2> undelivered_;  ///< unacknowledged bytes, by iteration modulo 2 and operation
+  Nanos waited_before_;                            ///< time waited for slots when the iteration began
+  std::vector<Nanos> communications_;
+  Bytes sent_ = 0;
+  Bytes received_ = 0;
+  std::uint64_t verified_ = 0;
+  std::uint64_t errors_ = 0;
+  std::string first_error_;
+  std::uint64_t retransmitted_packets_ = 0;  ///< as of the end of the last recorded iteration, like the counters below
+  GateStats gate_;
+};
+
+/// All ranks of a job, attached to the sending ends of its workers.
+class RankJob final : public DrivenJob {
+ public:
+  /// Attaches its ranks and starts to connect. Must live as long as the network is run.
+  RankJob(JobNetwork& network, const JobSpec& spec);
+
+  [[nodiscard]] bool connected() const override;
+  void start(Nanos epoch) override;
+  [[nodiscard]] bool done() const override;
+  /// The minimum over the ranks.
+  [[nodiscard]] std::size_t recorded() const override;
+  PlanState set_plan(const PhasePlan& plan) override;
+  void clear_plan() override;
+  [[nodiscard]] PlanState plan_state() const override;
+  [[nodiscard]] Nanos adrift_since() const override;
+  [[nodiscard]] JobResult result() const override;
+  [[nodiscard]] std::vector<SeriesConnection> connections() const override;
+  void read_states(std::span<ConnectionState> states) const override;
+  [[nodiscard]] const RankDriver& rank(std::uint32_t rank) const { return *ranks_[rank]; }
+
+ private:
+  /// Without hosts there are two ranks, at the ends of a dumbbell.
+  [[nodiscard]] JobNetwork::End end(std::uint32_t rank) const {
+    if (spec_.job.hosts.empty() && rank == 1) return {JobNetwork::Side::receiver, spec_.number, 0};
+    return {JobNetwork::Side::sender, spec_.number, rank};
+  }
+
+  JobNetwork& network_;
+  const JobSpec spec_;
+  std::vector<std::unique_ptr<RankDriver>> ranks_;
+  std::optional<Nanos> lead_;  ///< time_to_first_send() of the job, computed on first use
+  Nanos epoch_;
+};
+
+}  // namespace mltcp::experiment

@@ -1,0 +1,46 @@
+// A job of a running experiment on any backend, as seen by whoever assigns slots.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "mltcp/lab/experiment/results/results.h"
+#include "mltcp/lab/experiment/series/series.h"
+#include "mltcp/transport/phase_gate.h"
+
+namespace mltcp::experiment {
+
+class RunningJob {
+ public:
+  virtual ~RunningJob() = default;
+
+  /// Holds the job's iterations to the slots of `plan`, in the backend's time, from now on; see Shard::set_plan(). Like
+  /// clear_plan(), only while time stands still.
+  virtual PlanState set_plan(const PhasePlan& plan) = 0;
+  virtual void clear_plan() = 0;
+  [[nodiscard]] virtual PlanState plan_state() const = 0;
+  /// GateStats::adrift_since of the worker that has waited longest; never() if there is none or it is not known.
+  [[nodiscard]] virtual Nanos adrift_since() const { return Nanos::never(); }
+  /// Whether all iterations are recorded. The job continues unrecorded, so that the others keep their competitor.
+  [[nodiscard]] virtual bool done() const = 0;
+  /// Number of iterations recorded so far.
+  [[nodiscard]] virtual std::size_t recorded() const = 0;
+  /// Name, times relative to the run's time 0, bytes; without statistics.
+  [[nodiscard]] virtual JobResult result() const = 0;
+};
+
+/// A job that runs over a packet network.
+class DrivenJob : public RunningJob {
+ public:
+  /// Whether all connections are open.
+  [[nodiscard]] virtual bool connected() const = 0;
+  /// `epoch` is the experiment's time 0; the job starts at `epoch` plus its start time. Call once, when connected.
+  virtual void start(Nanos epoch) = 0;
+  /// The connections on which it sends; the same from when it is connected on.
+  [[nodiscard]] virtual std::vector<SeriesConnection> connections() const = 0;
+  /// Fills in the state of each of connections(), except of those that have ended.
+  virtual void read_states(std::span<ConnectionState> states) const = 0;
+};
+
+}  // namespace mltcp::experiment

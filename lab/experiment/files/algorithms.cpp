@@ -1,0 +1,111 @@
+// What the registry of congestion control says (see algorithms.h).
+#include "mltcp/lab/experiment/files/algorithms.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace mltcp::experiment {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr std::array<std::string_view, std::variant_size_v<cc::ParameterValue>> kTypes{
+    "number", "true or false", "whole number", "time", "rate", "size"};
+
+std::string_view type_of(const cc::Parameter& parameter) { return kTypes[parameter.by_default.index()]; }
+
+/// As it is written in a file.
+std::string toml_text(const cc::ParameterValue& value) {
+  const std::string text = cc::value_text(value);
+  const bool with_unit = std::holds_alternative<Nanos>(value) || std::holds_alternative<Rate>(value) ||
+                         std::holds_alternative<Bytes>(value);
+  return with_unit ? fmt::format("\"{}\"", text) : text;
+}
+
+std::string needs_of(const cc::AlgorithmTable& algorithm) {
+  std::vector<std::string_view> needs;
+  if (algorithm.capabilities.needs_ecn) needs.emplace_back("links that mark (ecn)");
+  if (algorithm.capabilities.rate_based) needs.emplace_back("the sender's rate");
+  return needs.empty() ? "nothing of the network" : fmt::format("{}", fmt::join(needs, " and "));
+}
+
+/// "windows of 1 or more, ...": unit and range, either of which may be empty.
+std::string bounds_of(const cc::Parameter& parameter) {
+  const std::string range = cc::range_text(parameter);
+  return parameter.unit.empty() || range.empty() ? fmt::format("{}{}", parameter.unit, range)
+                                                 : fmt::format("{}, {}", parameter.unit, range);
+}
+
+}  // namespace
+
+std::string algorithm_choices() { return cc::algorithm_names() + ", or FILE.so:NAME"; }
+
+std::string algorithms_text(AlgorithmTables algorithms) {
+  std::string text;
+  for (const cc::AlgorithmTable* algorithm : algorithms) {
+    if (!text.empty()) text += '\n';
+    const std::string library = cc::library_file(*algorithm).string();
+    text += fmt::format("{}: needs {}{}\n", algorithm->name, needs_of(*algorithm),
+                        library.empty() ? "" : ", from " + library);
+    for (const cc::Parameter& parameter : algorithm->parameters) {
+      const std::string bounds = bounds_of(parameter);
+      text += fmt::format("  {}.{} = {}\n      {}{}\n", algorithm->name, parameter.name,
+                          toml_text(parameter.by_default), parameter.help, bounds.empty() ? "" : "; " + bounds);
+    }
+  }
+  return text;
+}
+
+std::string algorithms_markdown(AlgorithmTables algorithms) {
+  std::string text = "| parameter | default | values | what it is |\n|---|---|---|---|\n";
+  for (const cc::AlgorithmTable* algorithm : algorithms)
+    for (const cc::Parameter& parameter : algorithm->parameters)
+      text += fmt::format("| `{}.{}` | `{}` | {} | {} |\n", algorithm->name, parameter.name,
+                          toml_text(parameter.by_default), bounds_of(parameter), parameter.help);
+  return text;
+}
+
+void write_algorithms_json(AlgorithmTables algorithms, std::ostream& out) {
+  OrderedJson json{{"schema", "mltcp.algorithms/1"}, {"algorithms", OrderedJson::array()}};
+  for (const cc::AlgorithmTable* algorithm : algorithms) {
+    OrderedJson entry{{"name", algorithm->name},
+                      {"needs_ecn", algorithm->capabilities.needs_ecn},
+                      {"rate_based", algorithm->capabilities.rate_based}};
+    if (const std::string library = cc::library_file(*algorithm).string(); !library.empty())
+      entry["shared_object"] = library;
+    entry["parameters"] = OrderedJson::array();
+    for (const cc::Parameter& parameter : algorithm->parameters)
+      entry["parameters"].push_back({{"name", parameter.name},
+                                     {"type", type_of(parameter)},
+                                     {"default", cc::value_text(parameter.by_default)},
+                                     {"unit", parameter.unit},
+                                     {"range", cc::range_text(parameter)},
+                                     {"help", parameter.help}});
+    json["algorithms"].push_back(std::move(entry));
+  }
+  out << json.dump(2) << '\n';
+}
+
+std::map<std::string, std::string> changed_parameters(const Experiment& experiment) {
+  const auto used = [&](std::string_view name) {
+    return std::any_of(experiment.jobs.begin(), experiment.jobs.end(),
+                       [&](const workload::Job& job) { return (job.cc.empty() ? experiment.cc : job.cc) == name; });
+  };
+  std::map<std::string, std::string> changed;
+  for (const cc::AlgorithmTable* algorithm : cc::algorithms())
+    for (const cc::Parameter& parameter : algorithm->parameters)
+      if (const cc::ParameterValue value = experiment.parameters.get(*algorithm, parameter);
+          value != parameter.by_default && used(algorithm->name))
+        changed[fmt::format("{}.{}", algorithm->name, parameter.name)] = cc::value_text(value);
+  return changed;
+}
+
+}  // namespace mltcp::experiment

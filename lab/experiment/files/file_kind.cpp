@@ -1,0 +1,248 @@
+// What a file is (see file_kind.h).
+#include "mltcp/lab/experiment/files/file_kind.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/file_format.h"
+#include "mltcp/base/text.h"
+#include "mltcp/lab/experiment/files/internal/toml.h"
+
+namespace mltcp::experiment {
+namespace {
+
+// How each kind is known, and what takes it. A cure may name the file, as {}.
+struct Entry {
+  FileKind kind;
+  std::string_view what;
+  std::string_view cure;
+};
+constexpr std::string_view kReport = "it is for mltcp report, as in mltcp report {}";
+constexpr std::string_view kNoCommand = "no command reads it";
+constexpr std::array kEntries{
+    Entry{
+        FileKind::experiment, "an experiment file",
+        "it is for mltcp run, as in mltcp run {} --json results.json, and for mltcp schedule, sweep, gen and testbed"},
+    Entry{FileKind::sweep, "a sweep file", "it is for mltcp sweep, as in mltcp sweep {} --json sweep.json"},
+    Entry{FileKind::cluster, "a cluster file", "it is for mltcp cluster, as in mltcp cluster {} --json cluster.json"},
+    Entry{FileKind::ethernet_switch, "a switch file", "it is for mltcp switch, as in mltcp switch --file {}"},
+    Entry{FileKind::results, "a file of results", kReport},
+    Entry{FileKind::sweep_results, "the results of a sweep", kReport},
+    Entry{FileKind::cluster_results, "the results of a cluster", kReport},
+    Entry{FileKind::schedule, "a schedule", kReport},
+    Entry{FileKind::plan, "a plan", "it is for --plan of mltcp run and gen"},
+    Entry{FileKind::doctor_results, "what mltcp doctor wrote", kNoCommand},
+    Entry{FileKind::switch_results, "what mltcp switch wrote", kNoCommand},
+    Entry{FileKind::trace, "a trace",
+          "it is for mltcp inspect, as in mltcp inspect {}, and for the key trace of a job in an experiment file"},
+    Entry{FileKind::kineto_trace, "a trace of PyTorch's profiler",
+          "it is for mltcp inspect, as in mltcp inspect {}, and for the key trace of a job in an experiment file"},
+    Entry{FileKind::profile, "a demand profile",
+          "it is for mltcp inspect, as in mltcp inspect {}, and for the key profile of a job in an experiment file"},
+    Entry{FileKind::links, "a file of links", "it is for the key file of [topology] in an experiment or cluster file"},
+    Entry{FileKind::slurm_topology, "Slurm's description of a network",
+          "write a TOML file that has [topology] with kind = \"slurm\", file = \"{}\" and the rates of links"},
+    Entry{FileKind::arrivals, "a file of arrivals", "it is for the key file of [arrivals] in a cluster file"},
+    Entry{FileKind::job_table, "a table of a cluster's jobs", "it is for the key file of [arrivals] in a cluster file"},
+};
+
+struct Schema {
+  FileKind kind;
+  std::string_view begin;  // of the value of "schema"
+};
+constexpr std::array kSchemas{
+    Schema{FileKind::results, "mltcp.results/"},
+    Schema{FileKind::sweep_results, "mltcp.sweep/"},
+    Schema{FileKind::cluster_results, "mltcp.cluster/"},
+    Schema{FileKind::schedule, "mltcp.schedule/"},
+    Schema{FileKind::plan, "mltcp.plan/"},
+    Schema{FileKind::doctor_results, "mltcp.doctor/"},
+    Schema{FileKind::switch_results, "mltcp.switch/"},
+};
+
+// Keys of the top level that only one kind has.
+struct Keys {
+  FileKind kind;
+  std::vector<std::string_view> keys;
+};
+const std::vector<Keys>& keys_of_kinds() {
+  static const std::vector<Keys> all{
+      {FileKind::experiment, {"job", "bottleneck"}},
+      {FileKind::sweep, {"experiment", "vary", "case"}},
+      {FileKind::cluster, {"arrivals", "type"}},
+      {FileKind::ethernet_switch, {"port"}},
+  };
+  return all;
+}
+
+// Looks for the schema of the outermost object, or for what only one kind has there, and keeps nothing else, so that
+// the size of the file is no matter.
+class OuterKeys : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  std::optional<std::string> schema;
+  bool trace_events = false;
+
+  bool null() override { return other(); }
+  bool boolean(bool) override { return other(); }
+  bool number_integer(number_integer_t) override { return other(); }
+  bool number_unsigned(number_unsigned_t) override { return other(); }
+  bool number_float(number_float_t, const string_t&) override { return other(); }
+  bool binary(binary_t&) override { return other(); }
+  bool string(string_t& value) override {
+    if (!at_schema_) return true;
+    schema = value;
+    return false;
+  }
+  bool start_object(std::size_t) override { return open(); }
+  bool start_array(std::size_t) override { return open(); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(string_t& name) override {
+    at_schema_ = depth_ == 1 && name == "schema";
+    trace_events = depth_ == 1 && name == "traceEvents";
+    return !trace_events;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  bool other() {
+    at_schema_ = false;
+    return true;
+  }
+  bool open() {
+    ++depth_;
+    return other();
+  }
+  bool close() {
+    --depth_;
+    return true;
+  }
+
+  std::size_t depth_ = 0;
+  bool at_schema_ = false;
+};
+
+OuterKeys outer_keys(std::string_view text) {
+  OuterKeys keys;
+  nlohmann::json::sax_parse(text.begin(), text.end(), &keys);
+  return keys;
+}
+
+std::optional<FileKind> kind_of_json(std::string_view text) {
+  const OuterKeys keys = outer_keys(text);
+  if (keys.trace_events) return FileKind::kineto_trace;
+  if (!keys.schema) return std::nullopt;
+  for (const Schema& schema : kSchemas)
+    if (keys.schema->starts_with(schema.begin)) return schema.kind;
+  return std::nullopt;
+}
+
+// The first `count` lines that are neither empty nor comments.
+std::vector<std::string_view> first_lines(std::string_view text, std::size_t count) {
+  std::vector<std::string_view> lines;
+  while (!text.empty() && lines.size() < count) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = trimmed(text.substr(0, end));
+    if (!line.empty() && line.front() != '#') lines.push_back(line);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+std::vector<std::string_view> words_of(std::string_view line, std::string_view separators) {
+  std::vector<std::string_view> words;
+  while (!line.empty()) {
+    const std::size_t end = std::min(line.find_first_of(separators), line.size());
+    if (const std::string_view word = trimmed(line.substr(0, end)); !word.empty()) words.push_back(word);
+    line.remove_prefix(std::min(end + 1, line.size()));
+  }
+  return words;
+}
+
+// Whether the line begins with one of the words, whatever the case.
+bool begins(std::string_view line, std::initializer_list<std::string_view> words) {
+  return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
+    return line.size() >= word.size() && std::equal(word.begin(), word.end(), line.begin(), [](char a, char b) {
+             return a == std::tolower(static_cast<unsigned char>(b));
+           });
+  });
+}
+
+// An array of jobs with their attempts, as Philly's table has them; TOML may begin with a bracket, too.
+bool is_array_of_jobs(std::string_view text) {
+  constexpr std::size_t looked_at = 1U << 16;
+  text.remove_prefix(1);
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && text[first] == '{' &&
+         text.substr(0, looked_at).find("\"attempts\"") != std::string_view::npos;
+}
+
+std::optional<FileKind> kind_of_columns(std::string_view text) {
+  const std::vector<std::string_view> lines = first_lines(text, 3);
+  if (lines.empty()) return std::nullopt;
+  if (begins(lines[0], {"switchname", "blockname", "- topology:"})) return FileKind::slurm_topology;
+  const std::vector<std::string_view> columns = words_of(lines[0], ",");
+  const auto has = [&](std::string_view column) {
+    return std::find(columns.begin(), columns.end(), column) != columns.end();
+  };
+  if (has("rate_bps")) return FileKind::profile;
+  if (has("from") && has("to")) return FileKind::links;
+  if (has("arrival") && has("job")) return FileKind::arrivals;
+  if (has("gpu_num") && has("submit_time")) return FileKind::job_table;
+  constexpr std::size_t columns_of_trace = 12;
+  const bool counted = lines.size() > 2 && lines[1].find_first_not_of("0123456789") == std::string_view::npos;
+  if (counted && words_of(lines[2], " \t").size() == columns_of_trace) return FileKind::trace;
+  return std::nullopt;
+}
+
+std::optional<FileKind> kind_of_toml(std::string_view text) {
+  std::optional<FileKind> kind;
+  try {
+    const toml::table root = parse_toml(text, "", "");
+    for (const auto& [candidate, keys] : keys_of_kinds()) {
+      if (std::none_of(keys.begin(), keys.end(), [&](std::string_view key) { return root.contains(key); })) continue;
+      if (kind) return std::nullopt;  // keys of two
+      kind = candidate;
+    }
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+  return kind;
+}
+
+}  // namespace
+
+std::optional<std::string> schema_of_json(std::string_view text) { return outer_keys(text).schema; }
+
+std::optional<FileKind> kind_of(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return std::nullopt;
+  if (text[first] == '{') return kind_of_json(text);
+  if (text[first] == '[' && is_array_of_jobs(text.substr(first))) return FileKind::job_table;
+  if (const auto kind = kind_of_columns(text)) return kind;
+  return kind_of_toml(text);
+}
+
+void refuse_other_kind(std::string_view text, const std::string& name, std::string_view wanted,
+                       std::initializer_list<FileKind> readable) {
+  if (const FileFormat format = file_format(text); format.is_foreign)
+    throw InputError(one_line(fmt::format("{}: this is {}, and {} is expected; {}", name, format.name, wanted,
+                                          format.cure.empty() ? "give such a file" : format.cure)));
+  const auto kind = kind_of(text);
+  if (!kind || std::find(readable.begin(), readable.end(), *kind) != readable.end()) return;
+  const auto entry =
+      std::find_if(kEntries.begin(), kEntries.end(), [&](const Entry& one) { return one.kind == *kind; });
+  throw InputError(one_line(fmt::format("{}: this is {}, and {} is expected; {}", name, entry->what, wanted,
+                                        fmt::format(fmt::runtime(entry->cure), name))));
+}
+
+}  // namespace mltcp::experiment

@@ -1,0 +1,178 @@
+// Reader of the tables common to experiment and cluster files: MLTCP, algorithms' parameters, topologies, and a job's
+// iteration. Not installed.
+#pragma once
+
+#include <filesystem>
+
+#include "mltcp/cc/registry.h"
+#include "mltcp/lab/experiment/files/internal/toml_reader.h"
+#include "mltcp/lab/workload/job_fields.h"
+#include "mltcp/lab/workload/schedule.h"
+
+namespace mltcp::experiment {
+
+// Bounds of plausible values; beyond them a value is assumed to be a mistake.
+inline constexpr Bytes kMostBufferBytes = 1'000'000'000'000;     // 1 TB
+inline constexpr Bytes kMostPhaseBytes = 1'000'000'000'000'000;  // 1 PB
+inline constexpr Nanos kMostDelay(10'000'000'000);               // 10 s
+inline constexpr double kMostScale = 1e6;
+using workload::kMostCompute;
+using workload::kMostFlows;
+using workload::kMostIterations;
+using workload::kMostWeight;
+
+inline constexpr std::string_view kTraceExample = "traces/resnet50.txt";
+
+class SettingsReader : public TomlReader {
+ public:
+  SettingsReader(std::string file, const FileOptions& options)
+      : TomlReader(std::move(file), &options.overrides), options_(options) {}
+
+ protected:
+  /// "cause; cure" for an invalid value of a list of choices; empty if it is valid.
+  static std::string objection(std::string_view value, const std::vector<std::string>& known,
+                               const std::vector<std::string>& available);
+  /// Refuses an algorithm that needs ECN marks if there are none. Without an item, it was chosen by an option, as no
+  /// default needs marks.
+  void check_needs(const std::string& name, const std::optional<Item>& item, bool ecn) const;
+  /// Slope and intercept, one of the papers' functions, or a table of points.
+  void read_mltcp(const Item& item, MltcpSettings& result) const;
+  bool learned(const Item& item) const;
+  double bounded(const Item& item) const;
+  std::vector<cc::Aggressiveness::Point> read_points(const Item& item) const;
+  /// The algorithm named by `item`; loads it if that is in a shared object.
+  std::string algorithm(const Item& item, std::string_view example) const;
+  /// The same for option --cc.
+  static std::string algorithm_of_option(std::string_view text);
+  /// Loads all algorithms in shared objects named in the file and by --cc, so that their parameters are known before
+  /// tables are validated. `jobs`: key of the list whose entries may have their own congestion control.
+  void load_algorithms(const toml::table& root, std::string_view jobs) const;
+  /// `keys` of the top level, and those of the algorithms' parameter tables.
+  static std::vector<std::string> with_algorithms(const std::vector<std::string>& keys);
+  /// Reads the parameters of all algorithms in the file, also of those that are not used.
+  void read_parameters(const toml::table& root, cc::Parameters& result) const;
+  void read_algorithm(const Item& item, const cc::AlgorithmTable& algorithm, cc::Parameters& result) const;
+  cc::ParameterValue read_value(const Item& item, const cc::Parameter& parameter) const;
+  /// Reads a [topology], with rates multiplied by `rate_scale`; its seed is left at its default.
+  sim::SwitchedNetworkConfig read_topology(const Item& item, double rate_scale = 1) const;
+  /// The value of a required key of the table `item`.
+  Item required(const Item& item, const toml::table& keys, std::string_view key, std::string_view example) const;
+  static Rate scaled(Rate rate, double scale);
+  // Specific to each kind of topology.
+  Topology read_single_switch(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const;
+  Topology read_leaf_spine(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const;
+  Topology read_fat_tree(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const;
+  Topology read_links(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const;
+  Topology read_slurm(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const;
+  /// The network of a file named by `item`, whose rates are not yet scaled.
+  Topology built(const Item& item, const std::filesystem::path& name, Graph graph, double rate_scale) const;
+  void read_memory(const Item& item, const toml::table& keys, sim::SwitchedNetworkConfig& topology) const;
+  Bytes buffer(const Item& item, std::string_view example, Bytes frame) const;
+  /// `buffer`: size of the queue; 0 = not known.
+  void read_ecn(const Item& item, fabric::EcnConfig& ecn, Bytes buffer) const;
+  /// Missing keys leave members unchanged.
+  void read_faults(const Item& item, fabric::FaultConfig& faults) const;
+  void read_schedule(const Item& item, ScheduleSettings& schedule) const;
+  /// A number from `least` to `most`.
+  double between(const Item& item, double least, double most, std::string_view example) const;
+  /// Reads the keys in a list of fields (file_key.h) that are present; other members are unchanged.
+  template <typename T>
+  void read_keys(const Item& item, const toml::table& keys, T& value) const {
+    for_each_field<T>([&](const auto& field) { read_field(item, keys, field, value); });
+  }
+  /// Reads one of them.
+  template <typename T, typename M>
+  void read_key(const Item& item, const toml::table& keys, M T::*member, T& value) const {
+    for_each_field<T>([&](const auto& field) {
+      if constexpr (std::is_same_v<decltype(field.member), M T::*>)
+        if (field.member == member) read_field(item, keys, field, value);
+    });
+  }
+  /// The names of the keys in a list of fields.
+  template <typename T>
+  static std::vector<std::string> file_keys() {
+    std::vector<std::string> names;
+    for_each_field<T>([&](const auto& field) {
+      if constexpr (workload::is_file_key<decltype(field)>) names.emplace_back(field.name);
+    });
+    return names;
+  }
+  template <typename Field, typename T>
+  void read_field(const Item& item, const toml::table& keys, const Field& field, T& value) const {
+    if constexpr (workload::is_file_key<Field>)
+      if (const auto found = find(keys, item.key, field.name)) read_value(*found, field.about, value.*field.member);
+  }
+  void read_value(const Item& item, const workload::WholeKey& key, std::uint32_t& value) const {
+    value = static_cast<std::uint32_t>(whole(item, key.least, key.most));
+  }
+  void read_value(const Item& item, const workload::TimeKey& key, Nanos& value) const {
+    value = duration(item, key.example, key.most);
+  }
+  void read_value(const Item& item, const workload::NumberKey& key, double& value) const {
+    value = between(item, key.least, key.most, key.example);
+  }
+  void read_value(const Item& item, const workload::FactorKey& key, double& value) const {
+    value = factor(item, key.most);
+  }
+  void read_value(const Item& item, const workload::ProbabilityKey& /*key*/, double& value) const {
+    value = probability(item);
+  }
+  void read_value(const Item& item, const workload::RateKey& /*key*/, Rate& value) const { value = rate(item); }
+  void read_value(const Item& item, const workload::TruthKey& /*key*/, bool& value) const { value = truth(item); }
+  template <typename T>
+  void read_value(const Item& item, const workload::TableKey& key, T& value) const {
+    const toml::table& keys = table(item, key.example);
+    const std::vector<std::string> names = file_keys<T>();
+    check_keys(keys, item.key, names);
+    for (const std::string& name : names)
+      if (!find(keys, item.key, name))
+        fail(item.line, path(item.key, name), "the key is missing", fmt::format("write {}", key.example));
+    read_keys(item, keys, value);
+  }
+  /// An iteration is given in one of six ways: compute and communicate, phases, a trace, a measured profile, a replayed
+  /// trace, or a communication pattern; for the last, the number of ranks is open, and phases have no bytes yet.
+  void read_iteration(const Item& item, const toml::table& keys, workload::Job& job,
+                      std::vector<std::string>& warnings) const;
+  /// Recorded traces whose ranks are replayed.
+  void read_replay(const Item& replay, workload::Job& job, std::vector<std::string>& warnings) const;
+  /// A collective, or a training job with parallel ranks.
+  void read_pattern(const Item& item, const toml::table& keys, workload::Job& job) const;
+  void read_collective(const Item& item, const toml::table& keys, const Item& kind, workload::Pattern& pattern) const;
+  void read_training(const Item& item, const toml::table& keys, const Item& parallel, workload::Pattern& pattern) const;
+  /// Completes the pattern once its ranks are known. Returns the number of pairs that exchange data.
+  std::size_t complete_pattern(const Item& item, const toml::table& keys, workload::Job& job) const;
+  Bytes size_above_zero(const Item& item, std::string_view example) const;
+  void check_iteration(const Item& item, bool traced, const workload::Job& job) const;
+  struct Sums {
+    Uint128 nanos = 0;
+    Uint128 bytes = 0;
+  };
+  /// In more than 64 bits, unlike the sums of Job.
+  static Sums sums_of(const workload::Job& job);
+  void read_simple(const Item& item, const toml::table& keys, workload::Job& job) const;
+  static void add_compute(Nanos time, workload::Job& job);
+  workload::Phase communication(const Item& item) const;
+  void read_phases(const Item& item, workload::Job& job) const;
+  void read_phase(const Item& item, workload::Job& job) const;
+  void read_trace(const Item& item, const toml::table& keys, const Item& trace, workload::Job& job,
+                  std::vector<std::string>& warnings) const;
+  void read_profile(const Item& profile, workload::Job& job) const;
+  /// A file named by a key, relative to this file.
+  std::filesystem::path named_file(const Item& item, std::string_view example) const;
+  /// The settings for a job's trace, except for the number of workers.
+  workload::MappingOptions read_mapping(const Item& item, const toml::table& keys, const Item& trace) const;
+  /// An iteration of the trace at `path`; errors are attributed to `item`.
+  /// Whether a trace is a recording of ranks: of all formats but those that are mapped to any number of workers.
+  bool is_recording(const Item& item, const std::filesystem::path& path) const;
+  /// The typical iteration of the first rank of one.
+  std::vector<workload::Phase> load_recording(const Item& item, const std::filesystem::path& path,
+                                              const workload::MappingOptions& mapping, const std::string& job,
+                                              std::vector<std::string>& warnings) const;
+  std::vector<workload::Phase> load_phases(const Item& item, const std::filesystem::path& path,
+                                           const workload::MappingOptions& mapping, const std::string& job,
+                                           std::vector<std::string>& warnings) const;
+
+  const FileOptions& options_;
+};
+
+}  // namespace mltcp::experiment

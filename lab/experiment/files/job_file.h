@@ -1,0 +1,16 @@
+// Reader of a single job as TOML, from somebody who is not trusted: a [[job]] of an experiment file
+// (docs/experiment-file.md), as `mltcp inspect --toml` prints it, or its keys alone. Keys that name other files (a
+// trace, a profile) or load code (a congestion control in a shared object) are refused.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "mltcp/lab/workload/job.h"
+
+namespace mltcp::experiment {
+
+/// Throws InputError "WHERE:LINE: KEY: cause; cure". The name may be missing; Job::rate is 0 if the text omits it.
+workload::Job parse_job(std::string_view text, const std::string& where);
+
+}  // namespace mltcp::experiment

@@ -1,0 +1,44 @@
+// The policies: how each configures a job's congestion control, and what it needs of a datapath. Files, commands, hosts
+// and help take all they know of a policy from its entry in this table.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mltcp/cc/augmentation.h"
+#include "mltcp/lab/experiment/results/results.h"
+#include "mltcp/lab/workload/job.h"
+
+namespace mltcp::experiment {
+
+struct MltcpSettings;
+
+struct Policy {
+  std::string_view name;     ///< as in files and results
+  std::string_view summary;  ///< one line, for help texts
+  /// The augmentation of a job's congestion control, given the settings of MLTCP. Not applied to unaware jobs.
+  cc::Augmentation (*augmentation)(const MltcpSettings& mltcp, const workload::Job& job) = nullptr;
+  /// Jobs compete by MLTCP's function, which their schedule must take into account.
+  bool interleaves = false;
+  /// Communication phases begin in slots derived from each job's isolated run; iterations must be reported by the job,
+  /// not learned.
+  bool slots = false;
+  /// Packets of jobs with higher priority go first: queues need priority classes.
+  bool priorities = false;
+};
+
+/// All policies, the baseline first.
+std::span<const Policy> policies();
+/// Null if there is none of that name.
+const Policy* find_policy(std::string_view name);
+/// Throws InputError that names the nearest one if there is none of that name.
+const Policy& policy_named(std::string_view name);
+/// In the order of policies().
+const std::vector<std::string>& policy_names();
+
+/// The augmentation of a job under `policy`; none for an unaware job.
+cc::Augmentation augmentation_of(const Policy& policy, const MltcpSettings& mltcp, const workload::Job& job);
+
+}  // namespace mltcp::experiment

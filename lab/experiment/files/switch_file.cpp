@@ -1,0 +1,223 @@
+// Reader of switches (see switch_file.h). Words of the command line become values at their places in the file's tree,
+// so that one reader checks all.
+#include "mltcp/lab/experiment/files/switch_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "mltcp/base/file.h"
+#include "mltcp/base/random.h"
+#include "mltcp/lab/experiment/files/experiment_file.h"
+#include "mltcp/lab/experiment/files/file_kind.h"
+#include "mltcp/lab/experiment/files/internal/settings_reader.h"
+
+namespace mltcp::experiment {
+namespace {
+
+constexpr TextFile switch_file{"a switch file", 1U << 20};
+constexpr std::string_view page = "docs/switch.md";
+
+/// A word of the command line and the key that it sets, of all ports or of one.
+struct Word {
+  std::string_view word;
+  std::string_view key;
+};
+constexpr std::array<Word, 11> port_words{{{"rate", "rate"},
+                                           {"delay", "delay"},
+                                           {"buffer", "buffer"},
+                                           {"ecn", "ecn"},
+                                           {"loss", "faults.loss"},
+                                           {"duplicate", "faults.duplication"},
+                                           {"corrupt", "faults.corruption"},
+                                           {"reorder", "faults.reordering"},
+                                           {"reorder-delay", "faults.reorder_delay"},
+                                           {"classes", "classes"},
+                                           {"mtu", "mtu"}}};
+constexpr std::array<Word, 4> switch_words{
+    {{"seed", "seed"}, {"idle", "idle"}, {"mac-entries", "mac_entries"}, {"ageing", "ageing"}}};
+
+template <typename Words>
+std::optional<std::string> key_of(const Words& words, std::string_view word) {
+  for (const Word& known : words)
+    if (known.word == word) return std::string(known.key);
+  return std::nullopt;
+}
+
+std::vector<std::string_view> split(std::string_view text) {
+  std::vector<std::string_view> pieces;
+  for (std::size_t comma = 0; comma != std::string_view::npos;) {
+    comma = text.find(',');
+    pieces.push_back(trimmed(text.substr(0, comma)));
+    if (comma != std::string_view::npos) text.remove_prefix(comma + 1);
+  }
+  return pieces;
+}
+
+/// "30kB,60kB,0.5" as a table; everything else as it is.
+std::string value_of(std::string_view key, std::string_view word) {
+  if (key == "ecn" && word == "off") return "false";
+  if (key != "ecn" || word.starts_with('{')) return value_from_word(word);
+  constexpr std::array<std::string_view, 3> names{"kmin", "kmax", "pmax"};
+  const auto pieces = split(word);
+  if (pieces.size() > names.size())
+    throw InputError(
+        fmt::format("ecn: {} has more than three parts; write KMIN, KMIN,KMAX or KMIN,KMAX,PMAX", in_quotes(word)));
+  std::string table;
+  for (std::size_t i = 0; i < pieces.size(); ++i)
+    table += fmt::format("{}{} = {}", i == 0 ? "" : ", ", names[i], value_from_word(pieces[i]));
+  return "{ " + table + " }";
+}
+
+/// The words of one port as values of table `place` ("port[1]").
+void read_port_words(std::string_view text, const std::string& place, std::vector<Override>& values) {
+  const std::string origin = fmt::format("--port {}", one_line(text));
+  std::string device;
+  std::vector<std::pair<std::string, std::string>> settings;
+  bool first = true;
+  for (const std::string_view piece : split(text)) {
+    const std::size_t equals = piece.find('=');
+    const std::string_view word = piece.substr(0, equals);
+    const auto key = equals == std::string_view::npos ? std::nullopt : key_of(port_words, word);
+    if (std::exchange(first, false)) {
+      device = piece;
+    } else if (key) {
+      settings.emplace_back(*key, piece.substr(equals + 1));
+    } else if (equals == std::string_view::npos && !settings.empty() && settings.back().first == "ecn") {
+      settings.back().second += fmt::format(",{}", piece);
+    } else if (settings.empty() && (device.starts_with("memif:") || device.starts_with("net_"))) {
+      device += fmt::format(",{}", piece);  // these have words of their own
+    } else {
+      std::vector<std::string> known;
+      for (const Word& one : port_words) known.emplace_back(one.word);
+      const auto meant = nearest(word, known);
+      throw InputError(fmt::format(
+          "{}: {} is no setting of a port; {}", origin, in_quotes(piece),
+          meant ? fmt::format("did you mean \"{}=...\"?", *meant) : "write KEY=VALUE with one of " + joined(known)));
+    }
+  }
+  values.push_back({place + ".device", value_from_word(device), origin});
+  for (const auto& [key, word] : settings)
+    values.push_back({fmt::format("{}.{}", place, key), value_of(key, word), origin});
+}
+
+std::vector<Override> values_of(const SwitchWords& words, std::size_t ports_in_file) {
+  std::vector<Override> values;
+  for (const auto& [word, value] : words.values) {
+    auto key = key_of(port_words, word);
+    if (!key) key = key_of(switch_words, word);
+    if (key) values.push_back({*key, value_of(*key, value), "--" + word});
+  }
+  for (std::size_t i = 0; i < words.ports.size(); ++i)
+    read_port_words(words.ports[i], fmt::format("port[{}]", ports_in_file + i + 1), values);
+  return values;
+}
+
+class SwitchReader : public SettingsReader {
+ public:
+  SwitchReader(std::string file, const FileOptions& options) : SettingsReader(std::move(file), options) {}
+
+  SwitchSettings read(const toml::table& root) const {
+    std::vector<std::string> keys{"port", "seed", "idle", "mac_entries", "ageing"};
+    keys.insert(keys.end(), port_keys.begin(), port_keys.end());
+    check_keys(root, "", keys);
+    SwitchSettings settings;
+    if (const auto value = find(root, "", "idle")) {
+      settings.idle = text(*value, "pause");
+      if (!contains({"spin", "pause", "sleep"}, settings.idle))
+        fail(*value, fmt::format("{} is not known", in_quotes(settings.idle)), "write spin, pause or sleep");
+    }
+    if (const auto value = find(root, "", "mac_entries"))
+      settings.table.entries = static_cast<std::uint32_t>(whole(*value, 4, 1 << 20));
+    if (const auto value = find(root, "", "ageing")) {
+      settings.table.ageing = duration(*value, "300 s", Nanos::from_seconds(1e6));
+      if (settings.table.ageing < Nanos::from_seconds(1))
+        fail(*value, fmt::format("{} is too short", to_text(settings.table.ageing)), "write at least 1 s");
+    }
+    const auto seed = find(root, "", "seed");
+    const auto first_seed = seed ? static_cast<std::uint64_t>(whole(*seed, 0, INT64_MAX)) : 1;
+    SwitchSettings::Port usual;
+    usual.config.output.rate = Rate(1'000'000'000'000'000);
+    read_port(root, "", usual);
+    const auto list = find(root, "", "port");
+    if (!list) fail(1, "port", "a switch without ports", "write [[port]] or --port for each, two at least");
+    const toml::array* ports = list->node->as_array();
+    if (ports == nullptr) fail(*list, "an array of tables is expected", "write [[port]] above each port");
+    for (const toml::node& node : *ports) {
+      const Item item{&node, fmt::format("port[{}]", settings.ports.size() + 1), line_of(node, list->line)};
+      const toml::table& values = table(item, "[[port]] and below it device = \"af_packet:eth0\"");
+      std::vector<std::string> known = port_keys;
+      known.emplace_back("device");
+      check_keys(values, item.key, known);
+      const Item device = required(item, values, "device", "\"af_packet:eth0\"");
+      SwitchSettings::Port port = usual;
+      port.device = text(device, "af_packet:eth0");
+      if (port.device.empty()) fail(device, "it is empty", "write a port such as \"af_packet:eth0\"");
+      for (const SwitchSettings::Port& other : settings.ports)
+        if (other.device == port.device)
+          fail(device, fmt::format("{} is named twice", in_quotes(port.device)), "give each port a device of its own");
+      read_port(values, item.key, port);
+      const fabric::LinkConfig& output = port.config.output;
+      if (output.ecn.enabled && output.buffer_bytes > 0 && output.ecn.kmin_bytes >= output.buffer_bytes)
+        fail(device,
+             fmt::format("no frame is marked, as the buffer holds {} and kmin is {}",
+                         bytes_to_text(output.buffer_bytes), bytes_to_text(output.ecn.kmin_bytes)),
+             "write a kmin below the buffer");
+      port.config.output.seed = Random::stream(first_seed, settings.ports.size()).next();
+      settings.ports.push_back(std::move(port));
+    }
+    if (settings.ports.size() < 2 || settings.ports.size() > fabric::EthernetSwitch::most_ports)
+      fail(*list, fmt::format("a switch with {}", plural(settings.ports.size(), "port")),
+           fmt::format("write 2 to {}", fabric::EthernetSwitch::most_ports));
+    return settings;
+  }
+
+ private:
+  /// What stands there replaces what `port` has.
+  void read_port(const toml::table& keys, std::string_view prefix, SwitchSettings::Port& port) const {
+    fabric::LinkConfig& output = port.config.output;
+    if (const auto value = find(keys, prefix, "rate")) output.rate = rate(*value);
+    if (const auto value = find(keys, prefix, "delay")) output.delay = duration(*value, "10 us", kMostDelay);
+    if (const auto value = find(keys, prefix, "buffer")) output.buffer_bytes = buffer(*value, "75 kB", 64);
+    if (const auto value = find(keys, prefix, "ecn")) {
+      output.ecn = {};
+      if (value->node->as_boolean() == nullptr || truth(*value)) read_ecn(*value, output.ecn, output.buffer_bytes);
+    }
+    if (const auto value = find(keys, prefix, "faults")) read_faults(*value, output.faults);
+    if (const auto value = find(keys, prefix, "classes"))
+      port.config.classes = static_cast<std::uint32_t>(whole(*value, 1, fabric::PriorityLink::most_classes));
+    if (const auto value = find(keys, prefix, "mtu")) port.mtu = static_cast<std::uint32_t>(whole(*value, 576, 9000));
+  }
+
+  const std::vector<std::string> port_keys{"rate", "delay", "buffer", "ecn", "faults", "classes", "mtu"};
+};
+
+}  // namespace
+
+SwitchSettings load_switch(const std::filesystem::path& path, const SwitchWords& words) {
+  if (path.empty()) return parse_switch("", "--port", words);
+  const std::string file = path.string();
+  const std::string text = read_text_file(path, file, switch_file);
+  try {
+    return parse_switch(text, file, words);
+  } catch (const InputError&) {
+    refuse_other_kind(text, file, switch_file.what, {FileKind::ethernet_switch});
+    throw;
+  }
+}
+
+SwitchSettings parse_switch(std::string_view text, const std::string& file, const SwitchWords& words) {
+  toml::table root = parse_toml(text, file, page);
+  if (!words.ports.empty() && root.get("port") == nullptr) root.insert("port", toml::array());
+  toml::array* const ports = root["port"].as_array();
+  FileOptions options;
+  options.overrides = values_of(words, ports == nullptr ? 0 : ports->size());
+  if (ports != nullptr)
+    for (std::size_t i = 0; i < words.ports.size(); ++i) ports->push_back(toml::table());
+  apply_overrides(root, options.overrides);
+  return SwitchReader(file, options).read(root);
+}
+
+}  // namespace mltcp::experiment

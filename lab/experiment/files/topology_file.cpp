@@ -1,0 +1,111 @@
+// Reader of topology files (see topology_file.h).
+#include "mltcp/lab/experiment/files/topology_file.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/file.h"
+#include "mltcp/base/text.h"
+#include "mltcp/lab/experiment/files/file_kind.h"
+#include "mltcp/lab/experiment/files/host_list.h"
+#include "mltcp/lab/experiment/files/internal/settings_reader.h"
+
+namespace mltcp::experiment {
+namespace {
+
+constexpr TextFile topology_file{"a topology file", 64U << 20};
+constexpr std::size_t longest_name = 128;
+
+class TopologyReader : public SettingsReader {
+ public:
+  explicit TopologyReader(std::string file) : SettingsReader(std::move(file), no_options()) {}
+
+  TopologyFile read(const toml::table& root) {
+    if (root.empty()) fail(1, "topology", "the file is empty", "describe a topology");
+    check_keys(root, "", {"hosts", "topology"});
+    TopologyFile result;
+    result.file = file_;
+    const auto topology = find(root, "", "topology");
+    if (!topology)
+      fail(1, "topology", "the table is missing", "add [topology] with kind = \"leaf-spine\" and its rates");
+    sim::SwitchedNetworkConfig network = read_topology(*topology);
+    try {
+      sim::check(network);
+    } catch (const InputError& error) {
+      rethrow(*topology, error);
+    }
+    result.topology = std::move(network.topology);
+    if (const auto hosts = find(root, "", "hosts"))
+      result.host_names = read_names(*hosts, *result.topology);
+    else
+      for (Topology::Host host = 0; host < result.topology->hosts(); ++host)
+        result.host_names.push_back(result.topology->host_name(host));
+    return result;
+  }
+
+ private:
+  static const FileOptions& no_options() {
+    static const FileOptions options;
+    return options;
+  }
+  [[nodiscard]] std::string hint(std::string_view prefix, std::string_view key) const override {
+    if (!prefix.empty()) return {};
+    if (key == "job" || key == "bottleneck" || key == "policies" || key == "arrivals" || key == "type")
+      return "it is one of an experiment or of a stream of jobs: here are hosts and [topology] alone";
+    return {};
+  }
+
+  std::vector<std::string> read_names(const Item& item, const Topology& topology) const {
+    const toml::array* list = item.node->as_array();
+    if (list == nullptr)
+      fail(item, fmt::format("an array of names is expected and this is {}", type_name(*item.node)),
+           "write hosts = [\"node[01-16]\"]");
+    std::vector<std::string> names;
+    std::map<std::string, std::uint32_t, std::less<>> lines;
+    for (const toml::node& node : *list) {
+      const Item entry{&node, item.key, line_of(node, item.line)};
+      std::vector<std::string> some;
+      try {
+        some = expand_hosts(text(entry, "node1"), Topology::kMostHosts);
+      } catch (const InputError& error) {
+        rethrow(entry, error);
+      }
+      for (std::string& name : some) {
+        if (name.empty() || name.size() > longest_name || one_line(name) != name)
+          fail(entry, fmt::format("{} is no name of a host", in_quotes(name)),
+               fmt::format("write 1 to {} printable characters", longest_name));
+        if (!lines.try_emplace(name, entry.line).second)
+          fail(entry, fmt::format("{} stands there twice", in_quotes(name)), "give each host a name of its own");
+        names.push_back(std::move(name));
+      }
+    }
+    if (names.size() != topology.hosts())
+      fail(item, fmt::format("there are {} names and the topology has {} hosts", names.size(), topology.hosts()),
+           "write one name for each host, in the order of the topology's");
+    return names;
+  }
+};
+
+}  // namespace
+
+TopologyFile load_topology(const std::filesystem::path& path) {
+  const std::string file = path.string();
+  const std::string text = read_text_file(path, file, topology_file);
+  try {
+    return parse_topology(text, file);
+  } catch (const InputError&) {
+    refuse_other_kind(text, file, topology_file.what, {});
+    throw;
+  }
+}
+
+TopologyFile parse_topology(std::string_view text, const std::string& file) {
+  return TopologyReader(file).read(parse_toml(text, file, "docs/scheduler-service.md"));
+}
+
+}  // namespace mltcp::experiment

@@ -1,0 +1,659 @@
+// The scheduler's problem of an experiment, and its solution (see compatibility.h).
+#include "mltcp/lab/experiment/fit/compatibility.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/lab/experiment/backends/datapath.h"
+#include "mltcp/lab/experiment/backends/flow_level.h"
+#include "mltcp/lab/experiment/run/demand.h"
+#include "mltcp/lab/experiment/run/isolated_profile.h"
+#include "mltcp/lab/experiment/run/plan.h"
+#include "mltcp/lab/workload/inspection.h"
+#include "mltcp/lab/workload/worker_hosts.h"
+#include "mltcp/scheduler/affinity.h"
+#include "mltcp/scheduler/cluster.h"
+
+namespace mltcp::experiment {
+namespace {
+
+constexpr double kMostBurstsOnPerimeter = 200'000;  // of all jobs of a link: half a minute of searching
+
+// Of the search for slack or stretch that would help: many solutions are tried, each with little effort.
+constexpr double kHelpStep = 0.001;
+constexpr double kMostBurstsWithHelp = 2'000;
+constexpr std::uint64_t kHelpNodes = 200;
+
+using scheduler::Burst;
+using scheduler::Demand;
+using scheduler::Problem;
+
+// Nothing above 0 looks like 0.
+std::string percent(double share) {
+  if (share <= 0 || share >= 0.001) return fmt::format("{:.1f}%", 100 * share);
+  return share < 0.0001 ? "less than 0.01%" : fmt::format("{:.2f}%", 100 * share);
+}
+
+// To four digits: of measured rates the others only hide these.
+std::string rounded(Rate rate) {
+  std::uint64_t unit = 1;
+  while (rate.bits_per_second / unit >= 10'000) unit *= 10;
+  return to_text(Rate((rate.bits_per_second + unit / 2) / unit * unit));
+}
+
+Rate peaks(const std::vector<ScheduleResult::Use>& uses) {
+  std::uint64_t sum = 0;
+  for (const ScheduleResult::Use& use : uses) sum += peak(use.demand).bits_per_second;
+  return Rate(sum);
+}
+
+/// That says where in the file it is.
+struct PlacedError : InputError {
+  using InputError::InputError;
+};
+
+class Scheduling {
+ public:
+  Scheduling(const Experiment& experiment, const ScheduleOptions& options)
+      : experiment_(experiment), options_(options) {
+    result_.experiment = experiment.name;
+    result_.measured = options.measure;
+    result_.angles = options.solve.angles;
+    result_.drift = options.solve.drift;
+    if (experiment.topology) result_.topology = experiment.topology->topology;
+    for (std::uint32_t number = 0; number < experiment.jobs.size(); ++number) {
+      const workload::Job& job = experiment.jobs[number];
+      ScheduleResult::Job& slot = result_.jobs.emplace_back();
+      slot.name = job.name;
+      slot.unaware = job.unaware;
+      if (!job.unaware) aware_.push_back(number);
+    }
+    if (aware_.empty()) fail(0, "every job is unaware, so none keeps to a schedule", "let one job be aware");
+    if (aware_.size() < result_.jobs.size()) warn_of_unaware();
+  }
+
+  ScheduleResult run() {
+    if (options_.measure)
+      profiles_ = profile_jobs(
+          experiment_, *make_sim_datapath(),
+          [this](double fraction, const std::string& job) { tell(0.4 * fraction, "measuring " + job); }, 0);
+    if (options_.make_room) {
+      ScheduleSettings settings = experiment_.schedule;
+      settings.max_stretch = options_.solve.max_stretch;  // may be another than the file's
+      options_.solve.slack = slack_for(settings, experiment_.jobs, profiles_);
+    }
+    tell(0.4, "solving");
+    solve();
+    for (const ScheduleResult::Component& component : result_.components)
+      if (!component.within_limit)
+        result_.warnings.push_back(fmt::format(
+            "no short perimeter fits the periods of {} jobs, {} among them: their slots are up to {} longer than their "
+            "iterations; raise --max-repetitions, or keep jobs of one period together",
+            component.jobs.size(), in_quotes(result_.jobs[component.jobs.front()].name), percent(component.stretch)));
+    for (std::size_t i = 0; i < result_.links.size(); ++i) {
+      tell(0.5 + 0.4 * static_cast<double>(i) / static_cast<double>(result_.links.size()), result_.links[i].name);
+      judge(result_.links[i]);
+    }
+    look_for_help();
+    return std::move(result_);
+  }
+
+ private:
+  void tell(double fraction, const std::string& what) const {
+    if (options_.progress) options_.progress(fraction, what);
+  }
+
+  void solve() {
+    if (experiment_.topology)
+      schedule_topology();
+    else
+      schedule_dumbbell();
+  }
+
+  // Whether all jobs fit with these options: solved as the schedule itself was.
+  [[nodiscard]] bool fits_with(const scheduler::SolveOptions& options) const {
+    Scheduling other(*this);
+    other.options_.solve = options;
+    other.result_.links.clear();
+    other.result_.components.clear();
+    other.solve();
+    return std::all_of(other.result_.links.begin(), other.result_.links.end(),
+                       [](const ScheduleResult::Link& link) { return link.solution.score >= 1; }) &&
+           std::all_of(other.result_.components.begin(), other.result_.components.end(),
+                       [](const ScheduleResult::Component& component) { return component.within_limit; });
+  }
+
+  // What the worst link alone needs, found by trying, and whether that is enough for all of them.
+  void look_for_help() {
+    if (result_.links.empty()) return;
+    const ScheduleResult::Link& worst = result_.links[worst_first(result_).front()];
+    if (worst.solution.score >= 1 || worst.uses.size() > kMostJudgedJobs) return;
+    double bursts = 0;
+    double load = 0;  // of the link, by all iterations
+    for (const ScheduleResult::Use& use : worst.uses) {
+      bursts += static_cast<double>(use.demand.bursts.size()) * use.repetitions;
+      load += bits(use.demand) / use.demand.period.seconds() / static_cast<double>(worst.capacity.bits_per_second);
+    }
+    if (bursts > kMostBurstsWithHelp) return;
+    tell(0.9, "what would help");
+    const Problem problem = problem_of(worst);
+    const auto solution = [&](double slack, double stretch) {
+      scheduler::SolveOptions options = options_.solve;
+      options.slack = slack;
+      options.max_stretch = stretch;
+      options.robust = false;
+      options.node_limit = std::min(options.node_limit, kHelpNodes);
+      return scheduler::solve(problem, options);
+    };
+    const auto in_steps = [](double share) { return static_cast<int>(std::ceil(share / kHelpStep - 1e-9)); };
+    // Longer slots need not do where shorter ones do, as their lengths meet on other perimeters: so ever longer ones
+    // are tried from the shortest on, and then those half way between the last two.
+    const auto least_slack = [&](double stretch) -> std::optional<double> {
+      const auto fits = [&](int steps) {
+        const scheduler::Solution found = solution(steps * kHelpStep, stretch);
+        return found.slots.within_limit && found.links.front().score >= 1;
+      };
+      const int most = in_steps(kMostHelp);
+      int too_little = std::max(in_steps(options_.solve.slack), in_steps(load - 1) - 1);
+      int enough = too_little;
+      for (int step = 1;; step = (3 * step + 1) / 2) {
+        if (too_little >= most) return std::nullopt;
+        enough = std::min(too_little + step, most);
+        if (fits(enough)) break;
+        too_little = enough;
+      }
+      while (enough - too_little > 1) {
+        const int middle = (too_little + enough) / 2;
+        (fits(middle) ? enough : too_little) = middle;
+      }
+      return enough * kHelpStep;
+    };
+    scheduler::SolveOptions options = options_.solve;
+    if (const auto slack = least_slack(options.max_stretch)) {
+      options.slack = *slack;
+      if (fits_with(options)) result_.enough_slack = slack;
+    }
+
+    options = options_.solve;
+    std::vector<double> rhythms;  // stretches that give one; with some room, as slack stretches slots more than it adds
+    for (const double stretch : {0.03, 0.05, 0.1, 0.2, kMostHelp}) {
+      if (stretch <= options_.solve.max_stretch) continue;
+      const scheduler::Solution found = solution(options_.solve.slack, stretch);
+      if (!found.slots.within_limit) continue;
+      const double least = in_steps(found.slots.stretch - options_.solve.slack) * kHelpStep;
+      rhythms.push_back(stretch);
+      if (found.links.front().score < 1) continue;
+      for (const double tried : {least, stretch}) {
+        options.max_stretch = tried;
+        if (result_.enough_stretch || tried <= options_.solve.max_stretch || !fits_with(options)) continue;
+        result_.enough_stretch = tried;
+      }
+      break;
+    }
+    if (result_.enough_slack || result_.enough_stretch) return;
+    for (const double rhythm : rhythms) {
+      const auto slack = least_slack(rhythm);
+      if (!slack) continue;
+      options.max_stretch = rhythm;
+      options.slack = *slack;
+      if (!fits_with(options)) continue;
+      result_.enough_together = {*slack, rhythm};
+      return;
+    }
+  }
+
+  void warn_of_unaware() {
+    std::string names;
+    for (const ScheduleResult::Job& job : result_.jobs)
+      if (job.unaware) names += (names.empty() ? "" : ", ") + in_quotes(job.name);
+    result_.warnings.push_back(
+        fmt::format("unaware and without a slot, so that scores don't count what they send: {}", names));
+  }
+
+  // The job as it is alone, on a link of `rate` if it isn't measured.
+  Demand demand(std::uint32_t number, Rate rate) {
+    bool changed = false;
+    Demand demand;
+    if (options_.measure) {
+      demand = busiest(number).demand;
+      changed = limit_bursts(demand.bursts);
+    } else {
+      demand = demand_of(experiment_.jobs[number], rate, &changed);
+    }
+    ScheduleResult::Job& job = result_.jobs[number];
+    job.period = demand.period;
+    job.first_send = options_.measure ? profiles_[number].first_send : demand.bursts.front().from;
+    if (changed)
+      result_.warnings.push_back(
+          fmt::format("job {} has more than {} bursts in an iteration; some that stand close "
+                      "together are drawn as one of their mean rate",
+                      in_quotes(experiment_.jobs[number].name), kMostBursts));
+    return demand;
+  }
+
+  // The link over which the job sends most, where its acknowledgements and stray packets matter least.
+  [[nodiscard]] const Profile::Use& busiest(std::uint32_t number) const {
+    const auto& uses = profiles_[number].uses;
+    const auto most = std::max_element(uses.begin(), uses.end(),
+                                       [](const auto& a, const auto& b) { return bits(a.demand) < bits(b.demand); });
+    if (most == uses.end() || most->demand.bursts.empty())
+      throw RunError(fmt::format("job {} alone sends nothing that can be measured; leave --measure out",
+                                 in_quotes(experiment_.jobs[number].name)));
+    return *most;
+  }
+
+  // Refuses jobs of such different periods on a link that the shortest perimeter takes minutes to search, here where
+  // their places in the file are known. The solver's own limit, a million bursts, is of its memory and of whatever
+  // perimeter it takes, which may be longer: what passes here may still be refused there, and never the other way
+  // round.
+  void check_spread(std::string_view link, const std::vector<std::uint32_t>& numbers,
+                    const std::vector<std::size_t>& bursts) const {
+    const auto longer = [&](std::uint32_t a, std::uint32_t b) {
+      return result_.jobs[a].period < result_.jobs[b].period;
+    };
+    const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end(), longer);
+    double sum = 0;
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      sum += static_cast<double>(bursts[i]) *
+             std::floor(result_.jobs[*most].period.seconds() / result_.jobs[numbers[i]].period.seconds());
+    if (sum <= kMostBurstsOnPerimeter) return;
+    fail(*least,
+         fmt::format(
+             "its iterations of {} and those of job {} ({}) meet on link {}, on whose perimeter there are {:.0f} "
+             "bursts, more than {:.0f}",
+             to_text(result_.jobs[*least].period), in_quotes(result_.jobs[*most].name),
+             to_text(result_.jobs[*most].period), in_quotes(link), sum, kMostBurstsOnPerimeter),
+         "set unaware = true for one of them, or give them iterations that differ less");
+  }
+
+  [[noreturn]] void fail(std::uint32_t number, std::string_view cause, std::string_view cure) const {
+    const std::string what = fmt::format("{}; {}", cause, cure);
+    if (number < experiment_.places.size())
+      throw PlacedError(one_line(fmt::format("{}: {}", experiment_.places[number], what)));
+    throw InputError(one_line(fmt::format("job {}: {}", in_quotes(experiment_.jobs[number].name), what)));
+  }
+
+  void schedule_dumbbell() {
+    ScheduleResult::Link& link = result_.links.emplace_back();
+    link.name = "bottleneck";
+    link.capacity = experiment_.bottleneck.rate;
+    for (const std::uint32_t number : aware_) {
+      const Rate own = experiment_.jobs[number].rate;
+      ScheduleResult::Use& use = link.uses.emplace_back();
+      use.job = number;
+      use.demand = demand(number, own.is_zero() ? link.capacity : own);
+      if (peak(use.demand) > link.capacity)
+        result_.warnings.push_back(
+            fmt::format("job {} alone asks for {} of link {}, which has {}: no shift makes that fit; lower its rate",
+                        in_quotes(result_.jobs[number].name), to_text(peak(use.demand)), in_quotes(link.name),
+                        to_text(link.capacity)));
+    }
+    link.competed = peaks(link.uses) > link.capacity;
+    if (!link.competed) {
+      // Nobody has to keep to anything.
+      for (const std::uint32_t number : aware_) {
+        ScheduleResult::Job& job = result_.jobs[number];
+        job.slot_period = job.period;
+        job.component = static_cast<std::uint32_t>(result_.components.size());
+        ScheduleResult::Component& component = result_.components.emplace_back();
+        component.jobs = {number};
+        component.perimeter = job.period;
+      }
+      link.solution.margin = longest_slot(link);
+      return;
+    }
+    std::vector<std::size_t> bursts;
+    for (const ScheduleResult::Use& use : link.uses) bursts.push_back(use.demand.bursts.size());
+    check_spread(link.name, aware_, bursts);
+    const scheduler::Solution solution = scheduler::solve(problem_of(link), options_.solve);
+    for (std::size_t i = 0; i < aware_.size(); ++i) {
+      result_.jobs[aware_[i]].slot_period = solution.slots.periods[i];
+      result_.jobs[aware_[i]].time_shift = solution.shifts[i];
+    }
+    link.solution = solution.links.front();
+    ScheduleResult::Component& component = result_.components.emplace_back();
+    component.jobs = aware_;
+    component.perimeter = solution.slots.perimeter;
+    component.stretch = solution.slots.stretch;
+    component.within_limit = solution.slots.within_limit;
+    result_.score = link.solution.score;
+    result_.upper_bound = link.solution.upper_bound;
+    result_.optimal = link.solution.optimal;
+  }
+
+  // A job on the network: what each of its flows asks for, and the links that each takes.
+  struct Routed {
+    std::vector<std::vector<std::uint32_t>> paths;  // by flow, of all workers
+    std::map<std::uint32_t, std::uint32_t> flows;   // by link: how many take it
+    Demand demand;                                  // of one flow
+  };
+
+  Routed route(const FlowFabric& fabric, const workload::Placement& placement) {
+    const workload::Job& job = experiment_.jobs[placement.job];
+    Routed routed;
+    JobSpec sender;
+    sender.job = job;
+    sender.number = placement.job;
+    sender.workers = placement.workers;
+    sender.seed = experiment_.seed;
+    for (std::uint32_t worker = 0; worker < placement.workers.size(); ++worker)
+      for (FlowPath& path : fabric.route(sender, worker)) {
+        routed.paths.push_back(std::move(path.data));
+        for (const std::uint32_t link : routed.paths.back()) ++routed.flows[link];
+      }
+    // A worker is as fast as the link lets it on which most of the job's flows meet.
+    Rate rate = experiment_.topology->host_rate();
+    if (!job.rate.is_zero()) rate = std::min(rate, job.rate);
+    const Rate wanted = rate;
+    std::uint32_t slowest = 0;
+    for (const auto& [link, flows] : routed.flows) {
+      const Rate most(fabric.links[link].rate.bits_per_second / flows * job.flows);
+      if (most >= rate) continue;
+      rate = most;
+      slowest = link;
+    }
+    if (rate < wanted && !options_.measure) {
+      const std::string link = in_quotes(fabric.links[slowest].name);
+      const std::string cause = routed.flows[slowest] > 1
+                                    ? fmt::format("{} of job {}'s own flows meet on link {}, which",
+                                                  routed.flows[slowest], in_quotes(job.name), link)
+                                    : fmt::format("link {}, on the way of job {},", link, in_quotes(job.name));
+      result_.warnings.push_back(fmt::format("{} lets a worker send at {} and not {}; it is drawn so much slower",
+                                             cause, to_text(rate), to_text(wanted)));
+    }
+    routed.demand = demand(placement.job, rate);
+    std::uint32_t share = job.flows;
+    if (options_.measure)
+      for (const auto& [link, flows] : routed.flows)
+        if (fabric.links[link].name == busiest(placement.job).name) share = flows;
+    for (Burst& burst : routed.demand.bursts)
+      burst.rate = Rate(std::max<std::uint64_t>(burst.rate.bits_per_second / share, 1));
+    return routed;
+  }
+
+  void schedule_topology() {
+    const sim::SwitchedNetworkConfig& config = *experiment_.topology;
+    const FlowFabric fabric = flow_fabric(config);
+    scheduler::ClusterOptions options;
+    options.solve = options_.solve;
+    options.most_stretch = 0;  // the limit on the stretch is what was asked for
+    scheduler::Cluster cluster(*config.topology, options);
+    const std::vector<workload::Placement> placements = workload::place(experiment_.jobs, config.hosts());
+    std::vector<scheduler::ClusterJob> jobs;
+    std::vector<Rate> flow_peaks;
+    std::map<scheduler::Topology::Link, scheduler::UsedLink> used;
+    for (const std::uint32_t number : aware_) {
+      const Routed routed = route(fabric, placements[number]);
+      scheduler::ClusterJob& job = jobs.emplace_back();
+      job.name = experiment_.jobs[number].name;
+      job.demand = routed.demand;
+      flow_peaks.push_back(peak(routed.demand));
+      for (const auto& [link, flows] : routed.flows) {
+        scheduler::UsedLink& use = used[link];
+        use.link = link;
+        use.capacity = fabric.links[link].rate;
+        use.uses.push_back({static_cast<std::uint32_t>(jobs.size() - 1), flows});
+      }
+      std::size_t flow = 0;
+      for (const workload::WorkerHosts& worker : placements[number].workers)
+        for (std::uint32_t i = 0; i < experiment_.jobs[number].flows; ++i)
+          job.flows.push_back({worker.from, worker.to, 1, routed.paths[flow++]});
+    }
+    std::vector<scheduler::UsedLink> links;
+    for (auto& [link, use] : used) {
+      if (scheduler::competes(use, flow_peaks)) {
+        std::vector<std::uint32_t> on_it;
+        std::vector<std::size_t> bursts;
+        for (const scheduler::LinkUse& of : use.uses) {
+          on_it.push_back(aware_[of.job]);
+          bursts.push_back(jobs[of.job].demand.bursts.size());
+        }
+        check_spread(cluster.topology().link_name(link), on_it, bursts);
+      }
+      links.push_back(std::move(use));
+    }
+    const scheduler::AffinityGraph graph = scheduler::affinity_graph(links, flow_peaks);
+    take(cluster, cluster.schedule(std::move(jobs)));
+    name_loops(graph);
+  }
+
+  void take(const scheduler::Cluster& cluster, const scheduler::ClusterSolution& solution) {
+    std::map<std::string, std::uint32_t, std::less<>> numbers;
+    for (const std::uint32_t number : aware_) numbers.emplace(result_.jobs[number].name, number);
+    std::vector<std::uint32_t> number_of;
+    for (const auto& job : solution.jobs) {
+      number_of.push_back(numbers.find(job.name)->second);
+      ScheduleResult::Job& slot = result_.jobs[number_of.back()];
+      slot.period = job.period;
+      slot.slot_period = job.slot_period;
+      slot.time_shift = job.time_shift;
+      slot.component = job.component;
+    }
+    for (const auto& component : solution.components) {
+      ScheduleResult::Component& taken = result_.components.emplace_back();
+      for (const std::uint32_t job : component.jobs) taken.jobs.push_back(number_of[job]);
+      std::sort(taken.jobs.begin(), taken.jobs.end());
+      taken.perimeter = component.perimeter;
+      taken.stretch = component.stretch;
+      taken.within_limit = component.within_limit;
+      taken.loops = component.loops;
+      taken.lost = component.lost;
+    }
+    for (const auto& link : solution.links) {
+      ScheduleResult::Link& taken = result_.links.emplace_back();
+      taken.name = cluster.topology().link_name(link.link);
+      taken.capacity = link.capacity;
+      taken.competed = link.competed;
+      taken.component = link.component;
+      taken.solution = link.solution;
+      for (const scheduler::LinkUse& use : link.uses)
+        taken.uses.push_back({number_of[use.job], scheduler::multiplied(cluster.job(use.job).demand, use.flows), 0, 0});
+    }
+    result_.score = solution.score;
+    result_.upper_bound = solution.upper_bound;
+    result_.optimal = solution.optimal;
+    result_.loops = solution.loops;
+    result_.lost = solution.lost;
+    link_numbers_.clear();
+    for (std::uint32_t i = 0; i < solution.links.size(); ++i) link_numbers_.emplace(solution.links[i].link, i);
+  }
+
+  // Jobs of the graph are those that are aware, in order.
+  void name_loops(const scheduler::AffinityGraph& graph) {
+    for (const scheduler::AffinityGraph::Group& group : graph.groups) {
+      if (group.loops == 0) continue;
+      ScheduleResult::Loop& loop = result_.joint.emplace_back();
+      loop.count = group.loops;
+      for (const std::uint32_t job : group.jobs) loop.jobs.push_back(aware_[job]);
+      for (const std::uint32_t vertex : group.vertices)
+        for (const std::uint32_t link : graph.vertices[vertex].links)
+          if (const auto known = link_numbers_.find(link); known != link_numbers_.end())
+            loop.links.push_back(known->second);
+      std::sort(loop.links.begin(), loop.links.end());
+    }
+  }
+
+  [[nodiscard]] Nanos longest_slot(const ScheduleResult::Link& link) const {
+    Nanos longest;
+    for (const ScheduleResult::Use& use : link.uses) longest = std::max(longest, result_.jobs[use.job].slot_period);
+    return longest;
+  }
+
+  // The link by itself, its jobs in the order of its uses.
+  [[nodiscard]] Problem problem_of(const ScheduleResult::Link& link) const {
+    Problem problem;
+    Problem::Link& only = problem.links.emplace_back();
+    only.name = link.name;
+    only.capacity = link.capacity;
+    for (const ScheduleResult::Use& use : link.uses) {
+      only.uses.push_back({static_cast<std::uint32_t>(problem.jobs.size()), use.demand});
+      problem.jobs.push_back({result_.jobs[use.job].name, use.demand.period, std::nullopt});
+    }
+    return problem;
+  }
+
+  // What follows from the shifts: rotations, what it was without them, and what would help. Links that are alike are
+  // judged once.
+  void judge(ScheduleResult::Link& link) {
+    if (!link.competed) return;
+    scheduler::Slots slots;
+    slots.perimeter = link.solution.perimeter;
+    for (ScheduleResult::Use& use : link.uses) {
+      const ScheduleResult::Job& job = result_.jobs[use.job];
+      use.repetitions = static_cast<std::uint32_t>(slots.perimeter.count / job.slot_period.count);
+      use.rotation = scheduler::rotation(job.time_shift, slots.perimeter);
+      slots.repetitions.push_back(use.repetitions);
+      slots.periods.push_back(job.slot_period);
+      slots.stretch = std::max(slots.stretch, job.stretch());
+    }
+    std::string question = fmt::format("{}", link.capacity.bits_per_second);
+    for (const ScheduleResult::Use& use : link.uses) {
+      question += fmt::format(";{} {}", use.demand.period.count, result_.jobs[use.job].slot_period.count);
+      for (const Burst& burst : use.demand.bursts)
+        question += fmt::format(" {} {} {}", burst.from.count, burst.to.count, burst.rate.bits_per_second);
+    }
+    const auto [known, is_new] = judged_.try_emplace(std::move(question));
+    Judgement& judgement = known->second;
+    const Problem problem = problem_of(link);
+    if (is_new) {
+      const std::vector<Nanos> unshifted(link.uses.size());
+      judgement.unshifted_score = scheduler::evaluate(problem, slots, unshifted, options_.solve).links.front().score;
+    }
+    link.unshifted_score = judgement.unshifted_score;
+    if (link.solution.score >= 1 || link.uses.size() > kMostJudgedJobs) return;
+    if (!judgement.has_removals) {
+      judgement.has_removals = true;
+      judgement.removals = scheduler::removals(problem, options_.solve);
+      std::vector<Demand> demands;
+      for (const ScheduleResult::Use& use : link.uses) demands.push_back(use.demand);
+      judgement.pair_scores = scheduler::pair_scores(demands, link.capacity, options_.solve);
+    }
+    for (const scheduler::Removal& removal : judgement.removals)
+      link.removals.push_back({link.uses[removal.job].job, removal.score, removal.upper_bound});
+    link.pair_scores = judgement.pair_scores;
+  }
+
+  struct Judgement {
+    double unshifted_score = 1;
+    bool has_removals = false;
+    std::vector<scheduler::Removal> removals;  // jobs by place in the link's uses
+    std::vector<std::vector<double>> pair_scores;
+  };
+
+  const Experiment& experiment_;
+  ScheduleOptions options_;
+  std::vector<std::uint32_t> aware_;  // jobs that get slots
+  std::vector<Profile> profiles_;     // by job; empty unless they are measured
+  std::map<std::string, Judgement> judged_;
+  std::map<scheduler::Topology::Link, std::uint32_t> link_numbers_;  // places in result_.links
+  ScheduleResult result_;
+};
+
+}  // namespace
+
+PlanFile plan_of(const ScheduleResult& schedule, const ScheduleSettings& settings) {
+  PlanFile plan;
+  plan.serial = 1;
+  plan.clock_bound = settings.clock_bound;
+  plan.tolerance = settings.tolerance;
+  plan.correction = settings.correction;
+  plan.gradual_step = settings.gradual_step;
+  std::vector<bool> competes(schedule.jobs.size());
+  for (const ScheduleResult::Link& link : schedule.links)
+    for (const ScheduleResult::Use& use : link.uses)
+      if (link.competed && schedule.components[link.component].within_limit) competes[use.job] = true;
+  for (std::size_t number = 0; number < schedule.jobs.size(); ++number) {
+    const ScheduleResult::Job& job = schedule.jobs[number];
+    if (!competes[number]) continue;
+    plan.jobs.push_back({job.name, job.slot_period, modulo(job.time_shift + job.first_send, job.slot_period)});
+    // A step has to outrun the slack, which works against it.
+    plan.gradual_step = std::clamp(2 * job.stretch(), plan.gradual_step, 1.0);
+  }
+  return plan;
+}
+
+ScheduleResult make_schedule(const Experiment& experiment, const ScheduleOptions& options) {
+  try {
+    for (const workload::Job& job : experiment.jobs)
+      if (job.ranked() && !options.measure)
+        throw InputError(
+            fmt::format("job {}: what a pattern of communication asks of the links has to be measured; add "
+                        "--measure",
+                        in_quotes(job.name)));
+    return Scheduling(experiment, options).run();
+  } catch (const PlacedError&) {
+    throw;
+  } catch (const InputError& error) {
+    // What the solver refuses, as a period that is too long with its slack, is of the file as a whole.
+    if (experiment.file.empty()) throw;
+    throw InputError(one_line(fmt::format("{}: {}", experiment.file, error.what())));
+  }
+}
+
+std::string score_text(double score) {
+  const std::string text = fmt::format("{:.4f}", score);
+  return score < 1 && text == "1.0000" ? "0.9999" : text;
+}
+
+std::vector<std::size_t> worst_first(const ScheduleResult& schedule) {
+  std::vector<std::size_t> order(schedule.links.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const auto key = [&](const ScheduleResult::Link& link) {
+      return std::tuple(!link.competed, link.solution.score, link.solution.margin);
+    };
+    return key(schedule.links[a]) < key(schedule.links[b]);
+  });
+  return order;
+}
+
+std::string help_of(const ScheduleResult& schedule) {
+  std::vector<std::string> options;
+  if (schedule.enough_slack) options.push_back(fmt::format("--slack {:.3g}", *schedule.enough_slack));
+  if (schedule.enough_stretch) options.push_back(fmt::format("--max-stretch {:.3g}", *schedule.enough_stretch));
+  if (const auto& both = schedule.enough_together)
+    options.push_back(fmt::format("--slack {:.3g} --max-stretch {:.3g}", both->slack, both->max_stretch));
+  return fmt::format("{}", fmt::join(options, " or "));
+}
+
+std::string verdict(const ScheduleResult& schedule, const ScheduleResult::Link& link) {
+  const scheduler::LinkSolution& solution = link.solution;
+  if (!link.competed)
+    return fmt::format("any time shifts do: the jobs never ask for more than {} of {} together",
+                       rounded(peaks(link.uses)), to_text(link.capacity));
+  if (solution.score >= 1) {
+    const std::string_view fits =
+        "fully compatible: with these time shifts the jobs never ask for more than the link has";
+    if (solution.margin.count == 0) return fmt::format("{}, with nothing to spare: who leaves its slot collides", fits);
+    return fmt::format("{}, as long as each keeps its slot to within {:.3f} ms", fits, solution.margin.millis());
+  }
+  std::string text =
+      fmt::format("not compatible: {} {} of what the link can carry is asked for beyond its capacity",
+                  solution.optimal ? "at best" : "with the best shifts found", percent(1 - solution.score));
+  const std::string least = percent(std::max(0.0, 1 - solution.upper_bound));
+  if (!solution.optimal && least != percent(1 - solution.score))
+    text += fmt::format(" (no shifts get below {})", least);
+  if (const std::string options = help_of(schedule); !options.empty())
+    text += fmt::format("; with {} all jobs fit, in slots that are so much longer{}", options,
+                        schedule.measured ? "" : " (by ideal demand; --measure tells what mltcp run would see)");
+  if (link.removals.empty() || link.uses.size() < 2) return text;
+  const ScheduleResult::Removal& best = link.removals.front();
+  std::string others;
+  std::size_t alike = 0;
+  for (std::size_t i = 1; i < link.removals.size() && link.removals[i].score >= best.score; ++i)
+    if (++alike <= 3) others += (alike == 1 ? " (or " : ", ") + in_quotes(schedule.jobs[link.removals[i].job].name);
+  if (alike > 3) others += fmt::format(" and {} more", alike - 3);
+  if (alike > 0) others += ")";
+  return text + fmt::format("; without job {}{} the rest scores {:.3f}", in_quotes(schedule.jobs[best.job].name),
+                            others, best.score);
+}
+
+}  // namespace mltcp::experiment

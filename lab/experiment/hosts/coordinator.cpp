@@ -1,0 +1,913 @@
+// The coordinator of an experiment across hosts (see hosts.h).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <list>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/lab/experiment/backends/live_run.h"
+#include "mltcp/lab/experiment/backends/packet_run.h"
+#include "mltcp/lab/experiment/backends/run_plan.h"
+#include "mltcp/lab/experiment/hosts/clock_offset.h"
+#include "mltcp/lab/experiment/hosts/host_layout.h"
+#include "mltcp/lab/experiment/hosts/hosts.h"
+#include "mltcp/lab/experiment/hosts/internal/hosts_protocol.h"
+#include "mltcp/lab/experiment/hosts/internal/program_message.h"
+#include "mltcp/lab/experiment/results/internal/json_values.h"
+#include "mltcp/lab/experiment/series/series_join.h"
+#include "mltcp/lab/experiment/series/series_recorder.h"
+#include "mltcp/lab/workload/phase_program.h"
+
+namespace mltcp::experiment {
+namespace {
+
+using namespace literals;
+using protocol::Json;
+
+constexpr Nanos slice = 20_ms;
+constexpr Nanos answer_limit = 20_s;  // of a host that has nothing else to do
+constexpr Nanos most_connect_limit = 15_s;
+constexpr Nanos lead = 200_ms;  // from the order to start to the start
+constexpr int pings = 16;
+constexpr Nanos view_every = 500_ms;
+// A host tells how it is doing several times a second. Below the 30 s after which a connection to it would give up.
+constexpr Nanos host_silence_limit = 20_s;
+constexpr Nanos least_patience = 40_s;   // connections give up after 30 s, and then a host says which
+constexpr Nanos longest_turn = 20_ms;    // of a host that sends without end: the others and the user have theirs
+constexpr std::uint32_t least_mtu = 68;  // RFC 791 section 3.2
+constexpr std::uint32_t most_mtu = 65535;
+constexpr std::size_t most_outages = 1000;  // of links that come and go all the time
+
+/// What a host has told about one of its ranks.
+struct RankState {
+  std::uint32_t host = 0;
+  Bytes bytes_per_iteration = 0;  ///< that it has to send
+  std::uint64_t recorded = 0;
+  Bytes sent = 0;
+  Nanos last;
+  PlanState plan = PlanState::none;
+  std::uint64_t plan_serial = 0;
+  bool connected = false;
+  bool done = false;
+  std::size_t connections = 0;  ///< on which it sends
+  std::string unreached;        ///< why it is not connected
+  std::optional<RankResult> result;
+  // For the view.
+  Bytes sent_before = 0;
+  Nanos seen_before;
+  double bits_per_second = 0;
+};
+
+struct Host {
+  std::unique_ptr<MessageStream> stream;
+  std::uint32_t number = 0;
+  std::string name;  ///< "host 1 (10.0.0.2, af_packet:eth0)"
+  std::string device;
+  Address address;
+  std::uint32_t mtu = 0;
+  bool ready = false;
+  bool stopped = false;
+  Nanos heard;
+  std::uint64_t pong = 0;
+  Nanos pong_time;
+  ClockMap clock;
+  Stalls stalls;
+  HostLosses losses;
+  // Of this run's series:
+  std::optional<RunSeries> series;
+  std::size_t series_connections = 0;  ///< that were there when it was told to record
+  std::size_t series_connection = 0;   ///< the next piece is of this one
+  std::size_t series_row = 0;          ///< from this row on
+};
+
+std::string ip_text(const Address& address) {
+  std::string text = to_text(address);
+  text.erase(text.rfind(':'));
+  return text.starts_with('[') ? text.substr(1, text.size() - 2) : text;
+}
+
+class HostsDatapath final : public Coordinator {
+ public:
+  HostsDatapath(const Experiment& experiment, const CoordinatorOptions& options)
+      : experiment_(experiment),
+        options_(options),
+        layout_(host_layout(experiment)),
+        listener_(parse_stream_address(options.address), kCoordinatorRole, options.key) {}
+  ~HostsDatapath() override {
+    if (!ended_) end(true, "the coordinator ended");
+  }
+  HostsDatapath(const HostsDatapath&) = delete;
+  HostsDatapath& operator=(const HostsDatapath&) = delete;
+
+  [[nodiscard]] std::string address() const override { return to_text(listener_.address()); }
+  [[nodiscard]] const DatapathKind& kind() const override { return datapath_kind("hosts"); }
+  [[nodiscard]] bool real_payload() const override { return true; }
+  [[nodiscard]] std::string description() const override { return plural(layout_.hosts.size(), "host"); }
+
+  void join() override {
+    const Nanos give_up = wall_now() + options_.join_limit;
+    for (;;) {
+      const auto ready =
+          std::count_if(hosts_.begin(), hosts_.end(), [](const auto& host) { return host.second->ready; });
+      if (static_cast<std::size_t>(ready) == layout_.hosts.size()) break;
+      if (wall_now() >= give_up) throw RunError(missing());
+      pump(slice);
+    }
+    check_mtus();
+  }
+
+  void finish() override { end(false, "done"); }
+  void fail(const std::string& why) override { end(true, why); }
+
+  std::unique_ptr<LiveRun> prepare(const Experiment& experiment, const RunPlan& plan) override {
+    return std::make_unique<HostsRun>(*this, experiment, plan);
+  }
+
+ private:
+  static constexpr std::size_t most_guests = 64;
+  // Many hosts may come through one address (a NAT), but none of them needs long.
+  static constexpr std::size_t most_guests_an_address = 16;
+  static constexpr Nanos guest_limit = 10_s;
+
+  /// Connected, and has not said who it is.
+  struct Guest {
+    std::unique_ptr<MessageStream> stream;
+    std::string address;  ///< empty: of this machine, by a Unix socket
+    Nanos since;
+  };
+
+  class RemoteJob final : public RunningJob {
+   public:
+    RemoteJob(HostsDatapath& all, std::uint32_t index) : all_(all), index_(index) {}
+    PlanState set_plan(const PhasePlan& plan) override {
+      all_.send_plan(index_, &plan);
+      return PlanState::active;
+    }
+    void clear_plan() override { all_.send_plan(index_, nullptr); }
+    [[nodiscard]] PlanState plan_state() const override {
+      const RankState& rank = all_.jobs_[index_].ranks.front();
+      return rank.plan_serial == all_.jobs_[index_].plan_serial ? rank.plan : PlanState::active;
+    }
+    [[nodiscard]] bool done() const override { return all_.done(all_.jobs_[index_]); }
+    [[nodiscard]] std::size_t recorded() const override { return all_.recorded_of(all_.jobs_[index_]); }
+    [[nodiscard]] JobResult result() const override {
+      all_.collect();
+      return all_.merged(index_);
+    }
+
+   private:
+    HostsDatapath& all_;
+    std::uint32_t index_;
+  };
+
+  struct RunJob {
+    JobSpec spec;
+    std::vector<RankState> ranks;
+    std::uint64_t plan_serial = 0;
+  };
+
+  class HostsRun final : public LiveRun {
+   public:
+    HostsRun(HostsDatapath& all, const Experiment& experiment, const RunPlan& plan)
+        : all_(all), experiment_(experiment), plan_(plan) {
+      all_.set_up(experiment, plan);
+      for (std::uint32_t i = 0; i < plan.jobs.size(); ++i) {
+        jobs_.push_back(std::make_unique<RemoteJob>(all, i));
+        pointers_.push_back(jobs_.back().get());
+      }
+    }
+    [[nodiscard]] std::span<RunningJob* const> jobs() const override { return pointers_; }
+    ~HostsRun() override { all_.jobs_.clear(); }
+    HostsRun(const HostsRun&) = delete;
+    HostsRun& operator=(const HostsRun&) = delete;
+    void connect() override { all_.connect(); }
+    void record(SeriesRecorder& recorder, Nanos /*epoch*/) override { all_.record(recorder); }
+    Nanos choose_epoch() override { return all_.epoch_ = wall_now() + lead; }
+    void start(Nanos /*epoch*/) override { all_.start(); }
+    bool run(Nanos until) override { return all_.watch(plan_, until); }
+    std::vector<JobNetwork::LinkView> finish(Run& run) override {
+      all_.finish(plan_, run);
+      return {};
+    }
+    [[nodiscard]] Nanos now() const override { return wall_now(); }
+    [[nodiscard]] Nanos patience() const override {
+      std::vector<JobSpec> specs;
+      for (const RunJob& job : all_.jobs_) specs.push_back(job.spec);
+      return std::max(patience_with(experiment_, specs), least_patience);
+    }
+    /// What a plan is changed by is asked for over the network.
+    [[nodiscard]] Nanos slice(Nanos /*wanted*/) const override { return kSlice; }
+
+   private:
+    HostsDatapath& all_;
+    const Experiment& experiment_;
+    const RunPlan& plan_;
+    std::vector<std::unique_ptr<RemoteJob>> jobs_;
+    std::vector<RunningJob*> pointers_;
+  };
+
+  // ---- Joining ----
+
+  void greet() {
+    const Nanos now = wall_now();
+    for (auto guest = guests_.begin(); guest != guests_.end();) {
+      bool gone = now - guest->since > guest_limit;
+      try {
+        if (const auto message = protocol::receive(*guest->stream)) {
+          gone = true;
+          welcome(std::move(guest->stream), *message);
+        }
+      } catch (const KeyMismatch& error) {
+        tell(fmt::format("refused a host{}: it {}", guest->address.empty() ? "" : " at " + guest->address,
+                         error.what()));
+        gone = true;
+      } catch (const StreamError& error) {
+        tell(fmt::format("somebody who is no host {}", error.what()));
+        gone = true;
+      } catch (const InputError& error) {
+        tell(fmt::format("somebody who is no host sends what is no message of mltcp gen: {}", error.what()));
+        gone = true;
+      } catch (const Json::exception&) {
+        tell("somebody who is no host sends what is no message of mltcp gen");
+        gone = true;
+      }
+      guest = gone ? guests_.erase(guest) : std::next(guest);
+    }
+  }
+
+  void welcome(std::unique_ptr<MessageStream> stream, const Json& message) {
+    const auto refuse = [&](const std::string& why) {
+      tell(fmt::format("refused a host: {}", why));
+      protocol::send(*stream, {{"type", "refused"}, {"message", why}});
+    };
+    if (message.at("type") != "join") throw StreamError("sends what is no message of mltcp gen");
+    if (const auto version = whole_field<std::uint64_t>(message, "version"); version != protocol::kVersion)
+      return refuse(
+          fmt::format("it speaks version {} of the protocol, and the coordinator {}; install the same version "
+                      "of mltcp on all hosts",
+                      version, protocol::kVersion));
+    auto host = std::make_unique<Host>();
+    host->address = protocol::address_from(message.at("address").get<std::string>());
+    const std::string device = protocol::words_from(message, "device");
+    const std::string what = fmt::format("{}, {}", ip_text(host->address), device);
+    const auto& all = layout_.hosts;
+    if (message.contains("host")) {
+      host->number = whole_field<std::uint32_t>(message, "host");
+      if (!std::binary_search(all.begin(), all.end(), host->number))
+        return refuse(fmt::format("({}) is host {}, and the experiment's are {}; give one of them with --host", what,
+                                  host->number, fmt::join(all, ", ")));
+      if (hosts_.contains(host->number))
+        return refuse(fmt::format("({}) and {} are both host {}; give each a --host of its own", what,
+                                  hosts_[host->number]->name, host->number));
+    } else {
+      const auto free = std::find_if(all.begin(), all.end(), [&](std::uint32_t n) { return !hosts_.contains(n); });
+      if (free == all.end())
+        return refuse(
+            fmt::format("({}) is one more than the {} that the experiment has", what, plural(all.size(), "host")));
+      host->number = *free;
+    }
+    for (const auto& [number, other] : hosts_)
+      if (other->address.ip == host->address.ip)
+        return refuse(fmt::format("({}) has the address of {}; give each host its own with --ip", what, other->name));
+    if (!hosts_.empty() && hosts_.begin()->second->address.is_v4() != host->address.is_v4())
+      return refuse(fmt::format("({}) and {} have different versions of IP; give all addresses of one", what,
+                                hosts_.begin()->second->name));
+    host->name = fmt::format("host {} ({})", host->number, what);
+    host->device = device;
+    host->stream = std::move(stream);
+    host->heard = wall_now();
+    protocol::send(*host->stream, {{"type", "welcome"},
+                                   {"version", protocol::kVersion},
+                                   {"host", host->number},
+                                   {"ranks", layout_.ranks_of(host->number).size()}});
+    hosts_.emplace(host->number, std::move(host));
+  }
+
+  [[nodiscard]] std::string missing() const {
+    std::vector<std::string> names;
+    for (const std::uint32_t number : layout_.hosts) {
+      const auto host = hosts_.find(number);
+      if (host == hosts_.end())
+        names.push_back(describe_host(experiment_, layout_, number));
+      else if (!host->second->ready)
+        names.push_back(host->second->name + ", whose port is not open yet");
+    }
+    return fmt::format(
+        "{} of {} did not join within {}: {}; start mltcp gen --join {} --port DEVICE --ip IP/PREFIX "
+        "there, and see that they reach this address",
+        names.size(), plural(layout_.hosts.size(), "host"), to_text(options_.join_limit), fmt::join(names, ", "),
+        address());
+  }
+
+  void check_mtus() const {
+    const Host& first = *hosts_.begin()->second;
+    for (const auto& [number, host] : hosts_)
+      if (host->mtu != first.mtu)
+        throw RunError(fmt::format("{} has an MTU of {} and {} one of {}; give all the same with --mtu", first.name,
+                                   first.mtu, host->name, host->mtu));
+  }
+
+  // ---- Messages ----
+
+  void tell(const std::string& line) const {
+    if (options_.tell) options_.tell(line);
+  }
+
+  void warn(const std::string& line) const {
+    if (options_.warn) options_.warn(line);
+  }
+
+  void send_all(const Json& message) {
+    for (const auto& [number, host] : hosts_) send(*host, message);
+  }
+  static void send(Host& host, const Json& message) {
+    try {
+      protocol::send(*host.stream, message);
+    } catch (const StreamError& error) {
+      tell_last_words(host);
+      lost(host, error.what());
+    }
+  }
+  /// Throws what a host that has ended said of its failure, if that hasn't been read yet.
+  static void tell_last_words(const Host& host) {
+    std::string words;
+    try {
+      std::optional<Json> message;
+      const Nanos give_up = wall_now() + longest_turn;
+      do {
+        message = protocol::receive(*host.stream);
+      } while (message && message->at("type") != "failed" && wall_now() < give_up);
+      if (message && message->at("type") == "failed") words = protocol::words_from(*message, "message");
+    } catch (const std::exception&) {  // it said nothing
+    }
+    if (!words.empty()) throw RunError(fmt::format("{}: {}", host.name, words));
+  }
+  [[noreturn]] static void lost(const Host& host, const std::string& what) {
+    throw RunError(fmt::format(
+        "{} {}; its process has ended or can't be reached: see what it said, and start all again", host.name, what));
+  }
+
+  [[noreturn]] static void malformed(const Host& host, const std::string& what) {
+    throw RunError(fmt::format("{} sends a malformed message ({}); install the same version of mltcp on all hosts",
+                               host.name, what));
+  }
+
+  /// Sends away the one that has been silent for longest: of the same address, where that has as many as one may; else
+  /// of all.
+  void make_room_for_guest(const std::string& address) {
+    const auto is_neighbour = [&](const Guest& guest) { return guest.address == address; };
+    const auto same = std::count_if(guests_.begin(), guests_.end(), is_neighbour);
+    if (!address.empty() && static_cast<std::size_t>(same) >= most_guests_an_address)
+      guests_.erase(std::find_if(guests_.begin(), guests_.end(), is_neighbour));
+    else if (guests_.size() >= most_guests)
+      guests_.pop_front();
+  }
+
+  /// Deals with what comes in `limit`.
+  void pump(Nanos limit) {
+    if (const std::string why = options_.interrupted ? options_.interrupted() : ""; !why.empty())
+      throw RunError(why + "; the hosts were told to end");
+    std::vector<int> files{listener_.file()};
+    for (const Guest& guest : guests_) files.push_back(guest.stream->file());
+    for (const auto& [number, host] : hosts_) files.push_back(host->stream->file());
+    wait_for(files, unread_ ? Nanos() : limit);
+    unread_ = false;
+    const Nanos now = wall_now();
+    for (const auto& [number, host] : hosts_) {
+      try {
+        const Nanos give_up = wall_now() + longest_turn;
+        while (const auto message = protocol::receive(*host->stream)) {
+          host->heard = now;
+          on_message(*host, *message);
+          if (wall_now() < give_up) continue;
+          unread_ = true;
+          break;
+        }
+      } catch (const StreamError& error) {
+        lost(*host, error.what());
+      } catch (const Json::exception& error) {
+        malformed(*host, problem_of(error));
+      } catch (const InputError& error) {
+        malformed(*host, error.what());
+      }
+    }
+    // Who comes when all are here is told so.
+    while (auto stream = listener_.accept()) {
+      std::string address = stream->peer();
+      make_room_for_guest(address);
+      guests_.push_back({std::move(stream), std::move(address), now});
+    }
+    greet();
+    if (now < next_alive_) return;
+    next_alive_ = now + options_.alive_every;
+    send_all({{"type", "alive"}});
+  }
+
+  void on_message(Host& host, const Json& message) {
+    const auto type = message.at("type").get<std::string>();
+    if (type == "failed") throw RunError(fmt::format("{}: {}", host.name, protocol::words_from(message, "message")));
+    if (type == "ready") {
+      if (host.ready) throw InputError("type \"ready\" again");
+      host.mtu = whole_field<std::uint32_t>(message, "mtu", least_mtu, most_mtu);
+      host.ready = true;
+      tell(fmt::format("{} has joined: {}; MTU {}", host.name, roles_of(experiment_, layout_, host.number), host.mtu));
+    } else if (type == "pong") {
+      host.pong = whole_field<std::uint64_t>(message, "id");
+      host.pong_time = protocol::time_from(message, "time");
+    } else if (type == "progress") {
+      if (whole_field<std::uint64_t>(message, "run") == run_) on_progress(host, message);
+    } else if (type == "result") {
+      if (whole_field<std::uint64_t>(message, "run") != run_) return;
+      RankState& rank = rank_of(host, message);
+      rank.result = protocol::result_from(message, limits_of(host, job_of(message), rank));
+    } else if (type == "link") {
+      if (whole_field<std::uint64_t>(message, "run") == run_) on_link(host, message);
+    } else if (type == "rows" || type == "series") {
+      if (whole_field<std::uint64_t>(message, "run") != run_ || recorder_ == nullptr || !stopping_ || host.stopped)
+        throw InputError("series that nobody has asked for");
+      on_series(host, message, type == "rows");
+    } else if (type == "stopped") {
+      if (!stopping_) throw InputError("type \"stopped\" before it was asked for");
+      if (recorder_ != nullptr && (!host.series || host.series_connection < connections_to_come(host)))
+        throw InputError("series of which a part is missing");
+      host.stopped = true;
+      host.stalls = {duration_from(host, message, "longest_gap"), duration_from(host, message, "stalled")};
+      host.losses = protocol::losses_from(message.at("losses"));
+      host.losses.host = host.number;
+    } else {
+      throw InputError("type " + in_quotes(type));
+    }
+  }
+
+  // ---- Series ----
+
+  /// Connections of that host's ranks on which they send.
+  [[nodiscard]] std::size_t connections_of(const Host& host) const {
+    std::size_t connections = 0;
+    for (const RunJob& job : jobs_)
+      for (const RankState& rank : job.ranks)
+        if (rank.host == host.number) connections += rank.connections;
+    return connections;
+  }
+  /// Without rows there are no pieces.
+  static std::size_t connections_to_come(const Host& host) {
+    return host.series->times.empty() ? 0 : host.series->connections.size();
+  }
+
+  /// When all are connected: what hosts are told with the start.
+  void record(SeriesRecorder& recorder) {
+    std::size_t connections = 0;
+    for (const auto& [number, host] : hosts_) connections += host->series_connections = connections_of(*host);
+    if (connections > SeriesRecorder::kMostEntities)
+      throw InputError(
+          fmt::format("series of {} connections: {} can be recorded; leave --series out, or give fewer ranks or flows",
+                      connections, SeriesRecorder::kMostEntities));
+    recorder_ = &recorder;
+    const SeriesOptions& options = recorder.options();
+    series_order_.interval = options.interval;
+    // An odd number, as of a recorder, and the same for all, so that all have the same rows.
+    series_order_.rows =
+        std::max(SeriesRecorder::kFewestRows, options.most_rows / std::max<std::size_t>(1, connections)) | 1U;
+  }
+
+  void on_series(Host& host, const Json& message, bool is_first) {
+    last_series_ = wall_now();
+    if (is_first) {
+      if (host.series) throw InputError("rows of series again");
+      const Nanos now = wall_now();
+      protocol::rows_from(message, series_order_, {host.series_connections, now - epoch_ + host.clock.slack(now)},
+                          host.series.emplace());
+      host.series_connection = host.series_row = 0;
+      return;
+    }
+    if (!host.series || host.series_connection >= connections_to_come(host))
+      throw InputError("more series than it has told of");
+    RunSeries& series = *host.series;
+    const RunJob& job = job_of(message);
+    host.series_row += protocol::piece_from(message, host.series_connection, host.series_row, series);
+    SeriesConnection& connection = series.connections[host.series_connection];
+    if (connection.worker >= job.ranks.size() || job.ranks[connection.worker].host != host.number ||
+        connection.peer >= job.ranks.size() || connection.flow >= job.spec.job.flows)
+      throw InputError("series of a connection that is not its own");
+    connection.job = job.spec.job.name;
+    if (host.series_row < series.times.size()) return;
+    host.series_row = 0;
+    ++host.series_connection;
+  }
+
+  /// What all hosts have told.
+  void join_series() {
+    if (recorder_ == nullptr) return;
+    std::vector<RunSeries> parts;
+    for (const auto& [number, host] : hosts_) parts.push_back(std::move(*host->series));
+    recorder_->adopt(joined(parts));
+    recorder_ = nullptr;
+  }
+
+  void on_link(const Host& host, const Json& message) {
+    const Nanos since = host.clock.to_ours(protocol::time_from(message, "since"));
+    const Nanos now = wall_now();
+    if (const Nanos slack = host.clock.slack(now); since < set_up_at_ - slack || since > now + slack)
+      throw InputError("an outage of its link at a time that is not of this run");
+    if (++links_told_ > 2 * most_outages) return;  // each went and came
+    if (message.at("lasted").is_null()) {
+      warn(fmt::format("{}: its port has no link: {}", host.name, protocol::words_from(message, "why")));
+      return;
+    }
+    const Nanos lasted = duration_from(host, message, "lasted");
+    warn(fmt::format("{}: its port had no link for {:.2f} s; what was measured meanwhile says little", host.name,
+                     lasted.seconds()));
+    if (outages_.size() < most_outages)
+      outages_.push_back({host.number, host.device, std::max(since - epoch_, Nanos()), lasted});
+  }
+
+  /// How long something took in this run, by the host's clock.
+  [[nodiscard]] Nanos duration_from(const Host& host, const Json& message, const char* key) const {
+    const Nanos time = protocol::time_from(message, key);
+    const Nanos now = wall_now();
+    if (time.count < 0 || time > now - set_up_at_ + host.clock.slack(now))
+      throw InputError(
+          fmt::format("\"{}\" is {} ns, and the run has lasted {}", key, time.count, to_text(now - set_up_at_)));
+    return time;
+  }
+
+  /// What the host may say of its rank.
+  [[nodiscard]] protocol::RankLimits limits_of(const Host& host, const RunJob& job, const RankState& rank) const {
+    const Nanos now = wall_now();
+    return {job.spec.iterations, rank.bytes_per_iteration, host.clock.to_other(start_of(job)),
+            host.clock.to_other(now) + host.clock.slack(now)};
+  }
+
+  RunJob& job_of(const Json& message) {
+    const auto job = whole_field<std::size_t>(message, "job");
+    if (job >= jobs_.size()) throw InputError("a job that is not there");
+    return jobs_[job];
+  }
+  RankState& rank_of(const Host& host, const Json& message) {
+    RunJob& job = job_of(message);
+    const auto rank = whole_field<std::size_t>(message, "rank");
+    if (rank >= job.ranks.size() || job.ranks[rank].host != host.number) throw InputError("a rank that is not its own");
+    return job.ranks[rank];
+  }
+
+  /// Of one rank, to each of the others.
+  static std::size_t most_connections_of(const RunJob& job) { return job.ranks.size() * job.spec.job.flows; }
+
+  void on_progress(const Host& host, const Json& message) {
+    for (const Json& entry : message.at("ranks")) {
+      RankState& rank = rank_of(host, entry);
+      const std::uint64_t most = job_of(entry).spec.iterations;
+      rank.recorded = std::max(rank.recorded, whole_field<std::uint64_t>(entry, "recorded", 0, most));
+      rank.sent = std::max(rank.sent, whole_field<std::uint64_t>(entry, "sent"));
+      rank.last = duration_from(host, entry, "last");
+      rank.plan = protocol::plan_state_from(entry, "plan");
+      rank.plan_serial = whole_field<std::uint64_t>(entry, "plan_serial");
+      rank.connected = entry.at("connected").get<bool>();
+      const std::size_t connections = rank.connections;
+      rank.connections = whole_field<std::size_t>(entry, "connections", 0, most_connections_of(job_of(entry)));
+      // Memory for their series, and how often each is sampled, follow from the number.
+      if (recorder_ != nullptr && rank.connections != connections)
+        throw InputError(fmt::format("{} of a rank that had {} when its series began",
+                                     plural(rank.connections, "connection"), connections));
+      rank.done = entry.at("done").get<bool>();
+      rank.unreached = entry.contains("unreached") ? protocol::words_from(entry, "unreached") : "";
+    }
+  }
+
+  /// Until `done`; false after `limit`.
+  template <typename Predicate>
+  bool wait_until(Nanos limit, Predicate&& done) {
+    for (const Nanos give_up = wall_now() + limit; !done();) {
+      if (wall_now() >= give_up) return false;
+      pump(slice);
+    }
+    return true;
+  }
+  template <typename Predicate>
+  [[nodiscard]] bool all_hosts(Predicate&& predicate) const {
+    return std::all_of(hosts_.begin(), hosts_.end(), [&](const auto& host) { return predicate(*host.second); });
+  }
+  template <typename Predicate>
+  [[nodiscard]] bool all_ranks(Predicate&& predicate) const {
+    return std::all_of(jobs_.begin(), jobs_.end(),
+                       [&](const RunJob& job) { return std::all_of(job.ranks.begin(), job.ranks.end(), predicate); });
+  }
+
+  // ---- Clocks ----
+
+  ClockOffset clock_of(Host& host) {
+    ClockOffset offset;
+    for (int i = 0; i < pings; ++i) {
+      const std::uint64_t id = ++last_ping_;
+      const Nanos sent = wall_now();
+      send(host, {{"type", "ping"}, {"id", id}});
+      if (!wait_until(answer_limit, [&] { return host.pong == id; })) lost(host, "does not answer");
+      offset.add(sent, host.pong_time, wall_now());
+    }
+    return offset;
+  }
+
+  // ---- A run ----
+
+  void set_up(const Experiment& experiment, const RunPlan& plan) {
+    for (const auto& [number, host] : hosts_) host->clock = ClockMap(clock_of(*host));
+    protocol::RunSetup setup;
+    setup.policy = plan.policy;
+    setup.mltcp = experiment.mltcp;
+    jobs_.clear();
+    outages_.clear();
+    links_told_ = 0;
+    stopping_ = false;
+    recorder_ = nullptr;
+    setup.series = plan.series != nullptr;
+    epoch_ = set_up_at_ = wall_now();  // the former until it is known
+    ++run_;
+    for (JobSpec& spec : job_specs(experiment, plan, true, true)) {
+      RunJob& job = jobs_.emplace_back();
+      protocol::JobSetup& own = setup.jobs.emplace_back();
+      own.hosts = layout_.jobs[spec.number];
+      for (std::uint32_t rank = 0; rank < workload::ranks_of(spec.job); ++rank) {
+        const Host& host = *hosts_.at(own.hosts[rank]);
+        const auto ranks = layout_.ranks_of(host.number);
+        const auto slot = static_cast<std::uint32_t>(
+            std::find(ranks.begin(), ranks.end(), HostLayout::Rank{spec.number, rank}) - ranks.begin());
+        Address address = host.address;
+        address.port = static_cast<std::uint16_t>(address.port + slot);
+        own.addresses.push_back(address);
+        own.ports.push_back(slot);
+        RankState& state = job.ranks.emplace_back();
+        state.host = host.number;
+        state.bytes_per_iteration = workload::rank_program(spec.job, rank).load().sent;
+      }
+      if (spec.job.programs) {
+        own.programmed = true;
+        own.lead = time_to_first_send(spec.job);
+      }
+      own.spec = spec;
+      job.spec = std::move(spec);
+    }
+    Json message = protocol::to_json(setup);
+    message["run"] = run_;
+    std::size_t iterations = 0;
+    for (const RunJob& job : jobs_) iterations = std::max<std::size_t>(iterations, job.spec.iterations);
+    for (const auto& [number, host] : hosts_) {
+      host->stopped = false;
+      host->series.reset();
+      host->stream->set_longest(protocol::longest_of_host(iterations, layout_.ranks_of(number).size(), setup.series));
+      send_programs(*host);
+      send(*host, message);
+    }
+  }
+
+  /// Of the ranks of that host.
+  void send_programs(Host& host) {
+    for (std::size_t number = 0; number < jobs_.size(); ++number) {
+      const RunJob& job = jobs_[number];
+      if (!job.spec.job.programs) continue;
+      for (std::size_t rank = 0; rank < job.ranks.size(); ++rank) {
+        if (job.ranks[rank].host != host.number) continue;
+        Json program = protocol::to_json(job.spec.job.programs->ranks[rank]);
+        program["type"] = "program";
+        program["run"] = run_;
+        program["job"] = number;
+        send(host, program);
+      }
+    }
+  }
+
+  void connect() {
+    if (!wait_until(connect_limit(), [&] { return all_ranks([](const RankState& rank) { return rank.connected; }); }))
+      throw RunError(unreached());
+  }
+
+  [[nodiscard]] Nanos connect_limit() const { return std::min(most_connect_limit, options_.join_limit); }
+
+  [[nodiscard]] std::string unreached() const {
+    for (const RunJob& job : jobs_)
+      for (std::size_t rank = 0; rank < job.ranks.size(); ++rank)
+        if (!job.ranks[rank].connected && !job.ranks[rank].unreached.empty())
+          return fmt::format("job {}: {}: {}", in_quotes(job.spec.job.name), hosts_.at(job.ranks[rank].host)->name,
+                             job.ranks[rank].unreached);
+    for (const RunJob& job : jobs_)
+      for (std::size_t rank = 0; rank < job.ranks.size(); ++rank)
+        if (!job.ranks[rank].connected)
+          return fmt::format("{} did not set job {} up within {}; see what it said",
+                             hosts_.at(job.ranks[rank].host)->name, in_quotes(job.spec.job.name),
+                             to_text(connect_limit()));
+    return "";
+  }
+
+  void start() {
+    for (const auto& [number, host] : hosts_) {
+      Json at = Json::array();
+      for (const RunJob& job : jobs_) at.push_back(host->clock.to_other(start_of(job)).count);
+      Json message{{"type", "start"}, {"at", at}};
+      if (recorder_ != nullptr) {
+        protocol::SeriesOrder order = series_order_;
+        order.epoch = host->clock.to_other(epoch_);
+        message["series"] = protocol::to_json(order);
+      }
+      send(*host, message);
+      host->heard = wall_now();
+    }
+  }
+
+  [[nodiscard]] Nanos start_of(const RunJob& job) const { return epoch_ + job.spec.job.start; }
+
+  /// Until `until`, or until all jobs are done; returns whether they are.
+  bool watch(const RunPlan& plan, Nanos until) {
+    for (;;) {
+      if (std::all_of(jobs_.begin(), jobs_.end(), [](const RunJob& job) { return done(job); })) return true;
+      const Nanos now = wall_now();
+      if (now >= until) return false;
+      pump(std::min(slice, until - now));
+      for (const auto& [number, host] : hosts_)
+        if (now - host->heard > host_silence_limit)
+          lost(*host, fmt::format("says nothing for {}", to_text(host_silence_limit)));
+      if (options_.view && now >= next_view_) {
+        show(plan, now);
+        next_view_ = now + view_every;
+      }
+    }
+  }
+
+  void finish(const RunPlan& plan, Run& run) {
+    run.links_unknown = true;
+    collect();
+    for (const RunJob& job : jobs_)
+      for (const RankState& rank : job.ranks)
+        if (rank.result->times.size() != job.spec.iterations)
+          throw RunError(
+              fmt::format("{} has recorded {} of {} iterations of job {}, and says it is done; install the "
+                          "same version of mltcp on all hosts",
+                          hosts_.at(rank.host)->name, rank.result->times.size(), job.spec.iterations,
+                          in_quotes(job.spec.job.name)));
+    stopping_ = true;
+    send_all({{"type", "stop"}});
+    wait_for_stop();
+    join_series();
+    run.clock = TimeSpan{epoch_, wall_now()};
+    Stalls stalls;
+    Nanos uncertainty;
+    for (const auto& [number, host] : hosts_) {
+      const ClockOffset after = clock_of(*host);
+      if (!host->clock.believes(after))
+        throw RunError(fmt::format(
+            "{}: its clock has gained {:.3f} ms on the coordinator's in a run of {:.3f} s; see what sets that clock, "
+            "or stops that machine, and start all again",
+            host->name, host->clock.gained(after).millis(), (wall_now() - set_up_at_).seconds()));
+      host->clock.add(after);
+      uncertainty = std::max(uncertainty, host->clock.uncertainty());
+      stalls = {std::max(stalls.longest, host->stalls.longest), std::max(stalls.total, host->stalls.total)};
+    }
+    for (const auto& [number, host] : hosts_) run.hosts.push_back(host->losses);
+    run.link_outages = std::exchange(outages_, {});
+    run.stalls = stalls;
+    run.clock_uncertainty = uncertainty;
+    for (std::uint32_t i = 0; i < jobs_.size(); ++i) record_job(merged(i), plan.jobs[i], run);
+    if (options_.view) show(plan, wall_now());
+  }
+
+  /// Series of many connections take their time: they are hundreds of megabytes. Their number is bounded.
+  void wait_for_stop() {
+    last_series_ = wall_now();
+    while (!all_hosts([](const Host& host) { return host.stopped; })) {
+      if (wall_now() - last_series_ >= options_.stop_limit) break;
+      pump(slice);
+    }
+    for (const auto& [number, host] : hosts_)
+      if (!host->stopped) lost(*host, fmt::format("does not stop within {}", to_text(options_.stop_limit)));
+  }
+
+  static bool done(const RunJob& job) {
+    return std::all_of(job.ranks.begin(), job.ranks.end(),
+                       [&](const RankState& rank) { return rank.done && rank.recorded >= job.spec.iterations; });
+  }
+  static std::uint64_t recorded_of(const RunJob& job) {
+    std::uint64_t least = job.ranks.front().recorded;
+    for (const RankState& rank : job.ranks) least = std::min(least, rank.recorded);
+    return least;
+  }
+
+  void collect() {
+    for (RunJob& job : jobs_)
+      for (RankState& rank : job.ranks) rank.result.reset();
+    send_all({{"type", "collect"}});
+    wait_until(answer_limit, [&] { return all_ranks([](const RankState& rank) { return rank.result.has_value(); }); });
+    for (const RunJob& job : jobs_)
+      for (const RankState& rank : job.ranks)
+        if (!rank.result)
+          lost(*hosts_.at(rank.host), fmt::format("does not tell within {} what its ranks have recorded of job {}",
+                                                  to_text(answer_limit), in_quotes(job.spec.job.name)));
+  }
+
+  [[nodiscard]] JobResult merged(std::uint32_t index) const {
+    const RunJob& job = jobs_[index];
+    std::vector<RankResult> ranks;
+    for (const RankState& rank : job.ranks) {
+      const ClockMap& clock = hosts_.at(rank.host)->clock;
+      ranks.push_back(*rank.result);
+      for (Nanos& start : ranks.back().starts) start = clock.to_ours(start);
+    }
+    // The receiver of a job that only goes one way has no pace of its own: iterations are the sender's, as on other
+    // datapaths.
+    if (job.spec.job.hosts.empty() && ranks[1].times.size() >= ranks[0].times.size()) {
+      ranks[1].starts = ranks[0].starts;
+      ranks[1].times = ranks[0].times;
+      ranks[1].computes = ranks[0].computes;
+    }
+    // What clocks are wrong by must not put a start before time 0.
+    JobResult result = merge_ranks(job.spec.job, ranks, epoch_);
+    if (job.spec.job.hosts.empty() && !result.ranks.empty()) result.ranks.resize(1);
+    for (RankTimes& rank : result.ranks) rank.host = job.ranks[rank.rank].host;
+    for (Nanos& start : result.starts) start = std::max(start, Nanos());
+    return result;
+  }
+
+  void send_plan(std::uint32_t index, const PhasePlan* plan) {
+    RunJob& job = jobs_[index];
+    ++job.plan_serial;
+    std::set<std::uint32_t> told;
+    Nanos bound;
+    for (const RankState& rank : job.ranks) bound = std::max(bound, hosts_.at(rank.host)->clock.uncertainty());
+    for (const RankState& rank : job.ranks) {
+      if (!told.insert(rank.host).second) continue;
+      Host& host = *hosts_.at(rank.host);
+      Json message{{"type", "plan"}, {"job", index}, {"serial", job.plan_serial}, {"plan", nullptr}};
+      if (plan != nullptr) {
+        PhasePlan own = *plan;
+        own.slot = host.clock.to_other(own.slot);
+        // Between hosts both estimates are wrong.
+        own.clock_bound =
+            std::min(std::max(own.clock_bound, bound * 2),
+                     Nanos(static_cast<std::int64_t>(own.tolerance * static_cast<double>(own.period.count))));
+        if (!own.valid_until.is_never()) own.valid_until = host.clock.to_other(own.valid_until);
+        message["plan"] = protocol::to_json(own);
+      }
+      send(host, message);
+    }
+  }
+
+  void show(const RunPlan& plan, Nanos now) {
+    HostsView view;
+    view.policy = plan.policy;
+    for (RunJob& job : jobs_) {
+      HostsView::Job& shown = view.jobs.emplace_back();
+      shown.name = job.spec.job.name;
+      shown.iterations = job.spec.iterations;
+      for (RankState& rank : job.ranks) {
+        if (rank.seen_before.count > 0 && now > rank.seen_before)
+          rank.bits_per_second =
+              static_cast<double>(rank.sent - rank.sent_before) * 8 / (now - rank.seen_before).seconds();
+        rank.sent_before = rank.sent;
+        rank.seen_before = now;
+        shown.ranks.push_back({rank.host, rank.recorded, rank.bits_per_second, rank.last});
+      }
+    }
+    options_.view(view);
+  }
+
+  void end(bool failed, const std::string& why) {
+    ended_ = true;
+    for (const auto& [number, host] : hosts_) {
+      try {
+        protocol::send(*host->stream, {{"type", "end"}, {"failed", failed}, {"message", one_line(why)}});
+      } catch (const std::exception&) {  // it has gone
+      }
+    }
+  }
+
+  const Experiment& experiment_;
+  const CoordinatorOptions options_;
+  const HostLayout layout_;
+  StreamListener listener_;
+  std::list<Guest> guests_;
+  std::map<std::uint32_t, std::unique_ptr<Host>> hosts_;
+  std::vector<RunJob> jobs_;
+  std::vector<LinkOutage> outages_;     ///< of this run, like the next
+  std::size_t links_told_ = 0;          ///< that went or came
+  bool stopping_ = false;               ///< hosts were told to
+  SeriesRecorder* recorder_ = nullptr;  ///< if hosts record
+  protocol::SeriesOrder series_order_;  ///< but for the time 0, which each has by its own clock
+  Nanos last_series_;                   ///< when a piece of series came, or hosts were told to stop
+  Nanos set_up_at_;
+  bool unread_ = false;  ///< somebody had more to say than a turn is long
+  std::uint64_t run_ = 0;
+  Nanos next_view_;
+  Nanos next_alive_;
+  std::uint64_t last_ping_ = 0;
+  Nanos epoch_;
+  bool ended_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Coordinator> make_coordinator(const Experiment& experiment, const CoordinatorOptions& options) {
+  return std::make_unique<HostsDatapath>(experiment, options);
+}
+
+}  // namespace mltcp::experiment

@@ -1,0 +1,244 @@
+// The end of a measurement that says what is measured, and reckons (see perf.h).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <numeric>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/cc/registry.h"
+#include "mltcp/lab/experiment/backends/host_datapaths.h"
+#include "mltcp/lab/experiment/perf/internal/perf_end.h"
+#include "mltcp/lab/experiment/perf/perf.h"
+
+namespace mltcp::experiment {
+namespace {
+
+using perf::Json;
+
+constexpr std::array<std::string_view, 4> kTests{"latency", "out", "in", "both"};
+constexpr Bytes kUnderWay = 64'000'000;
+constexpr std::uint32_t kMostUnderWay = 4096;
+/// What the server may take to open its endpoint, or to say how a batch went.
+constexpr Nanos kAnswer{60'000'000'000};
+
+template <typename Number>
+void check_range(std::string_view what, Number value, Number least, Number most) {
+  if (value < least || value > most) throw InputError(fmt::format("{} of {}: give {} to {}", what, value, least, most));
+}
+
+PerfLatency latency_of(std::vector<Nanos>& rounds) {
+  PerfLatency latency;
+  if (rounds.empty()) return latency;
+  std::sort(rounds.begin(), rounds.end());
+  // The value that so many of 1000 are not above; half of the round trip.
+  const auto at = [&](std::size_t thousandths) {
+    const std::size_t rank = (rounds.size() * thousandths + 999) / 1000;
+    return rounds[std::max<std::size_t>(rank, 1) - 1] / 2;
+  };
+  latency.rounds = rounds.size();
+  latency.min = rounds.front() / 2;
+  latency.max = rounds.back() / 2;
+  latency.p50 = at(500);
+  latency.p99 = at(990);
+  latency.p999 = at(999);
+  const Nanos sum = std::accumulate(rounds.begin(), rounds.end(), Nanos());
+  latency.mean = sum / (2 * static_cast<std::int64_t>(rounds.size()));
+  return latency;
+}
+
+class Client {
+ public:
+  Client(MessageStream& stream, const PerfSettings& settings, const PerfCallbacks& callbacks)
+      : stream_(stream), settings_(settings), callbacks_(callbacks) {}
+
+  PerfResults run(const PerfPlace& place, const std::string& version) {
+    PerfResults results;
+    results.settings = settings_;
+    results.sealed = place.key != nullptr;
+    if (results.sealed) results.key_id = place.key->id();
+    results.encrypted = results.sealed && place.protection == security::Protection::encrypt;
+    perf::send(stream_, {{"opening", true}});
+    // First the own endpoint: what is wrong with it is nothing of the server's.
+    end_ = std::make_unique<perf::End>(place, perf::own_ip(stream_.file()), settings_.congestion_control);
+    results.client = end_->description();
+    Json hello{{"hello", perf::kProtocol}, {"version", version}, {"cc", settings_.congestion_control}};
+    if (results.sealed && !results.encrypted) hello["authenticate"] = true;
+    perf::send(stream_, hello);
+    const Json answer = receive();
+    results.server = perf::text_of(answer, "device");
+    results.server_version = perf::text_of(answer, "version");
+    const std::vector<std::byte> blob = perf::from_hex(perf::text_of(answer, "address"));
+    for (std::uint32_t i = 0; i < settings_.connections; ++i) {
+      perf::send(stream_, {{"connect", true}});
+      end_->connect(blob);
+      receive();
+    }
+    callbacks_.tell(fmt::format("here:  {}\nthere: {}{}", one_line(results.client), one_line(results.server),
+                                place.key == nullptr ? ""
+                                                     : fmt::format("\nsealed with key {:016x}{}", place.key->id(),
+                                                                   results.encrypted ? "" : ", not encrypted")));
+    for (const Bytes bytes : lengths_of(settings_)) {
+      if (would_take(bytes) > settings_.limit / 2) {
+        results.left_out.push_back(bytes);
+        continue;
+      }
+      results.points.push_back(measure(bytes));
+      callbacks_.measured(results.points.back());
+    }
+    end_->add_counters(results);
+    perf::send(stream_, {{"bye", true}});
+    return results;
+  }
+
+ private:
+  Json receive(const std::function<void()>& drive = {}) {
+    return perf::receive(stream_, kAnswer + settings_.limit, callbacks_.interrupted, drive);
+  }
+
+  /// A batch of as few messages as there may be, as fast as the latest that was measured.
+  [[nodiscard]] Nanos would_take(Bytes bytes) const {
+    return Nanos::from_seconds(slowest_ * static_cast<double>(bytes) * depth_of(bytes));
+  }
+  [[nodiscard]] std::uint32_t depth_of(Bytes bytes) const {
+    return static_cast<std::uint32_t>(
+        std::clamp<Bytes>(kUnderWay / bytes, std::min<Bytes>(2, settings_.depth), settings_.depth));
+  }
+
+  perf::Outcome batch(PerfTest test, Bytes bytes, std::uint64_t messages) {
+    const perf::Batch batch{test, bytes, messages, test == PerfTest::latency ? 1 : depth_of(bytes)};
+    perf::send(stream_, perf::to_json(batch));
+    end_->make_room(bytes);
+    end_->prepare(batch, true);
+    receive();  // it is ready, too. Not driven: what comes before run() would be counted in no time
+    perf::Outcome outcome = end_->run(settings_.limit, settings_.every, [&] {
+      if (const auto early = stream_.receive()) {
+        const Json json = Json::parse(*early, nullptr, false);
+        if (json.is_object() && json.contains("error")) throw RunError(one_line(perf::text_of(json, "error", 1000)));
+        early_ = *early;
+      }
+      if (const std::string why = callbacks_.interrupted(); !why.empty()) throw RunError(why);
+    });
+    // What it has received it may take longer to have, or to hear that this end has what it has sent.
+    if (early_.empty()) receive([&] { end_->drive(); });
+    early_.clear();
+    return outcome;
+  }
+
+  /// Batches of more and more messages, until one takes as long as it should.
+  perf::Outcome grow(PerfTest test, Bytes bytes, std::uint64_t& messages) {
+    const std::uint64_t least = test == PerfTest::latency ? 1 : std::uint64_t{settings_.connections} * depth_of(bytes);
+    messages = bytes >= kUnderWay ? least : std::max<std::uint64_t>(least, test == PerfTest::latency ? 16 : 64);
+    for (;;) {
+      perf::Outcome outcome = batch(test, bytes, messages);
+      const double taken = std::max(outcome.time.seconds(), 1e-6);
+      if (test != PerfTest::latency)
+        slowest_ = std::max(taken / static_cast<double>(messages) / static_cast<double>(bytes), 1e-13);
+      const double wanted = settings_.time.seconds();
+      if (taken * 2 >= wanted || messages >= perf::kMostMessages / 32) return outcome;
+      messages = static_cast<std::uint64_t>(static_cast<double>(messages) * std::clamp(wanted / taken, 2.0, 16.0));
+    }
+  }
+
+  PerfPoint measure(Bytes bytes) {
+    PerfPoint point;
+    point.bytes = bytes;
+    for (const PerfTest test : settings_.tests) {
+      std::uint64_t messages = 0;
+      perf::Outcome outcome = grow(test, bytes, messages);
+      if (test == PerfTest::latency) {
+        point.latency = latency_of(outcome.rounds);
+        continue;
+      }
+      PerfTransfer transfer;
+      transfer.messages = test == PerfTest::both ? 2 * messages : messages;
+      transfer.bytes = transfer.messages * bytes;
+      transfer.time = outcome.time;
+      transfer.intervals = std::move(outcome.intervals);
+      (test == PerfTest::out ? point.out : test == PerfTest::in ? point.in : point.both) = std::move(transfer);
+    }
+    return point;
+  }
+
+  MessageStream& stream_;
+  const PerfSettings& settings_;
+  const PerfCallbacks& callbacks_;
+  std::unique_ptr<perf::End> end_;
+  std::string early_;   ///< what came before this end was done
+  double slowest_ = 0;  ///< seconds a byte, of the latest transfer
+};
+
+}  // namespace
+
+std::string to_text(PerfTest test) { return std::string(kTests.at(static_cast<std::size_t>(test))); }
+
+PerfTest perf_test_of(const std::string& text) {
+  for (std::size_t i = 0; i < kTests.size(); ++i)
+    if (text == kTests.at(i)) return static_cast<PerfTest>(i);
+  throw InputError(fmt::format("{} is no test; there are latency, out, in and both", in_quotes(text)));
+}
+
+std::vector<Bytes> lengths_of(const PerfSettings& settings) {
+  std::vector<Bytes> lengths;
+  for (Bytes bytes = settings.least; bytes < settings.most; bytes *= settings.factor) lengths.push_back(bytes);
+  lengths.push_back(settings.most);
+  return lengths;
+}
+
+void check(const PerfSettings& settings) {
+  check_range<Bytes>("messages", settings.least, 1, perf::kMostBytes);
+  check_range<Bytes>("messages", settings.most, 1, perf::kMostBytes);
+  if (settings.least > settings.most)
+    throw InputError(fmt::format("messages from {} to {}: give the shorter first", bytes_to_text(settings.least),
+                                 bytes_to_text(settings.most)));
+  check_range<std::uint32_t>("a factor", settings.factor, 2, 1024);
+  check_range<std::uint32_t>("a number of connections", settings.connections, 1, 64);
+  check_range<std::uint32_t>("a depth", settings.depth, 1, 1024);
+  if (settings.connections * settings.depth > kMostUnderWay)
+    throw InputError(fmt::format("{} connections with {} messages under way on each: give no more than {} together",
+                                 settings.connections, settings.depth, kMostUnderWay));
+  const auto check_time = [](std::string_view what, Nanos time, Nanos least) {
+    constexpr Nanos most{3'600'000'000'000};
+    if (time < least || time > most)
+      throw InputError(fmt::format("{} of {}: give {} to 1 h", what, to_text(time), to_text(least)));
+  };
+  check_time("a time", settings.time, Nanos(10'000'000));
+  check_time("a limit", settings.limit, Nanos(10'000'000));
+  if (settings.every > Nanos()) check_time("an interval", settings.every, Nanos(1'000'000));
+  if (settings.tests.empty()) throw InputError("nothing is to be measured; give latency, out, in or both");
+  cc::find_algorithm(settings.congestion_control);
+}
+
+std::string perf_address(const std::string& text) {
+  if (text.starts_with("unix:")) return text;
+  const std::size_t colon = text.rfind(':');
+  const bool has_port = text.starts_with('[') ? colon != std::string::npos && colon > 0 && text[colon - 1] == ']'
+                                              : colon != std::string::npos && text.find(':') == colon;
+  if (has_port) return text;
+  if (colon != std::string::npos && !text.starts_with('[')) return fmt::format("[{}]:{}", text, kPerfPort);
+  return fmt::format("{}:{}", text, kPerfPort);
+}
+
+PerfResults run_perf(const std::string& address, Nanos patience, const PerfPlace& place, const PerfSettings& settings,
+                     const PerfCallbacks& callbacks, const std::string& version) {
+  check(settings);
+  register_datapaths_once();
+  check(place);
+  StreamRole role = perf::kServerRole;
+  // Ports that DPDK drives have addresses that no kernel knows, and new users give those.
+  if (!place.device.starts_with("udp:") && !place.device.starts_with("verbs:"))
+    role.reached = " by the kernel: HOST is an address of its kernel, and not the one of its port";
+  const auto stream =
+      MessageStream::connect(parse_stream_address(address), patience, callbacks.interrupted, role, place.key);
+  try {
+    return Client(*stream, settings, callbacks).run(place, version);
+  } catch (const StreamError& error) {
+    throw RunError(fmt::format("the server at {} {}", address, perf::why_gone(*stream, error)));
+  } catch (const perf::Refused& error) {
+    throw RunError(fmt::format("the server at {}: {}", address, error.what()));
+  }
+}
+
+}  // namespace mltcp::experiment

@@ -1,0 +1,142 @@
+// The end of a measurement that listens, and does what the other says (see perf.h).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/cc/registry.h"
+#include "mltcp/lab/experiment/backends/host_datapaths.h"
+#include "mltcp/lab/experiment/perf/internal/perf_end.h"
+#include "mltcp/lab/experiment/perf/perf.h"
+
+namespace mltcp::experiment {
+namespace {
+
+using perf::Json;
+using perf::Refused;
+
+constexpr Nanos kLook{100'000'000};
+/// Of a client that thinks: it may be measuring nothing for a moment, but not for ever.
+constexpr Nanos kPatience{600'000'000'000};
+constexpr Nanos kHelloPatience{10'000'000'000};
+/// While the client opens its endpoint: a NIC behind VFIO has its memory mapped page by page.
+constexpr Nanos kOpeningPatience{60'000'000'000};
+
+class Session {
+ public:
+  Session(MessageStream& stream, const PerfPlace& place, const PerfCallbacks& callbacks, const std::string& version)
+      : stream_(stream), place_(place), callbacks_(callbacks), version_(version) {}
+
+  void run() {
+    greet();
+    for (;;) {
+      const Json message = receive(kPatience);
+      if (message.contains("bye")) return;
+      if (message.contains("connect")) {
+        end_->accept(Nanos(30'000'000'000), [] {});
+        perf::send(stream_, {{"connected", end_->connections()}});
+        continue;
+      }
+      measure(perf::batch_of(message));
+    }
+  }
+
+ private:
+  Json receive(Nanos limit) {
+    return perf::receive(stream_, limit, callbacks_.interrupted, [&] {
+      if (end_ != nullptr) end_->drive();
+    });
+  }
+
+  void greet() {
+    Json hello = receive(kHelloPatience);
+    if (hello.contains("opening")) hello = receive(kOpeningPatience);
+    if (const std::string protocol = perf::text_of(hello, "hello"); protocol != perf::kProtocol)
+      throw Refused(fmt::format("the client speaks {}, and {} is spoken here; use the same build on both", protocol,
+                                perf::kProtocol));
+    const std::string algorithm = perf::text_of(hello, "cc");
+    // Nobody from outside has a shared object loaded here.
+    if (cc::names_a_library(algorithm))
+      throw Refused(
+          fmt::format("congestion control {}: only those of the build, by their names", in_quotes(algorithm)));
+    const auto mine = [](bool authenticates) {
+      return authenticates ? "authenticates only (--authenticate, MLTCP_AUTHENTICATE)" : "encrypts";
+    };
+    const bool theirs = hello.contains("authenticate") && hello["authenticate"] == true;
+    const bool ours = place_.protection == security::Protection::authenticate;
+    if (place_.key != nullptr && theirs != ours)
+      throw Refused(fmt::format("the client {}, and the server {}; have both do the same", mine(theirs), mine(ours)));
+    end_ = std::make_unique<perf::End>(place_, perf::own_ip(stream_.file()), algorithm);
+    perf::send(
+        stream_,
+        {{"address", perf::to_hex(end_->address().bytes())}, {"device", end_->description()}, {"version", version_}});
+  }
+
+  void measure(const perf::Batch& batch) {
+    if (end_->connections() == 0) throw Refused("no connection is there; use the same build on both");
+    end_->make_room(batch.bytes);
+    end_->prepare(batch, false);
+    perf::send(stream_, {{"ready", true}});
+    const perf::Outcome outcome = end_->run(kPatience, Nanos(), [&] {
+      // Nothing comes meanwhile, but for the end of the stream, or its end by the user.
+      if (const auto early = stream_.receive()) throw Refused("the client has not waited for the end of a batch");
+      if (const std::string why = callbacks_.interrupted(); !why.empty()) throw RunError(why);
+    });
+    perf::send(stream_, {{"done", outcome.time.count}});
+  }
+
+  MessageStream& stream_;
+  const PerfPlace& place_;
+  const PerfCallbacks& callbacks_;
+  const std::string& version_;
+  std::unique_ptr<perf::End> end_;
+};
+
+/// What went wrong; empty: nothing.
+std::string serve_one(MessageStream& stream, const PerfPlace& place, const PerfCallbacks& callbacks,
+                      const std::string& version) {
+  std::string why;
+  try {
+    Session(stream, place, callbacks, version).run();
+    return {};
+  } catch (const StreamError& error) {
+    return "the client " + perf::why_gone(stream, error);
+  } catch (const std::exception& error) {
+    why = error.what();
+  }
+  try {
+    perf::send(stream, {{"error", why}});
+  } catch (const StreamError&) {
+    // It has gone, too.
+  }
+  return why;
+}
+
+}  // namespace
+
+void serve_perf(const std::string& address, const PerfPlace& place, bool once, const PerfCallbacks& callbacks,
+                const std::string& version) {
+  register_datapaths_once();
+  // It is opened anew for each client; what keeps it from that shall be told before one comes.
+  try_out(place);
+  StreamListener listener(parse_stream_address(address), perf::kServerRole, place.key);
+  callbacks.tell(fmt::format("listening on {}{}", to_text(listener.address()),
+                             place.key == nullptr ? "" : fmt::format(", for who has key {:016x}", place.key->id())));
+  for (;;) {
+    const auto stream = listener.accept();
+    if (stream == nullptr) {
+      if (!callbacks.interrupted().empty()) return;
+      wait_for({listener.file()}, kLook);
+      continue;
+    }
+    callbacks.tell(fmt::format("client {}", stream->peer().empty() ? "of this machine" : stream->peer()));
+    const std::string why = serve_one(*stream, place, callbacks, version);
+    if (!callbacks.interrupted().empty()) return;
+    if (once && !why.empty()) throw RunError(one_line(why));
+    callbacks.tell(why.empty() ? "done" : "failed: " + one_line(why));
+    if (once) return;
+  }
+}
+
+}  // namespace mltcp::experiment

@@ -1,0 +1,214 @@
+// From traces to an experiment (see replay_experiment.h).
+#include "mltcp/lab/experiment/replay/replay_experiment.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/lab/experiment/files/experiment_file.h"
+#include "mltcp/lab/workload/traces/read_traces.h"
+
+namespace mltcp::experiment {
+namespace {
+
+/// Of timelines: operations of all ranks in all iterations that are kept.
+constexpr std::uint64_t most_times = 4'000'000;
+
+std::vector<std::string> parts(const std::string& text, char separator) {
+  std::vector<std::string> result;
+  for (std::size_t from = 0;;) {
+    const std::size_t to = text.find(separator, from);
+    result.push_back(text.substr(from, to == std::string::npos ? to : to - from));
+    if (to == std::string::npos) return result;
+    from = to + 1;
+  }
+}
+
+bool names_a_job(const std::string& word) {
+  std::error_code problem;
+  return word.find('=') != std::string::npos && !std::filesystem::exists(word, problem);
+}
+
+/// What an experiment may call a job, of a file's name.
+std::string job_name_of(const std::filesystem::path& file) {
+  const std::filesystem::path path = file.has_filename() ? file : file.parent_path();
+  std::string name = path.filename().string();
+  name = name.substr(0, name.find('.'));
+  return name.empty() || !objection_to_name(name).empty() ? "trace" : name;
+}
+
+std::uint32_t ranks_of(const workload::Job& job) { return static_cast<std::uint32_t>(job.programs->ranks.size()); }
+
+void make_network(const ReplayNetwork& wanted, Experiment& experiment) {
+  experiment.bottleneck.rate = wanted.rate;
+  experiment.bottleneck.delay = wanted.delay;
+  experiment.bottleneck.buffer_bytes = wanted.buffer;
+  experiment.bottleneck.ecn = wanted.ecn;
+  experiment.mtu = wanted.mtu;
+  if (wanted.dumbbell) return;
+  std::uint32_t ranks = 2;
+  for (const workload::Job& job : experiment.jobs) ranks = std::max(ranks, ranks_of(job));
+  sim::SwitchedNetworkConfig& network = experiment.topology.emplace();
+  const auto jobs = static_cast<std::uint32_t>(experiment.jobs.size());
+  if (jobs == 1) {
+    network.topology = std::make_shared<const Topology>(Topology::single_switch(ranks, wanted.rate, wanted.delay));
+  } else {
+    LeafSpineShape shape;
+    shape.leaves = ranks;
+    shape.spines = 1;
+    shape.hosts_per_leaf = jobs;
+    shape.host_rate = wanted.rate;
+    shape.delay = wanted.delay;
+    network.topology = std::make_shared<const Topology>(Topology::leaf_spine(shape));
+  }
+  network.buffer_bytes = wanted.buffer;
+  network.ecn = wanted.ecn;
+  network.mtu = wanted.mtu;
+  network.seed = experiment.seed;
+  sim::check(network);
+}
+
+/// Hosts go around the jobs: rank 0 of each, rank 1 of each. On a dumbbell ranks are at its two sides.
+void place(std::uint32_t number, Experiment& experiment, const std::string& file) {
+  workload::Job& job = experiment.jobs[number];
+  const std::uint32_t ranks = ranks_of(job);
+  const auto jobs = static_cast<std::uint32_t>(experiment.jobs.size());
+  if (!experiment.topology) {
+    if (ranks != 2)
+      throw InputError(
+          fmt::format("{}: {} ranks are replayed, and a dumbbell has hosts for 2 of a job; give --ranks, or "
+                      "a topology",
+                      file, ranks));
+    return;
+  }
+  if (std::uint64_t{ranks} * jobs > experiment.topology->hosts())
+    throw InputError(
+        fmt::format("{}: {} ranks of each of {} have no room on the topology's {} hosts; give --ranks, or a "
+                    "larger topology",
+                    file, ranks, plural(jobs, "job"), experiment.topology->hosts()));
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) job.hosts.push_back(rank * jobs + number);
+}
+
+}  // namespace
+
+ReplayJob parse_replay_job(const std::string& word) {
+  const auto refuse = [&](std::string_view why) {
+    throw InputError(fmt::format("{} {}; write NAME=TRACE[,TRACE...][@START], as in a=rank0.json,rank1.json@100ms",
+                                 in_quotes(word), why));
+  };
+  ReplayJob job;
+  const std::size_t equals = word.find('=');
+  if (equals == std::string::npos) refuse("names no job");
+  job.name = word.substr(0, equals);
+  if (const std::string wrong = objection_to_name(job.name); !wrong.empty())
+    throw InputError(fmt::format("{}: its name {}", in_quotes(word), wrong));
+  std::string files = word.substr(equals + 1);
+  if (const std::size_t at = files.rfind('@'); at != std::string::npos) {
+    try {
+      job.start = parse_duration(files.substr(at + 1));
+    } catch (const InputError& error) {
+      refuse(fmt::format("has a start that is no time ({})", error.what()));
+    }
+    files.resize(at);
+  }
+  for (const std::string& file : parts(files, ',')) {
+    if (file.empty()) refuse("names an empty file");
+    job.files.emplace_back(file);
+  }
+  return job;
+}
+
+std::vector<ReplayJob> parse_replay_jobs(const std::vector<std::string>& words) {
+  std::vector<ReplayJob> jobs;
+  const auto named = static_cast<std::size_t>(std::count_if(words.begin(), words.end(), names_a_job));
+  if (named == 0) {
+    ReplayJob& job = jobs.emplace_back();
+    for (const std::string& word : words) job.files.emplace_back(word);
+    if (!words.empty()) job.name = job_name_of(words.front());
+    return jobs;
+  }
+  if (named < words.size())
+    throw InputError(fmt::format("{} names no job and {} does; name all of them, as in a=TRACE b=TRACE, or none",
+                                 in_quotes(*std::find_if_not(words.begin(), words.end(), names_a_job)),
+                                 in_quotes(*std::find_if(words.begin(), words.end(), names_a_job))));
+  std::set<std::string> names;
+  for (const std::string& word : words) {
+    jobs.push_back(parse_replay_job(word));
+    if (!names.insert(jobs.back().name).second)
+      throw InputError(fmt::format("two jobs are called {}; give each a name of its own", in_quotes(jobs.back().name)));
+  }
+  return jobs;
+}
+
+Replay make_replay(const ReplayRequest& request, Experiment settings, bool own_network) {
+  Replay replay;
+  replay.experiment = std::move(settings);
+  Experiment& experiment = replay.experiment;
+  experiment.jobs.clear();
+  experiment.places.clear();
+  experiment.warnings.clear();
+  for (std::size_t i = 0; i < request.jobs.size(); ++i) {
+    const ReplayJob& wanted = request.jobs[i];
+    // The same traces again are the same programs.
+    const auto first = std::find_if(request.jobs.begin(), request.jobs.end(),
+                                    [&](const ReplayJob& other) { return other.files == wanted.files; });
+    if (const auto same = static_cast<std::size_t>(first - request.jobs.begin()); same < i) {
+      workload::Job job = experiment.jobs[same];
+      job.name = wanted.name;
+      job.start = wanted.start;
+      experiment.jobs.push_back(std::move(job));
+      replay.traces.push_back(ReplayedTrace(replay.traces[same]));
+      continue;
+    }
+    workload::TraceOptions options;
+    options.ranks = request.trace_ranks;
+    auto graph = std::make_shared<const workload::ExecutionGraph>(workload::read_traces(wanted.files, options));
+    workload::GraphOptions own = request.graph;
+    own.steps = request.steps.of(*graph);
+    if (own_network) own.rate = request.network.rate;
+    workload::GraphPrograms programs = workload::graph_programs(*graph, own);
+    workload::Job job = workload::replayed_job(wanted.name, programs);
+    job.start = wanted.start;
+    job.flows = request.flows;
+    std::uint64_t operations = 0;
+    for (const workload::RankProgram& program : programs.ranks) operations += program.operations.size();
+    job.timeline = static_cast<std::uint32_t>(
+        std::clamp<std::uint64_t>(most_times / std::max<std::uint64_t>(operations, 1), 1, experiment.iterations));
+    experiment.jobs.push_back(std::move(job));
+    replay.traces.push_back({std::move(graph), std::move(programs)});
+  }
+  if (own_network) make_network(request.network, experiment);
+  for (std::uint32_t i = 0; i < experiment.jobs.size(); ++i)
+    place(i, experiment, request.jobs[i].files.front().string());
+  return replay;
+}
+
+std::vector<std::string> warnings_of_ties(const Experiment& experiment) {
+  constexpr std::size_t most = 4;  // names of a line
+  const std::vector<workload::Job>& jobs = experiment.jobs;
+  std::vector<std::string> warnings;
+  std::vector<bool> named(jobs.size());
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    std::vector<std::string> names;
+    for (std::size_t j = i; j < jobs.size() && !named[i]; ++j)
+      if (!named[j] && jobs[i].start == jobs[j].start && alike(jobs[i], jobs[j]))
+        names.push_back(in_quotes(jobs[j].name));
+    for (std::size_t j = i + 1; j < jobs.size(); ++j)
+      named[j] = named[j] || (jobs[i].start == jobs[j].start && alike(jobs[i], jobs[j]));
+    if (names.size() < 2) continue;
+    const std::size_t more = names.size() - std::min(names.size(), most);
+    names.resize(names.size() - more);
+    warnings.push_back(fmt::format(
+        "jobs {}{} are alike and start together, and may do the same for ever, as nothing tells them apart; give "
+        "them different starts, as in {}=TRACE@50ms",
+        fmt::join(names, ", "), more > 0 ? fmt::format(" and {} more", more) : "", jobs[i].name));
+  }
+  return warnings;
+}
+
+}  // namespace mltcp::experiment

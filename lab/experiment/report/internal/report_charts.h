@@ -1,0 +1,99 @@
+// The data of the report's charts, reduced to what a page can show; drawn by the page's script and by report_picture.h.
+// Not installed.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "mltcp/lab/experiment/report/internal/report_view.h"
+
+namespace mltcp::experiment {
+
+/// One band of a stack: bytes per bin of a job; or, with more jobs than colours, of the bins in which a given number of
+/// jobs sent simultaneously.
+struct Band {
+  std::string name;
+  std::string colour;  ///< a CSS variable of report.css without its dashes: "job-0", "heat-3"
+  std::vector<Bytes> bytes;
+};
+struct Bands {
+  Nanos bin;
+  Nanos from;       ///< time of the first bin
+  bool by_count{};  ///< bands are numbers of simultaneous jobs
+  std::vector<Band> bands;
+};
+/// Requires View::has_usage() for the run; covers all of it.
+Bands bands_of(const View& view, std::size_t run);
+/// The part in [span.from, span.to), with bins merged so that there are at most `columns`, above 0.
+Bands cut(const Bands& bands, TimeSpan span, std::size_t columns);
+/// Upper end of a band chart's axis: the link's rate, or the maximum reached. Bits per second.
+double top_rate(const View& view, std::size_t run);
+
+/// Slow-down by iteration under one policy, over its jobs; iterations are merged in groups of `group`.
+struct PolicyLine {
+  std::string name;
+  std::string colour;
+  std::string dash;
+  std::vector<double> mean;
+  std::vector<double> least;
+  std::vector<double> most;
+};
+struct PolicyLines {
+  std::size_t group = 1;
+  std::size_t iterations = 0;  ///< of the longest run
+  std::vector<PolicyLine> lines;
+};
+/// For the runs with known slow-downs.
+PolicyLines policy_lines(const View& view, std::size_t columns);
+
+/// Steps of the heat map: a slow-down up to the n-th has colour "heat-n", a larger one than all the last colour.
+inline constexpr std::array<double, 6> kHeatSteps{1.02, 1.05, 1.1, 1.25, 1.5, 2};
+
+/// The charts of a page, each a JSON object for charts.js; its member "name" is used for files that it is saved to.
+class ChartList {
+ public:
+  /// Returns the element that charts.js fills; `height` in pixels. `caption` and `label` are HTML.
+  std::string add(const nlohmann::json& chart, std::string_view caption, std::string_view label, int height);
+  /// Sets the tables of links from which the reader can choose.
+  void set_links(const nlohmann::json& links);
+  /// Returns the index, for the script, of a chart without an element of its own.
+  std::size_t add_hidden(const nlohmann::json& chart);
+  [[nodiscard]] std::string data() const;  ///< safe in a script element
+
+  explicit ChartList(std::string_view experiment);
+  ~ChartList();
+  ChartList(const ChartList&) = delete;
+  ChartList& operator=(const ChartList&) = delete;
+
+ private:
+  std::unique_ptr<nlohmann::json> data_;  // so that this header needs no more than its name
+};
+
+nlohmann::json usage_chart(const View& view, std::size_t run, TimeSpan span, std::size_t columns,
+                           std::string_view name);
+nlohmann::json lanes_chart(const View& view, std::size_t run, TimeSpan span, std::string_view name);
+/// One line per job.
+nlohmann::json iterations_chart(const View& view, std::size_t run);
+/// Indices of the jobs with similar isolated iteration times, so that offsets between them are meaningful.
+std::vector<std::size_t> same_period(const Run& run);
+nlohmann::json offset_chart(const View& view, std::size_t run);
+/// One row per job.
+nlohmann::json heat_chart(const View& view, std::size_t run);
+/// One line per policy.
+nlohmann::json policies_chart(const View& view);
+/// Cumulative distribution of slow-downs over all jobs' iterations; null if none is known.
+nlohmann::json distribution_chart(const View& view);
+
+/// Cumulative distribution of each job's iteration times under one policy; null if there are none.
+nlohmann::json times_chart(const View& view, std::size_t run);
+
+/// Colour of the n-th line, and a dash pattern once colours repeat.
+std::string line_colour(std::size_t n);
+std::string line_dash(std::size_t n);
+/// A line of the distribution: values, and the percentage of all that are at most as large.
+nlohmann::json distribution_line(std::size_t n, const std::string& name, const std::vector<double>& sorted);
+
+}  // namespace mltcp::experiment

@@ -1,0 +1,21 @@
+// The HTML report of a result file: compares each policy with fair sharing, and shows the use of the link over time
+// under each policy.
+//
+// The page is a single file that loads nothing: style, script and data are embedded, and a Content-Security-Policy
+// forbids the rest. Titles, captions and tables are plain HTML, readable without JavaScript; the charts are drawn by
+// experiment/report/charts.js from data that is reduced here to what a page can show (internal/report_charts.h), and
+// can be saved as SVG, PNG or CSV.
+#pragma once
+
+#include <string>
+
+#include "mltcp/lab/experiment/results/results.h"
+#include "mltcp/lab/experiment/series/series_file.h"
+
+namespace mltcp::experiment {
+
+/// Renders the page, also for empty results. All names are escaped. Equal results give identical bytes. `series`, if
+/// any, are drawn for those of its runs that belong to runs of `results` (belongs()).
+std::string render_report(const Results& results, const SeriesFile* series = nullptr);
+
+}  // namespace mltcp::experiment

@@ -1,0 +1,574 @@
+// The page that compares two result files (see report_comparison.h).
+#include "mltcp/lab/experiment/report/report_comparison.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <iterator>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/lab/experiment/report/internal/experiment_settings.h"
+#include "mltcp/lab/experiment/report/internal/html.h"
+#include "mltcp/lab/experiment/report/internal/report_charts.h"
+#include "mltcp/lab/experiment/report/internal/report_page.h"
+#include "mltcp/lab/experiment/report/internal/report_view.h"
+
+namespace mltcp::experiment {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMostDrawnRows = 100;  // rows of the chart
+constexpr std::size_t kMostSettings = 25;    // of the experiments that differ
+
+// A job of a policy that both files have.
+struct Pair {
+  std::string name;
+  double a = 0;
+  double b = 0;
+};
+struct Policy {
+  std::string label;
+  RunSummary a;
+  RunSummary b;
+  std::vector<Pair> jobs;
+  double mean_a = 0;  // mean over the jobs that both have
+  double mean_b = 0;
+  std::vector<const JobResult*> jobs_a;  // beside `jobs`
+  std::vector<const JobResult*> jobs_b;
+};
+
+double slowdown_of(const JobResult& job) {
+  if (job.isolated.count <= 0 || job.mean.count <= 0) return 0;
+  return static_cast<double>(job.mean.count) / static_cast<double>(job.isolated.count);
+}
+
+// The run of `b` for each of `a`: of the same policy, the most alike of those not taken yet.
+std::vector<std::pair<std::size_t, std::size_t>> matched(const Results& a, const Results& b) {
+  std::vector<std::pair<std::size_t, std::size_t>> pairs;
+  std::set<std::size_t> taken;
+  for (std::size_t i = 0; i < a.runs.size(); ++i) {
+    int most = -1;
+    std::size_t best = 0;
+    for (std::size_t k = 0; k < b.runs.size(); ++k) {
+      if (b.runs[k].policy != a.runs[i].policy || taken.contains(k)) continue;
+      const int alike = 4 * (a.runs[i].cc == b.runs[k].cc ? 1 : 0) +
+                        2 * (a.runs[i].datapath == b.runs[k].datapath ? 1 : 0) +
+                        (a.runs[i].seed == b.runs[k].seed ? 1 : 0);
+      if (alike > most) {
+        most = alike;
+        best = k;
+      }
+    }
+    if (most < 0) continue;
+    taken.insert(best);
+    pairs.emplace_back(i, best);
+  }
+  return pairs;
+}
+
+std::string known(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 6;
+  std::vector<std::string> quoted;
+  for (std::size_t i = 0; i < std::min(names.size(), most); ++i) quoted.push_back(in_quotes(names[i]));
+  if (names.size() > most) quoted.push_back(fmt::format("{} more", names.size() - most));
+  return quoted.empty() ? "none" : listed(quoted);
+}
+
+std::vector<std::string> policies_of(const Results& results) {
+  std::vector<std::string> names;
+  for (const Run& run : results.runs) add_once(names, run.policy);
+  return names;
+}
+
+std::vector<Policy> compared(const View& a, const View& b, const NamedResults& first, const NamedResults& second) {
+  constexpr std::string_view cure = "give two files of the same experiment";
+  const auto pairs = matched(a.results, b.results);
+  if (pairs.empty())
+    throw InputError(one_line(fmt::format("{} and {} have no policy in common ({}; {}); {}", first.name, second.name,
+                                          known(policies_of(a.results)), known(policies_of(b.results)), cure)));
+  std::vector<Policy> policies;
+  bool common = false;
+  for (const auto& [i, k] : pairs) {
+    Policy policy{a.labels[i], a.summaries[i], b.summaries[k], {}, 0, 0, {}, {}};
+    for (const JobResult* job : judged_jobs(a.results.runs[i]))
+      for (const JobResult* other : judged_jobs(b.results.runs[k])) {
+        if (job->name != other->name) continue;
+        common = true;
+        if (slowdown_of(*job) > 0 && slowdown_of(*other) > 0) {
+          policy.jobs.push_back({job->name, slowdown_of(*job), slowdown_of(*other)});
+          policy.jobs_a.push_back(job);
+          policy.jobs_b.push_back(other);
+        }
+      }
+    for (const Pair& job : policy.jobs) {
+      policy.mean_a += job.a / static_cast<double>(policy.jobs.size());
+      policy.mean_b += job.b / static_cast<double>(policy.jobs.size());
+    }
+    if (!policy.jobs.empty()) policies.push_back(std::move(policy));
+  }
+  if (!common)
+    throw InputError(one_line(fmt::format("{} and {} have no job in common ({}; {}); {}", first.name, second.name,
+                                          known(a.jobs), known(b.jobs), cure)));
+  if (policies.empty())
+    throw InputError(
+        one_line(fmt::format("{} and {} have no job whose slow-down both know; {}, and let them measure "
+                             "the jobs alone",
+                             first.name, second.name, cure)));
+  return policies;
+}
+
+// "▼ 1.082 worse"; `before` is A.
+std::string ratio_text(double before, double now) {
+  const Change change = change_of(before, now);
+  const std::string ratio = fmt::format("{:.3f}", now / before);
+  if (change == Change::same) return ratio + " <span class=\"unit\">no difference</span>";
+  return fmt::format("<b class=\"{}\">{} {}</b> <span class=\"unit\">{}</span>", class_of(change),
+                     change == Change::better ? "▲" : "▼", ratio, class_of(change));
+}
+
+// Both numbers of each policy, as loudly whichever way they went.
+std::string lead(const std::vector<Policy>& policies) {
+  std::string out;
+  for (const Policy& policy : policies) {
+    const Change mean = change_of(policy.mean_a, policy.mean_b);
+    const Change sooner = interleaving_change(policy.a, policy.b);
+    out += fmt::format("<li><b>{}</b>: beside A, B is {}. The mean slow-down is {}.", escaped(policy.label),
+                       verdicts(mean, "in the mean", sooner, "at interleaving"),
+                       slowdown_beside(policy.mean_a, policy.mean_b));
+    if (sooner != Change::unknown)
+      out += fmt::format(" Its jobs {}; those of A {}.", interleaving(policy.b), interleaving(policy.a));
+    out += "</li>";
+  }
+  return "<ul class=\"lead\">" + out + "</ul>\n";
+}
+
+// "iteration 7", "never", "never; 5% from 12".
+std::string from_text(const RunSummary& summary) {
+  if (!summary.several || !summary.slowdown) return "–";
+  if (summary.interleaved) return fmt::format("iteration {}", *summary.interleaved);
+  return summary.interleaved_5pct ? fmt::format("never (5%: {})", *summary.interleaved_5pct) : "never";
+}
+
+std::string tiles(const std::vector<Policy>& policies) {
+  const auto beside = [](Change change, std::string_view better, std::string_view worse, const std::string& of_a) {
+    return fmt::format("{} A: {}",
+                       change == Change::better  ? better
+                       : change == Change::worse ? worse
+                                                 : "no different from",
+                       of_a);
+  };
+  std::string out;
+  for (const Policy& policy : policies) {
+    const Change mean = change_of(policy.mean_a, policy.mean_b);
+    const Change sooner = interleaving_change(policy.a, policy.b);
+    out += fmt::format("<li class=\"tile several\"><h3>{}</h3>", escaped(policy.label));
+    out += measure(mean, "mean slow-down", slowdown_text(policy.mean_b),
+                   beside(mean, "better than", "worse than", slowdown_text(policy.mean_a)));
+    if (sooner != Change::unknown)
+      out += measure(sooner, "interleaved from", from_text(policy.b),
+                     beside(sooner, "sooner than", "later than", from_text(policy.a)));
+    out += "</li>\n";
+  }
+  return "<p class=\"tiles-note\">What B gives, and how it compares with A:</p>\n<ul class=\"tiles\">" + out +
+         "</ul>\n";
+}
+
+// ---- what A and B are ----
+
+struct Trait {
+  std::string name;
+  std::string a;
+  std::string b;
+};
+
+std::string words_of(const Results& results, const std::function<std::string(const Run&)>& word) {
+  std::vector<std::string> words;
+  for (const Run& run : results.runs) add_once(words, word(run));
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+std::string marking_words(const Results& results, const std::optional<std::vector<Setting>>& settings) {
+  const bool on_hosts =
+      std::any_of(results.runs.begin(), results.runs.end(), [](const Run& run) { return run.datapath == "hosts"; });
+  if (on_hosts) return "as the network was set up";
+  if (settings) return marking_of(*settings);
+  const bool marked = std::any_of(results.runs.begin(), results.runs.end(),
+                                  [](const Run& run) { return run.bottleneck.ecn_marked_packets > 0; });
+  return marked ? "on; its settings are unknown" : "unknown";
+}
+
+// What a reader has to know of both, whether it differs or not.
+std::vector<Trait> main_traits(const NamedResults& a, const NamedResults& b) {
+  std::vector<Trait> traits{{"File", a.name, b.name}};
+  const auto add = [&](const char* name, auto&& words) {
+    traits.push_back({name, words(*a.results), words(*b.results)});
+  };
+  add("Experiment", [](const Results& of) { return of.experiment; });
+  add("Policies", [](const Results& of) { return words_of(of, [](const Run& run) { return run.policy; }); });
+  add("Congestion control", [](const Results& of) { return words_of(of, [](const Run& run) { return run.cc; }); });
+  add("Marking (ECN)", [](const Results& of) { return marking_words(of, settings_of(of.provenance)); });
+  return traits;
+}
+
+// The rest of what was run.
+std::vector<Trait> other_traits(const Results& a, const Results& b) {
+  std::vector<Trait> traits;
+  const auto add = [&](const char* name, auto&& words) { traits.push_back({name, words(a), words(b)}); };
+  add("Datapath", [](const Results& of) { return words_of(of, [](const Run& run) { return run.datapath; }); });
+  add("Seed", [](const Results& of) { return words_of(of, [](const Run& run) { return std::to_string(run.seed); }); });
+  add("Iterations", [](const Results& of) {
+    return words_of(of, [](const Run& run) {
+      std::size_t most = 0;
+      for (const JobResult& job : run.jobs) most = std::max(most, job.iterations.size());
+      return std::to_string(most);
+    });
+  });
+  add("Bottleneck", [](const Results& of) {
+    return words_of(of, [](const Run& run) {
+      return run.bottleneck.rate.is_zero() ? std::string("unknown") : rate_text(run.bottleneck.rate);
+    });
+  });
+  if (!a.provenance || !b.provenance) return traits;
+  add("Program", [](const Results& of) {
+    return fmt::format("{}{}{}", of.provenance->version,
+                       of.provenance->commit.empty() ? "" : " (" + of.provenance->commit.substr(0, 12) + ")",
+                       of.provenance->modified ? ", with changes" : "");
+  });
+  const auto virtual_time = [](const Run& run) { return run.datapath == "sim" || run.datapath == "flow"; };
+  // Of virtual time the machine is no matter.
+  if (!std::all_of(a.runs.begin(), a.runs.end(), virtual_time) ||
+      !std::all_of(b.runs.begin(), b.runs.end(), virtual_time))
+    add("Machine", [](const Results& of) {
+      const Provenance::Machine& machine = of.provenance->machine;
+      return fmt::format("{}, {} CPUs, {}", machine.cpu, machine.cpus, machine.kernel);
+    });
+  add("Experiment file, SHA-256", [](const Results& of) {
+    return of.provenance->files.empty() ? std::string("unknown") : of.provenance->files.front().sha256.substr(0, 12);
+  });
+  add("Other files that were read", [](const Results& of) {
+    std::vector<std::string> files;
+    for (std::size_t n = 1; n < of.provenance->files.size(); ++n)
+      files.push_back(
+          fmt::format("{} ({})", of.provenance->files[n].path, of.provenance->files[n].sha256.substr(0, 12)));
+    return files.empty() ? std::string("none") : fmt::format("{}", fmt::join(files, ", "));
+  });
+  return traits;
+}
+
+// Keys whose values stand in the runs, where options of the command may have taken their place; and the marking, which
+// has a line of its own.
+bool told_elsewhere(const std::string& key) {
+  constexpr std::array<std::string_view, 8> keys{"name",       "cc",   "datapath",       "policies",
+                                                 "iterations", "seed", "bottleneck.ecn", "topology.ecn"};
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
+// Of the experiments' settings, those that are not the same, and how many others there are.
+std::pair<std::vector<Trait>, std::size_t> setting_traits(const std::vector<Setting>& a,
+                                                          const std::vector<Setting>& b) {
+  const auto value = [](const std::vector<Setting>& settings, const std::string& key) {
+    const std::string* found = find_setting(settings, key);
+    return found == nullptr ? std::string("not set") : *found;
+  };
+  std::set<std::string> keys;
+  for (const auto* settings : {&a, &b})
+    for (const Setting& setting : *settings)
+      if (!told_elsewhere(setting.key)) keys.insert(setting.key);
+  std::vector<Trait> traits;
+  for (const std::string& key : keys)
+    if (Trait trait{key, value(a, key), value(b, key)}; trait.a != trait.b) traits.push_back(std::move(trait));
+  const std::size_t same = keys.size() - traits.size();
+  return {std::move(traits), same};
+}
+
+// A table of what each is, with all that differs, and a line of what doesn't.
+std::string identity(const NamedResults& a, const NamedResults& b) {
+  std::vector<Trait> traits = main_traits(a, b);
+  std::vector<std::string> same;
+  for (Trait& trait : other_traits(*a.results, *b.results)) {
+    if (trait.a != trait.b) {
+      traits.push_back(std::move(trait));
+    } else if (trait.a != "none" && trait.a != "unknown" && !trait.a.empty()) {
+      same.push_back(fmt::format("{} <b>{}</b>", trait.name, escaped(trait.a)));
+    }
+  }
+  std::string notes;
+  const auto settings_a = settings_of(a.results->provenance);
+  const auto settings_b = settings_of(b.results->provenance);
+  if (settings_a && settings_b) {
+    auto [differing, others] = setting_traits(*settings_a, *settings_b);
+    if (differing.size() > kMostSettings)
+      notes += fmt::format("<p>{} more settings of the experiment differ.</p>\n", differing.size() - kMostSettings);
+    differing.resize(std::min(differing.size(), kMostSettings));
+    std::move(differing.begin(), differing.end(), std::back_inserter(traits));
+    if (others > 0) same.push_back(plural(others, "other setting") + " of the experiment");
+  } else {
+    notes += fmt::format(
+        "<p>Which other settings differ is unknown: {} not hold the experiment, as older files, records of sweeps and "
+        "experiments above 64 kB don't.</p>\n",
+        !settings_a && !settings_b ? "the files do"
+        : !settings_a              ? "A does"
+                                   : "B does");
+  }
+  std::string rows;
+  for (const Trait& trait : traits) {
+    const bool differs = trait.a != trait.b;
+    const auto text = [&](const std::string& value) {
+      const std::string shown = escaped(value.empty() ? "unnamed" : value);
+      return differs ? fmt::format("<b>{}</b>", shown) : shown;
+    };
+    rows += fmt::format("<tr class=\"first\"><th scope=\"row\">{}</th>{}{}{}</tr>\n", escaped(trait.name),
+                        cell("A", text(trait.a)), cell("B", text(trait.b)),
+                        cell("", differs && trait.name != "File" ? "<b>differs</b>" : ""));
+  }
+  return table("What A and B are", {"", "A", "B", ""}, rows, "cards words") + notes +
+         (same.empty() ? "" : fmt::format("<p>The same in both: {}.</p>\n", fmt::join(same, " · ")));
+}
+
+// ---- one and the same ----
+
+bool same_measurements(const Results& a, const Results& b) {
+  const auto same_job = [](const JobResult& x, const JobResult& y) {
+    return x.name == y.name && x.isolated == y.isolated && x.mean == y.mean && x.p99 == y.p99 && x.starts == y.starts &&
+           x.iterations == y.iterations && x.retransmitted_packets == y.retransmitted_packets;
+  };
+  return std::equal(a.runs.begin(), a.runs.end(), b.runs.begin(), b.runs.end(), [&](const Run& x, const Run& y) {
+    return x.policy == y.policy && x.cc == y.cc && x.datapath == y.datapath && x.duration == y.duration &&
+           x.bottleneck.ecn_marked_packets == y.bottleneck.ecn_marked_packets &&
+           x.bottleneck.dropped_packets == y.bottleneck.dropped_packets &&
+           std::equal(x.jobs.begin(), x.jobs.end(), y.jobs.begin(), y.jobs.end(), same_job);
+  });
+}
+
+std::string sameness(const Results& a, const Results& b) {
+  const bool one_run = a.provenance && b.provenance && *a.provenance == *b.provenance;
+  const bool same = same_measurements(a, b);
+  std::string text;
+  if (one_run && same)
+    text =
+        "<b>A and B are one and the same result</b>, from one run of the program: there is nothing to compare. Give "
+        "the result of another run as one of them.";
+  else if (one_run)
+    text = "<b>A and B are from one run of the program</b>, of which one of them holds more.";
+  else if (same)
+    text =
+        "<b>A and B measured the same, to the nanosecond</b>: what differs between them changed nothing, and in "
+        "virtual time one experiment gives one result, however often it is run.";
+  return text.empty() ? "" : fmt::format("<p class=\"note\">{}</p>\n", text);
+}
+
+std::string policy_table(const std::vector<Policy>& policies) {
+  std::string rows;
+  for (const Policy& policy : policies)
+    rows += fmt::format("<tr class=\"first\"><th scope=\"row\"><span class=\"name\">{}</span></th>",
+                        escaped(policy.label)) +
+            cell("Slow-down, A", slowdown_text(policy.mean_a)) + cell("Slow-down, B", slowdown_text(policy.mean_b)) +
+            cell("B by A", ratio_text(policy.mean_a, policy.mean_b)) +
+            cell("Interleaved from, A", from_text(policy.a)) + cell("Interleaved from, B", from_text(policy.b)) +
+            "</tr>\n";
+  return table("By policy: mean slow-down of the jobs that both have",
+               {"Policy", "Slow-down, A", "Slow-down, B", "B by A", "Interleaved from, A", "Interleaved from, B"},
+               rows);
+}
+
+std::string job_table(const std::vector<Policy>& policies) {
+  std::string rows;
+  for (const Policy& policy : policies) {
+    rows += "</tbody><tbody>";
+    for (std::size_t j = 0; j < policy.jobs.size(); ++j) {
+      const Pair& job = policy.jobs[j];
+      rows += fmt::format("<tr{}>", j == 0 ? " class=\"first\"" : "");
+      if (j == 0)
+        rows += fmt::format("<th scope=\"rowgroup\" rowspan=\"{}\"><span class=\"name\">{}</span></th>",
+                            policy.jobs.size(), escaped(policy.label));
+      rows += fmt::format("<th scope=\"row\"><span class=\"name\">{}</span></th>", escaped(job.name)) +
+              cell("Slow-down, A", slowdown_text(job.a)) + cell("Slow-down, B", slowdown_text(job.b)) +
+              cell("B by A", ratio_text(job.a, job.b)) + "</tr>\n";
+    }
+  }
+  return table("By policy and job", {"Policy", "Job", "Slow-down, A", "Slow-down, B", "B by A"}, rows, "cards grouped");
+}
+
+std::string chart(const std::vector<Policy>& policies, ChartList& charts) {
+  Json rows = Json::array();
+  Json a{{"name", "A"}, {"colour", "line-0"}, {"v", Json::array()}};
+  Json b{{"name", "B"}, {"colour", "line-1"}, {"v", Json::array()}};
+  double least = 1;
+  double most = 1;
+  for (const Policy& policy : policies)
+    for (const Pair& job : policy.jobs) {
+      if (rows.size() == kMostDrawnRows) break;
+      rows.push_back(fmt::format("{} · {}", policy.label, job.name));
+      a["v"].push_back(job.a);
+      b["v"].push_back(job.b);
+      least = std::min({least, job.a, job.b});
+      most = std::max({most, job.a, job.b});
+    }
+  const double room = std::max(0.08 * (most - least), 0.01);
+  const int height = static_cast<int>(rows.size()) * 22 + 46;
+  const Json spec{
+      {"kind", "dots"},
+      {"name", "comparison"},
+      {"x", {{"label", "slow-down"}, {"from", std::max(0.0, least - room)}, {"to", most + room}, {"suffix", "×"}}},
+      {"rows", std::move(rows)},
+      {"series", Json::array({std::move(a), std::move(b)})},
+      {"rules", Json::array({{{"x", 1}, {"colour", "ink"}, {"dash", "5 4"}}})}};
+  return "<section id=\"jobs\" class=\"needs-js\"><h2>How much slower than alone</h2>\n<p>A row is a job under a "
+         "policy; the "
+         "dashed line is as fast as alone, and the further left, the better.</p>\n<ul class=\"legend\"><li><i "
+         "class=\"swatch\" style=\"background:var(--line-0)\"></i>A</li><li><i class=\"swatch\" "
+         "style=\"background:var(--line-1)\"></i>B</li></ul>\n" +
+         charts.add(spec, "Mean slow-down", "Mean slow-down of each job in both files", height) + "</section>\n";
+}
+
+// Slow-downs of all iterations of `jobs`, in order.
+std::vector<double> sorted_slowdowns(const std::vector<const JobResult*>& jobs) {
+  std::vector<double> values;
+  for (const JobResult* job : jobs)
+    for (const Nanos time : job->iterations)
+      values.push_back(static_cast<double>(time.count) / static_cast<double>(job->isolated.count));
+  std::sort(values.begin(), values.end());
+  return values;
+}
+
+// By iteration, the mean over `jobs`, with the least and the most; several iterations are joined.
+Json iterations_line(std::size_t n, const char* name, const std::vector<const JobResult*>& jobs, std::size_t group) {
+  const auto rounded = [](double value) { return std::round(value * 1e4) / 1e4; };
+  std::size_t length = 0;
+  for (const JobResult* job : jobs) length = std::max(length, job->iterations.size());
+  Json means = Json::array();
+  Json least = Json::array();
+  Json most = Json::array();
+  for (std::size_t from = 0; from < length; from += group) {
+    double sum = 0;
+    double low = std::numeric_limits<double>::infinity();
+    double high = 0;
+    std::size_t count = 0;
+    for (const JobResult* job : jobs)
+      for (std::size_t i = from; i < std::min(job->iterations.size(), from + group); ++i) {
+        const double value = static_cast<double>(job->iterations[i].count) / static_cast<double>(job->isolated.count);
+        sum += value;
+        low = std::min(low, value);
+        high = std::max(high, value);
+        ++count;
+      }
+    means.push_back(rounded(sum / static_cast<double>(count)));
+    least.push_back(rounded(low));
+    most.push_back(rounded(high));
+  }
+  return {{"name", name}, {"colour", line_colour(n)}, {"dash", ""}, {"v", means}, {"lo", least}, {"hi", most}};
+}
+
+// Of each policy, A and B over their iterations, and the distribution of these.
+std::string iterations_section(const std::vector<Policy>& policies, ChartList& charts) {
+  constexpr std::size_t most_points = 1000;
+  constexpr int height = 240;
+  double least = 1;
+  double most = 1;
+  for (const Policy& policy : policies)
+    for (const auto* jobs : {&policy.jobs_a, &policy.jobs_b})
+      if (const auto values = sorted_slowdowns(*jobs); !values.empty()) {
+        least = std::min(least, values.front());
+        most = std::max(most, values.back());
+      }
+  const double room = std::max((most - least) * 0.04, 0.01);
+  const Json scale{{"from", std::max(0.0, least - room)}, {"to", most + room}, {"suffix", "×"}};
+  const auto axis = [&](const char* label) {
+    Json result = scale;
+    result["label"] = label;
+    return result;
+  };
+  std::string panels;
+  for (const Policy& policy : policies) {
+    const auto a = sorted_slowdowns(policy.jobs_a);
+    const auto b = sorted_slowdowns(policy.jobs_b);
+    if (a.empty() || b.empty()) continue;  // records of sweeps have no series
+    std::size_t length = 1;
+    for (const auto* jobs : {&policy.jobs_a, &policy.jobs_b})
+      for (const JobResult* job : *jobs) length = std::max(length, job->iterations.size());
+    const std::size_t group = (length + most_points - 1) / most_points;
+    const Json lines{
+        {"kind", "lines"},
+        {"name", "compared-iterations-" + policy.label},
+        {"x", {{"label", "iteration"}, {"from", 0}, {"to", std::max<std::size_t>(1, length - 1)}, {"whole", true}}},
+        {"y", axis("slow-down")},
+        {"group", group},
+        {"series",
+         Json::array({iterations_line(0, "A", policy.jobs_a, group), iterations_line(1, "B", policy.jobs_b, group)})},
+        {"rules", Json::array({{{"y", 1}, {"colour", "ink"}, {"dash", "5 4"}}})}};
+    const Json distribution{{"kind", "lines"},
+                            {"name", "compared-distribution-" + policy.label},
+                            {"x", axis("slow-down of an iteration")},
+                            {"y", {{"label", "of the iterations"}, {"from", 0}, {"to", 102}, {"suffix", "%"}}},
+                            {"series", Json::array({distribution_line(0, "A", a), distribution_line(1, "B", b)})},
+                            {"rules", Json::array()}};
+    const std::string name = escaped(policy.label);
+    panels += charts.add(lines, fmt::format("<b>{}</b>: slow-down by iteration", name),
+                         "Slow-down by iteration in both files under " + name, height) +
+              charts.add(distribution, fmt::format("<b>{}</b>: all iterations", name),
+                         "Distribution of slow-downs in both files under " + name, height);
+  }
+  if (panels.empty()) return "";
+  return "<section id=\"compared\" class=\"needs-js\"><h2>Iteration by iteration</h2>\n<p>On the left the mean over "
+         "the "
+         "jobs, shaded from the least to the most slowed down; on the right, or below, the share of all iterations "
+         "that "
+         "were slowed down by at most so much.</p>\n<ul class=\"legend\"><li><i class=\"swatch\" "
+         "style=\"background:var(--line-0)\"></i>A</li><li><i class=\"swatch\" "
+         "style=\"background:var(--line-1)\"></i>B</li>"
+         "</ul>\n<div class=\"pair\">" +
+         panels + "</div></section>\n";
+}
+
+std::string unfinished(const char* name, const Results& results) {
+  if (results.unfinished.empty()) return "";
+  std::vector<std::string> names;
+  for (const std::string& policy : results.unfinished) names.push_back(escaped(policy));
+  return fmt::format("<p class=\"alarm\"><b>Unfinished.</b> {} was ended before {} had been run.</p>\n", name,
+                     listed(names));
+}
+
+}  // namespace
+
+std::string render_comparison(const NamedResults& a, const NamedResults& b) {
+  const View first(*a.results);
+  const View second(*b.results);
+  const auto policies = compared(first, second, a, b);
+  const std::string title = a.results->experiment == b.results->experiment
+                                ? fmt::format("{}: two results", a.results->experiment)
+                                : fmt::format("{} and {}", a.results->experiment, b.results->experiment);
+  ChartList charts(a.results->experiment);
+  std::string body = unfinished("A", *a.results) + unfinished("B", *b.results) + sameness(*a.results, *b.results) +
+                     identity(a, b) + lead(policies) + tiles(policies);
+  std::vector<std::string> only;
+  for (const std::string& policy : policies_of(*a.results))
+    if (std::none_of(b.results->runs.begin(), b.results->runs.end(),
+                     [&](const Run& run) { return run.policy == policy; }))
+      only.push_back(fmt::format("<b>{}</b> in A alone", escaped(policy)));
+  for (const std::string& policy : policies_of(*b.results))
+    if (std::none_of(a.results->runs.begin(), a.results->runs.end(),
+                     [&](const Run& run) { return run.policy == policy; }))
+      only.push_back(fmt::format("<b>{}</b> in B alone", escaped(policy)));
+  if (!only.empty()) body += fmt::format("<p>Not compared: {}.</p>\n", listed(only));
+  body += chart(policies, charts) + iterations_section(policies, charts) +
+          "<section id=\"numbers\"><h2>In numbers</h2>\n" + policy_table(policies) + job_table(policies) +
+          "</section>\n";
+  const std::string footer =
+      (b.results->provenance ? "<p>B:</p>\n" + provenance_text(b.results->provenance) : "") + words_of_results();
+  return page_of("MLTCP comparison", title, body, footer, a.results->provenance, charts, "");
+}
+
+}  // namespace mltcp::experiment

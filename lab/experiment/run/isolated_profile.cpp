@@ -1,0 +1,228 @@
+// Measuring of jobs that run alone (see isolated_profile.h).
+#include "mltcp/lab/experiment/run/isolated_profile.h"
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+#include <numeric>
+#include <span>
+
+#include "mltcp/lab/experiment/backends/packet_run.h"
+#include "mltcp/lab/experiment/backends/run_plan.h"
+#include "mltcp/lab/experiment/engine/rank_driver.h"
+#include "mltcp/lab/experiment/results/results.h"
+#include "mltcp/lab/experiment/run/demand.h"
+#include "mltcp/lab/experiment/run/internal/side_by_side.h"
+#include "mltcp/lab/workload/inspection.h"
+
+namespace mltcp::experiment {
+namespace {
+
+// Enough for a median.
+constexpr std::uint32_t most_iterations = 7;
+// The meters' bins: fine against an iteration, coarse against packets, whose bunches aren't demand.
+constexpr std::int64_t bins_per_iteration = 512;
+constexpr std::int64_t packets_per_bin = 16;
+
+/// By job, the first one that is alike. On a topology, where a job is and which paths its flows take matter too.
+std::vector<std::size_t> representatives(const Experiment& experiment) {
+  std::vector<std::size_t> all(experiment.jobs.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i] = i;
+    for (std::size_t j = 0; j < i && all[i] == i; ++j)
+      if (!experiment.topology && alike(experiment.jobs[i], experiment.jobs[j])) all[i] = j;
+  }
+  return all;
+}
+
+/// Everything later by `shift`; what would leave the period is left out.
+scheduler::Demand moved(scheduler::Demand demand, Nanos shift) {
+  for (scheduler::Burst& burst : demand.bursts) {
+    burst.from += shift;
+    burst.to = std::min(burst.to + shift, demand.period);
+  }
+  std::erase_if(demand.bursts, [](const scheduler::Burst& burst) { return burst.from >= burst.to; });
+  return demand;
+}
+
+/// Moves every burst by what the silence before it becomes longer.
+scheduler::Demand stretched(const scheduler::Demand& demand, Nanos period) {
+  scheduler::Demand result;
+  result.period = period;
+  const double silence = (demand.period - scheduler::busy_time(demand)).seconds();
+  const double scale = silence > 0 ? 1 + (period - demand.period).seconds() / silence : 1;
+  Nanos before;  // silence
+  Nanos last;
+  Nanos end;
+  for (const scheduler::Burst& burst : demand.bursts) {
+    before += burst.from - last;
+    const Nanos shift = Nanos::from_seconds(before.seconds() * (scale - 1));
+    const Nanos from = std::max(end, burst.from + shift);
+    end = std::min(period, burst.to + shift);
+    last = burst.to;
+    if (from < end) result.bursts.push_back({from, end, burst.rate});
+  }
+  return result;
+}
+
+/// How much of a link was used, by bin, from the epoch on.
+struct Metered {
+  std::vector<Bytes> bytes;
+  Nanos bin;  ///< meters widen theirs on their own, when they are full
+};
+
+/// What job `number` used of the links; `profile.uses` gets an entry for each, without its demand.
+std::vector<Metered> usage_of(std::uint32_t number, std::span<const JobNetwork::LinkView> links, Nanos epoch,
+                              Profile& profile) {
+  std::vector<Metered> usage;
+  for (std::size_t link = 0; link < links.size(); ++link) {
+    if (links[link].usage == nullptr) continue;
+    const auto found = links[link].usage->jobs().find(number);
+    if (found == links[link].usage->jobs().end()) continue;
+    // The epoch is on the edge of a bin of the width that the meter began with.
+    const Nanos bin = links[link].usage->bin();
+    const auto skip = static_cast<std::size_t>((epoch.count + bin.count / 2) / bin.count);
+    if (found->second.size() <= skip) continue;
+    usage.push_back({{found->second.begin() + static_cast<std::ptrdiff_t>(skip), found->second.end()}, bin});
+    profile.uses.push_back({link, std::string(links[link].name), links[link].config->rate, {}});
+  }
+  return usage;
+}
+
+/// Of an iteration of `period` that began at `start`.
+scheduler::Demand demand_in(const Metered& usage, Nanos start, Nanos period) {
+  const auto& [bytes, bin] = usage;
+  // It is taken from the next edge of a bin on: what the bin before it holds is the end of the iteration before.
+  const Nanos edge((start.count + bin.count - 1) / bin.count * bin.count);
+  if (period > bin * 2) return moved(scheduler::fold(bytes, bin, edge, period), edge - start);
+  // All that is known of so short an iteration is the mean.
+  const double sent = std::accumulate(bytes.begin(), bytes.end(), 0.0);
+  const double mean = 8 * sent / (bin.seconds() * static_cast<double>(bytes.size()));
+  return {period, {{Nanos(0), period, Rate(static_cast<std::uint64_t>(std::ceil(mean)))}}};
+}
+
+double deviation_from(Nanos period, std::span<const Nanos> times) {
+  double squares = 0;
+  for (const Nanos time : times) {
+    const double off = static_cast<double>((time - period).count) / static_cast<double>(period.count);
+    squares += off * off;
+  }
+  return std::sqrt(squares / static_cast<double>(times.size()));
+}
+
+Profile profile_job(const Experiment& experiment, std::uint32_t number, Datapath& datapath,
+                    const std::function<void(double)>& tick) {
+  RunPlan plan;
+  plan.policy = kBaselinePolicy;
+  workload::Job job = experiment.jobs[number];
+  job.start = {};
+  job.jitter = {};
+  job.straggler = {};
+  job.pause = {};
+  job.change = {};
+  job.iterations = 0;
+  plan.iterations = profile_iterations(experiment);
+  plan.first_number = experiment.topology ? number : 0;
+  const Nanos ideal = workload::ideal_iteration(job, experiment.bottleneck.rate).length;
+  plan.usage_bin =
+      std::max(ideal / bins_per_iteration, experiment.bottleneck.rate.time_for(experiment.mtu) * packets_per_bin);
+  plan.jobs = {job};
+
+  Profile profile;
+  profile.compute = job.compute_per_iteration();
+  profile.first_send = time_to_first_send(job);
+  std::vector<Metered> usage;  // beside profile.uses
+  bool measured = false;
+  plan.finished = [&](std::span<const JobNetwork::LinkView> links, Nanos epoch) {
+    measured = !links.empty();
+    usage = usage_of(plan.first_number, links, epoch, profile);
+  };
+  const Run run = datapath.run(experiment, plan, tick);
+
+  const JobResult& result = run.jobs.front();
+  const auto times = std::span(result.iterations).subspan(1);
+  profile.period = iteration_stats(times).p50;
+  // Where nobody has measured the bottleneck, its use is the ideal one, and the iteration's end takes what it takes
+  // longer.
+  if (!measured && !experiment.topology) {
+    if (job.rate.is_zero()) job.rate = experiment.bottleneck.rate;
+    scheduler::Demand demand = demand_of(job, experiment.bottleneck.rate);
+    if (!demand.bursts.empty() && profile.period > demand.period) {
+      demand.bursts.back().to += profile.period - demand.period;
+      demand.period = profile.period;
+    }
+    profile.uses.push_back({0, "bottleneck", experiment.bottleneck.rate, stretched(demand, profile.period)});
+  }
+  profile.deviation = deviation_from(profile.period, times);
+  // The demand is that of the iteration that took as long as the median.
+  const auto median = static_cast<std::size_t>(std::find(times.begin(), times.end(), profile.period) - times.begin());
+  for (std::size_t i = 0; i < usage.size(); ++i) {
+    scheduler::Demand& demand = profile.uses[i].demand;
+    demand = demand_in(usage[i], result.starts[median + 1], profile.period);
+    // A packet that began in the bin before makes a bin fuller than full.
+    for (scheduler::Burst& burst : demand.bursts) burst.rate = std::min(burst.rate, profile.uses[i].capacity);
+  }
+  return profile;
+}
+
+}  // namespace
+
+Profile with_compute(const Profile& profile, Nanos compute) {
+  Profile result = profile;
+  // More than all of the silence can't be taken away.
+  Nanos least(1);
+  for (const Profile::Use& use : profile.uses) least = std::max(least, scheduler::busy_time(use.demand));
+  result.period = std::max(profile.period + compute - profile.compute, least);
+  result.compute = compute;
+  if (profile.compute.count > 0)
+    result.first_send =
+        Nanos::from_seconds(profile.first_send.seconds() * (compute.seconds() / profile.compute.seconds()));
+  for (Profile::Use& use : result.uses) use.demand = stretched(use.demand, result.period);
+  return result;
+}
+
+std::uint32_t profile_iterations(const Experiment& experiment) {
+  return std::min(most_iterations, std::max(experiment.iterations, 2U));
+}
+
+double profile_work(const Experiment& experiment, bool real_time) {
+  const std::vector<std::size_t> all = representatives(experiment);
+  double work = 0;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i] == i) work += profile_iterations(experiment) * work_of(experiment.jobs[i], experiment, real_time);
+  return work;
+}
+
+std::vector<Profile> profile_jobs(const Experiment& experiment, Datapath& datapath, const ProfileProgress& progress,
+                                  std::uint32_t threads) {
+  const bool real_time = datapath.real_time();
+  const std::vector<std::size_t> all = representatives(experiment);
+  std::vector<std::size_t> measured;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i] == i) measured.push_back(i);
+  const double total = profile_work(experiment, real_time);
+  std::vector<Profile> profiles(all.size());
+  std::mutex mutex;  // of telling, and of `done`
+  double done = 0;
+  side_by_side(real_time ? 1 : threads, measured.size(), [&](std::size_t place) {
+    const std::size_t i = measured[place];
+    const double work = profile_iterations(experiment) * work_of(experiment.jobs[i], experiment, real_time);
+    double told = 0;
+    const auto tick = [&](double fraction) {
+      if (!progress) return;
+      const std::lock_guard lock(mutex);
+      done += work * fraction - told;
+      told = work * fraction;
+      progress(done / total, experiment.jobs[i].name);
+    };
+    tick(0);
+    profiles[i] = profile_job(experiment, static_cast<std::uint32_t>(i), datapath, tick);
+    const std::lock_guard lock(mutex);
+    done += work - told;
+  });
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i] != i) profiles[i] = profiles[all[i]];
+  return profiles;
+}
+
+}  // namespace mltcp::experiment

@@ -1,0 +1,478 @@
+// Planning of slots (see plan.h).
+#include "mltcp/lab/experiment/run/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include "mltcp/base/error.h"
+#include "mltcp/scheduler/problem.h"
+
+namespace mltcp::experiment {
+namespace {
+
+// Jobs that ask for more than their links have fit into longer slots: tried are lengths in steps that grow, up to the
+// last, and then finer ones between the last two.
+constexpr double first_room = 0.0025;
+constexpr double room_growth = 1.5;
+constexpr int room_halvings = 5;
+// Solutions are tried for sets of so many jobs at most; larger ones stay with what room they have.
+constexpr std::size_t most_jobs_with_room = 64;
+
+// Also without any jitter something has to pay for the lateness of a first iteration with its slow start.
+constexpr double least_slack = 0.001;
+// Lateness that is not worth a repair, as a share of the period: what it takes to hear of it, and what bursts that
+// overlap by that cost, are of that order.
+constexpr double least_tolerance = 0.01;
+// What is foretold is right to about so much of an iteration, as it knows of no packets: a tie, and slots, which are
+// certain, are taken.
+constexpr double forecast_error = 0.01;
+// Where jobs meet in their slots, too, lateness goes from one to the next, and what is foretold is rougher: slots have
+// to save so much of what sharing costs.
+constexpr double least_saving = 0.25;
+
+/// Meetings of steps that a node of the solver stands for (scheduler/problem.h).
+constexpr std::uint64_t meetings_per_node = 64;
+
+/// Jobs that share links, directly or through others.
+struct Component {
+  scheduler::Problem problem;
+  std::vector<std::size_t> jobs;  ///< by job of the problem
+};
+
+std::vector<Component> components_of(std::span<const workload::Job> jobs, std::span<const Profile> profiles) {
+  struct Shared {
+    std::string name;
+    Rate capacity;
+    std::vector<std::pair<std::size_t, const scheduler::Demand*>> uses;
+  };
+  std::map<std::size_t, Shared> links;
+  for (std::size_t job = 0; job < jobs.size(); ++job) {
+    if (jobs[job].unaware) continue;
+    for (const Profile::Use& use : profiles[job].uses) {
+      Shared& link = links[use.link];
+      link.name = use.name;
+      link.capacity = use.capacity;
+      if (!use.demand.bursts.empty()) link.uses.emplace_back(job, &use.demand);
+    }
+  }
+  std::erase_if(links, [](const auto& link) { return link.second.uses.size() < 2; });
+
+  // The smallest job of each component, found by following smaller ones.
+  std::vector<std::size_t> smaller(jobs.size());
+  std::iota(smaller.begin(), smaller.end(), std::size_t{0});
+  const auto root = [&](std::size_t job) {
+    while (smaller[job] != job) job = smaller[job] = smaller[smaller[job]];
+    return job;
+  };
+  for (const auto& [number, link] : links)
+    for (const auto& [job, demand] : link.uses) {
+      const auto [low, high] = std::minmax({root(job), root(link.uses.front().first)});
+      smaller[high] = low;
+    }
+
+  std::map<std::size_t, Component> found;
+  std::vector<std::uint32_t> index(jobs.size());
+  std::vector<bool> placed(jobs.size());
+  for (const auto& [number, link] : links) {
+    Component& component = found[root(link.uses.front().first)];
+    scheduler::Problem::Link& as_problem = component.problem.links.emplace_back();
+    as_problem.name = link.name;
+    as_problem.capacity = link.capacity;
+    for (const auto& [job, demand] : link.uses) {
+      if (!placed[job]) {
+        placed[job] = true;
+        index[job] = static_cast<std::uint32_t>(component.jobs.size());
+        component.jobs.push_back(job);
+        component.problem.jobs.push_back({jobs[job].name, profiles[job].period, {}});
+      }
+      as_problem.uses.push_back({index[job], *demand});
+    }
+  }
+  std::vector<Component> result;
+  result.reserve(found.size());
+  for (auto& [number, component] : found) result.push_back(std::move(component));
+  return result;
+}
+
+/// How much later each job of the component starts, so that its iterations begin on the solution's shifts plus one
+/// common shift; returns that one.
+Nanos least_delays(const Component& component, const scheduler::Solution& solution, std::span<const workload::Job> jobs,
+                   std::vector<Nanos>& delays) {
+  double least = -1;
+  Nanos best;
+  // One of the jobs need not wait.
+  for (std::size_t candidate = 0; candidate < component.jobs.size(); ++candidate) {
+    const Nanos common = jobs[component.jobs[candidate]].start - solution.shifts[candidate];
+    double sum = 0;
+    std::vector<Nanos> these;
+    for (std::size_t i = 0; i < component.jobs.size(); ++i) {
+      these.push_back(modulo(solution.shifts[i] + common - jobs[component.jobs[i]].start, solution.slots.periods[i]));
+      sum += these.back().seconds();
+    }
+    if (least >= 0 && sum >= least) continue;
+    least = sum;
+    best = common;
+    for (std::size_t i = 0; i < these.size(); ++i) delays[component.jobs[i]] = these[i];
+  }
+  return best;
+}
+
+scheduler::SolveOptions options_of(const ScheduleSettings& settings) {
+  scheduler::SolveOptions options;
+  options.max_stretch = settings.max_stretch;
+  options.drift = settings.tolerance;
+  return options;
+}
+
+/// Of the job's iterations, as a share of its period.
+double deviation_of(const workload::Job& job, const Profile& profile) {
+  return std::hypot(profile.deviation, job.jitter.seconds() / profile.period.seconds());
+}
+
+/// What the jitter of the jobs needs.
+double slack_of(const ScheduleSettings& settings, const Component& component, std::span<const workload::Job> jobs,
+                std::span<const Profile> profiles) {
+  if (settings.slack) return *settings.slack;
+  double slack = 0;
+  for (const std::size_t job : component.jobs)
+    slack = std::max(slack, slack_for(deviation_of(jobs[job], profiles[job]), settings.tolerance));
+  return slack;
+}
+
+/// The jobs as the forecast wants them, without slots.
+std::vector<ForecastJob> forecast_jobs(const Component& component, std::span<const workload::Job> jobs,
+                                       std::span<const Profile> profiles) {
+  std::vector<ForecastJob> result;
+  for (const std::size_t job : component.jobs)
+    result.push_back({profiles[job].first_send, jobs[job].jitter.seconds() / profiles[job].period.seconds(), {}});
+  return result;
+}
+
+/// Of the link where it is lowest; 1 if no job meets another.
+double lowest_score(const scheduler::Solution& solution) {
+  double score = 1;
+  for (const scheduler::LinkSolution& link : solution.links) score = std::min(score, link.score);
+  return score;
+}
+
+/// Beside `slack`: slots longer than what sharing costs don't pay. Nor do those of more than twice an iteration: jobs
+/// that need them keep the link busy all the time, with or without.
+double most_room(double slack, const Forecast& sharing) {
+  return std::clamp(sharing.mean - 1, 0.0, scheduler::kMostSlack - slack);
+}
+
+/// Slots that might do, with all that follows from them.
+struct Candidate {
+  scheduler::Solution solution;
+  std::vector<PhasePlan> plans;  ///< by job of the component; iterations begin on the solution's shifts
+  std::shared_ptr<const scheduler::Timetable> timetable;
+  Forecast forecast;
+  std::string objection;  ///< why jobs run without these slots; empty if they had better have them
+};
+
+/// Looks for the slots of jobs that hang together.
+class Planning {
+ public:
+  Planning(const ScheduleSettings& settings, std::span<const workload::Job> jobs, std::span<const Profile> profiles,
+           const PlanOptions& options, const Component& component)
+      : settings_(settings),
+        jobs_(jobs),
+        profiles_(profiles),
+        options_(options),
+        component_(component),
+        forecast_jobs_(forecast_jobs(component, jobs, profiles)),
+        repaired_(options.repaired && component.jobs.size() <= most_repaired_jobs),
+        sharing_(without_slots()) {
+    for (const std::size_t job : component.jobs) held_.push_back(profiles[job].first_send);
+  }
+
+  [[nodiscard]] bool repaired() const { return repaired_; }
+  /// Of no slots.
+  [[nodiscard]] const Forecast& sharing() const { return sharing_; }
+  /// As of kMostPlanWork.
+  [[nodiscard]] std::uint64_t work() const { return work_; }
+  /// Something was left out for that, or of a forecast.
+  [[nodiscard]] bool cut_off() const { return cut_off_; }
+
+  /// The best of what is tried; its objection says whether that is better than nothing.
+  Candidate best() {
+    const double needed =
+        repaired_ && !settings_.slack ? least_slack : slack_of(settings_, component_, jobs_, profiles_);
+    Candidate best = candidate(needed);
+    if (settings_.slack) return best;
+    if (lowest_score(best.solution) >= 1 && best.solution.slots.within_limit) return best;
+    // Room for all that they ask for, or, where there is none, longer slots that pay for what jobs lose where they
+    // meet.
+    scheduler::SolveOptions options = options_of(settings_);
+    options.slack = needed;
+    const double most = most_room(needed, sharing_);
+    if (exhausted()) return best;
+    const double enough = room_for(component_.problem, options, most, &work_);
+    const auto take_better = [&](Candidate other) {
+      const bool worth = other.objection.empty();
+      if (worth != best.objection.empty() ? worth : cost(other) < cost(best)) best = std::move(other);
+    };
+    if (enough > 0) {
+      exhausted();  // then less room might do
+      take_better(candidate(needed + enough));
+      return best;
+    }
+    double room = 0;
+    for (double step = first_room; (room += step) < most && !exhausted(); step *= room_growth)
+      take_better(candidate(needed + room));
+    return best;
+  }
+
+ private:
+  /// With MLTCP, too, slots have to be worth it against fair sharing: whoever asks for them expects no less.
+  [[nodiscard]] Forecast without_slots() const {
+    Forecast fair = forecast_sharing(component_.problem, forecast_jobs_, std::nullopt);
+    if (!options_.sharing) return fair;
+    Forecast own = forecast_sharing(component_.problem, forecast_jobs_, options_.sharing);
+    own.mean = std::min(own.mean, fair.mean);
+    own.tail = std::min(own.tail, fair.tail);
+    return own;
+  }
+  /// What mean and tail are above alone: by how much more, where slots meet, is as uncertain as their saving. Slots
+  /// beyond the limit on stretch are no slots.
+  static double cost(const Candidate& candidate) {
+    if (!candidate.solution.slots.within_limit) return std::numeric_limits<double>::infinity();
+    const double above = candidate.forecast.mean + candidate.forecast.tail - 2;
+    return lowest_score(candidate.solution) >= 1 ? above : above / (1 - least_saving);
+  }
+
+  /// Whether it has to do with what there is.
+  bool exhausted() {
+    if (work_ <= kMostPlanWork) return false;
+    cut_off_ = true;
+    return true;
+  }
+
+  Candidate candidate(double slack) {
+    Candidate result;
+    scheduler::SolveOptions options = options_of(settings_);
+    options.slack = slack;
+    result.solution = scheduler::solve(component_.problem, options);
+    work_ += result.solution.nodes * meetings_per_node;
+    if (!settings_.slack && result.solution.score < 1 && !exhausted()) {
+      // Room was found without the search for more margin, which leaves less work for the score.
+      options.robust = false;
+      scheduler::Solution other = scheduler::solve(component_.problem, options);
+      work_ += other.nodes * meetings_per_node;
+      if (other.score > result.solution.score) result.solution = std::move(other);
+    }
+    result.timetable = std::make_shared<const scheduler::Timetable>(component_.problem, result.solution.slots, held_);
+    make_plans(result);
+    if (repaired_ && lowest_score(result.solution) < 1 && result.solution.slots.within_limit) {
+      // The solver looks at all of the circle. Jobs that meet in their first slots are late from then on, all of them.
+      Candidate apart = result;
+      part_first_slots(apart);
+      make_plans(apart);
+      if (cost(apart) < cost(result)) result = std::move(apart);
+    }
+    return result;
+  }
+
+  /// Each job's first slot is treated as one that it is about to miss, in their order.
+  static void part_first_slots(Candidate& candidate) {
+    std::vector<Nanos>& shifts = candidate.solution.shifts;
+    std::vector<std::uint32_t> order(shifts.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return candidate.plans[a].slot < candidate.plans[b].slot;
+    });
+    for (const std::uint32_t job : order) {
+      const Nanos slot = shifts[job] + candidate.timetable->held(job);
+      const scheduler::Repair repair = candidate.timetable->repair(shifts, job, slot);
+      for (std::size_t i = 0; i < shifts.size(); ++i) shifts[i] += repair.delays[i];
+    }
+  }
+
+  /// Slots, and what they are worth, by the solution's shifts.
+  void make_plans(Candidate& candidate) {
+    const scheduler::Solution& solution = candidate.solution;
+    std::vector<ForecastJob> jobs = forecast_jobs_;
+    candidate.plans.clear();
+    for (std::uint32_t i = 0; i < component_.jobs.size(); ++i) {
+      const std::size_t job = component_.jobs[i];
+      PhasePlan& plan = candidate.plans.emplace_back();
+      plan.slot = solution.shifts[i] + profiles_[job].first_send;
+      plan.period = solution.slots.periods[i];
+      plan.tolerance = settings_.tolerance;
+      plan.correction = settings_.correction;
+      plan.clock_bound = settings_.clock_bound;
+      // A step has to outrun the slack, which works against it.
+      const double own = plan.period.seconds() / profiles_[job].period.seconds() - 1;
+      plan.gradual_step = std::clamp(settings_.gradual_step, std::min(2 * own, 1.0), 1.0);
+      if (const std::string wrong = objection_to(plan); !wrong.empty())
+        throw InputError(fmt::format("the slots of job \"{}\" can't be kept: {}", jobs_[job].name, wrong));
+      if (repaired_) {
+        // What is late by more than the room behind it is repaired; by how much clocks differ is no lateness.
+        const double period = plan.period.seconds();
+        const Nanos most = Nanos::from_seconds(period * settings_.tolerance);
+        const double room = candidate.timetable->room_behind(solution.shifts, i, most).seconds() / period;
+        const double clocks = (settings_.clock_bound + Nanos(1)).seconds() / period;
+        plan.tolerance = std::min(settings_.tolerance, std::max({room, least_tolerance, clocks}));
+      }
+      jobs[i].slots = plan;
+    }
+    if (solution.slots.within_limit) {
+      candidate.forecast =
+          forecast_slots(component_.problem, jobs, options_.sharing, repaired_ ? candidate.timetable.get() : nullptr);
+      work_ += candidate.forecast.work;
+      cut_off_ = cut_off_ || !candidate.forecast.complete;
+    }
+    candidate.objection = objection_to_slots(candidate);
+  }
+
+  [[nodiscard]] std::string objection_to_slots(const Candidate& candidate) const {
+    if (!candidate.solution.slots.within_limit)
+      return fmt::format(
+          "no slots suit the periods: they would be {:.1f}% longer than iterations, and max_stretch is {:.1f}%",
+          100 * candidate.solution.slots.stretch, 100 * settings_.max_stretch);
+    const Forecast& slots = candidate.forecast;
+    const bool fit = lowest_score(candidate.solution) >= 1;
+    if (!slots.known || !sharing_.known) {
+      if (fit) return {};
+      return "the jobs don't fit together, and are too many and too different to foretell what slots are worth";
+    }
+    const double saved = sharing_.mean - slots.mean;
+    const double least = fit ? -forecast_error : least_saving * (sharing_.mean - 1);
+    if (saved >= least && slots.tail <= sharing_.tail + (fit ? forecast_error : 0)) return {};
+    std::string why = fmt::format(
+        "slots are not worth it: iterations would take {:.3f} of what they take alone, the longest of the later half "
+        "{:.3f}; without slots {:.3f} and {:.3f}",
+        slots.mean, slots.tail, sharing_.mean, sharing_.tail);
+    if (saved > 0 && saved < least)
+      why += fmt::format(", and where jobs meet in their slots, these have to save {:.0f}% of what sharing costs",
+                         100 * least_saving);
+    return why;
+  }
+
+  const ScheduleSettings& settings_;
+  std::span<const workload::Job> jobs_;
+  std::span<const Profile> profiles_;
+  const PlanOptions& options_;
+  const Component& component_;
+  const std::vector<ForecastJob> forecast_jobs_;
+  std::vector<Nanos> held_;  ///< by job of the component: from the begin of an iteration to its slot
+  const bool repaired_;
+  const Forecast sharing_;
+  std::uint64_t work_ = 0;
+  bool cut_off_ = false;
+};
+
+}  // namespace
+
+double room_for(const scheduler::Problem& problem, const scheduler::SolveOptions& options, double most,
+                std::uint64_t* work) {
+  std::uint64_t own = 0;
+  std::uint64_t& done = work != nullptr ? *work : own;
+  if (problem.jobs.size() > most_jobs_with_room || most <= 0) return 0;
+  const auto fits = [&](double room) {
+    scheduler::SolveOptions with = options;
+    with.slack += room;
+    with.robust = false;
+    const scheduler::Solution solution = scheduler::solve(problem, with);
+    done += solution.nodes * meetings_per_node;
+    return solution.slots.within_limit && lowest_score(solution) >= 1;
+  };
+  if (fits(0)) return 0;
+  double too_little = 0;
+  double enough = 0;
+  for (double step = first_room; enough == 0; step *= room_growth) {
+    if (done > kMostPlanWork) return 0;
+    const double room = std::min(too_little + step, most);
+    if (fits(room))
+      enough = room;
+    else if (room >= most)
+      return 0;
+    else
+      too_little = room;
+  }
+  for (int i = 0; i < room_halvings && done <= kMostPlanWork; ++i) {
+    const double middle = (too_little + enough) / 2;
+    (fits(middle) ? enough : too_little) = middle;
+  }
+  return enough;
+}
+
+double slack_for(double sigma, double tolerance) {
+  const double odds = sigma * sigma / (2 * tolerance);
+  return odds > 0 && odds < 1 ? std::max(odds * std::log(1 / odds), least_slack) : least_slack;
+}
+
+double slack_for(const ScheduleSettings& settings, std::span<const workload::Job> jobs,
+                 std::span<const Profile> profiles) {
+  double most = 0;
+  for (const Component& component : components_of(jobs, profiles)) {
+    scheduler::SolveOptions options = options_of(settings);
+    options.slack = slack_of(settings, component, jobs, profiles);
+    double slack = options.slack;
+    if (!settings.slack) {
+      const Forecast sharing =
+          forecast_sharing(component.problem, forecast_jobs(component, jobs, profiles), std::nullopt);
+      slack += room_for(component.problem, options, most_room(slack, sharing));
+    }
+    most = std::max(most, slack);
+  }
+  return most;
+}
+
+Schedule plan_jobs(const ScheduleSettings& settings, std::span<const workload::Job> jobs,
+                   std::span<const Profile> profiles, const PlanOptions& options) {
+  Schedule schedule;
+  schedule.slots.resize(jobs.size());
+  schedule.delays.resize(jobs.size());
+  schedule.groups.resize(jobs.size());
+  schedule.planned.resize(jobs.size());
+  schedule.reasons.assign(jobs.size(), "it meets no other job");
+  std::iota(schedule.groups.begin(), schedule.groups.end(), std::size_t{0});
+  std::size_t links = 0;
+  ScheduleSummary& summary = schedule.summary;
+  summary.score = summary.upper_bound = 0;
+  for (const Component& component : components_of(jobs, profiles)) {
+    const std::size_t group = component.jobs.front();
+    for (const std::size_t job : component.jobs) schedule.groups[job] = group;
+    Planning planning(settings, jobs, profiles, options, component);
+    Candidate best = planning.best();
+    const scheduler::Solution& solution = best.solution;
+    const auto weight = static_cast<double>(component.problem.links.size());
+    links += component.problem.links.size();
+    summary.score += solution.score * weight;
+    summary.upper_bound += solution.upper_bound * weight;
+    summary.optimal = summary.optimal && solution.optimal;
+    summary.cut_off = summary.cut_off || planning.cut_off();
+    schedule.planned[group] = {
+        component.jobs,      best.timetable, best.forecast, planning.sharing(), lowest_score(best.solution) >= 1,
+        planning.repaired(), planning.work()};
+    if (!best.objection.empty()) {
+      summary.unplanned += component.jobs.size();
+      for (const std::size_t job : component.jobs) schedule.reasons[job] = best.objection;
+      continue;
+    }
+    summary.stretch = std::max(summary.stretch, solution.slots.stretch);
+    const Nanos common = least_delays(component, solution, jobs, schedule.delays);
+    for (std::size_t i = 0; i < component.jobs.size(); ++i) {
+      const std::size_t job = component.jobs[i];
+      PhasePlan& plan = schedule.slots[job].emplace(best.plans[i]);
+      plan.slot += common;
+      schedule.reasons[job].clear();
+    }
+  }
+  if (links > 0) {
+    summary.score /= static_cast<double>(links);
+    summary.upper_bound /= static_cast<double>(links);
+  } else {
+    summary.score = summary.upper_bound = 1;
+  }
+  summary.links = links;
+  return schedule;
+}
+
+}  // namespace mltcp::experiment

@@ -1,0 +1,392 @@
+// Replay of jobs as a fluid (see plan_forecast.h).
+#include "mltcp/lab/experiment/run/plan_forecast.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "mltcp/base/random.h"
+
+namespace mltcp::experiment {
+namespace {
+
+constexpr std::uint64_t seed = 0xF0CA57;
+constexpr std::size_t iterations = 24;     // of each job
+constexpr std::size_t starts_tried = 8;    // without slots
+constexpr std::size_t jitters_tried = 3;   // with slots
+constexpr std::size_t most_segments = 64;  // of an iteration
+constexpr std::size_t steps_of_function = 16;
+// A replay ends after so many steps when each job has gone through some iterations, and in any case after the most:
+// what is known by then has to do. A step looks at each job.
+constexpr std::size_t fewest_iterations = 4;
+constexpr std::size_t enough_steps = 100'000;
+constexpr double most_work = 2e7;                        // steps times jobs, in one replay
+constexpr std::uint64_t most_repair_work = 500'000'000;  // in one replay: a second or two
+constexpr double least_speed = 0.1;                      // of a silence, when jitter makes it longer
+
+/// A piece of an iteration, in which a job asks for the same all the time.
+struct Segment {
+  double from = 0;  // seconds of the iteration
+  double to = 0;
+  double sent = 0;                                     // of its bits, as a share, before it
+  std::vector<std::pair<std::uint32_t, double>> asks;  // link and share of its capacity; none: silence
+};
+
+struct Job {
+  double period = 0;
+  double silence = 0;  // of a period
+  double send = 0;     // first bytes
+  double jitter = 0;
+  std::vector<Segment> segments;
+};
+
+std::vector<Segment> segments_of(const scheduler::Problem& problem, std::uint32_t job) {
+  const double period = problem.jobs[job].period.seconds();
+  std::vector<double> edges{0, period};
+  for (const scheduler::Problem::Link& link : problem.links)
+    for (const scheduler::Problem::Use& use : link.uses)
+      if (use.job == job)
+        for (const scheduler::Burst& burst : use.demand.bursts) {
+          edges.push_back(burst.from.seconds());
+          edges.push_back(burst.to.seconds());
+        }
+  std::sort(edges.begin(), edges.end());
+  // Edges closer than a share of the period are one: measured bursts have many.
+  const double least = period / static_cast<double>(most_segments);
+  std::vector<double> kept{0};
+  for (const double edge : edges)
+    if (edge - kept.back() > (edges.size() > most_segments ? least : 1e-9) && period - edge > 1e-9)
+      kept.push_back(edge);
+  kept.push_back(period);
+  std::vector<Segment> segments;
+  for (std::size_t i = 0; i + 1 < kept.size(); ++i) {
+    Segment& segment = segments.emplace_back();
+    segment.from = kept[i];
+    segment.to = kept[i + 1];
+    for (std::uint32_t l = 0; l < problem.links.size(); ++l)
+      for (const scheduler::Problem::Use& use : problem.links[l].uses) {
+        if (use.job != job) continue;
+        double bits = 0;
+        for (const scheduler::Burst& burst : use.demand.bursts) {
+          const double overlap =
+              std::min(burst.to.seconds(), segment.to) - std::max(burst.from.seconds(), segment.from);
+          if (overlap > 0) bits += overlap * static_cast<double>(burst.rate.bits_per_second);
+        }
+        const double share =
+            bits / (segment.to - segment.from) / static_cast<double>(problem.links[l].capacity.bits_per_second);
+        if (share > 1e-6) segment.asks.emplace_back(l, share);
+      }
+  }
+  // Progress is counted where the job asks for most, as a sender counts its bytes.
+  double all = 0;
+  const auto weight = [](const Segment& segment) {
+    double most = 0;
+    for (const auto& [link, share] : segment.asks) most = std::max(most, share);
+    return most * (segment.to - segment.from);
+  };
+  for (Segment& segment : segments) {
+    segment.sent = all;
+    all += weight(segment);
+  }
+  for (Segment& segment : segments) segment.sent /= std::max(all, 1e-12);
+  return segments;
+}
+
+class Replay {
+ public:
+  Replay(const scheduler::Problem& problem, std::span<const ForecastJob> given,
+         const std::optional<cc::Aggressiveness>& function)
+      : given_(given), function_(function), links_(problem.links.size()) {
+    for (std::uint32_t number = 0; number < problem.jobs.size(); ++number) {
+      Job& job = jobs_.emplace_back();
+      job.period = problem.jobs[number].period.seconds();
+      job.segments = segments_of(problem, number);
+      job.jitter = given[number].jitter;
+      job.send = given[number].first_send.seconds();
+      for (const Segment& segment : job.segments) {
+        if (segment.asks.empty()) job.silence += segment.to - segment.from;
+        if (!segment.asks.empty()) job.send = std::min(job.send, segment.from);
+      }
+    }
+  }
+
+  /// Jobs that begin at `starts`; `slots`: held to theirs. Adds to `sum`.
+  void run(std::span<const double> starts, bool slots, const scheduler::Timetable* timetable, Random& random,
+           Forecast& sum) {
+    states_.assign(jobs_.size(), {});
+    for (std::size_t j = 0; j < jobs_.size(); ++j) {
+      states_[j].begins = starts[j];
+      if (slots) {
+        states_[j].slots = given_[j].slots;
+        states_[j].gate.set(given_[j].slots, Nanos());
+      }
+    }
+    now_ = 0;
+    repair_work_ = 0;
+    const auto most_steps = static_cast<std::size_t>(most_work / static_cast<double>(jobs_.size()));
+    for (std::size_t step = 0; step < most_steps && fewest() < (step < enough_steps ? iterations : fewest_iterations);
+         ++step) {
+      if (repair_work_ > most_repair_work) {
+        sum.complete = false;
+        sum.known = sum.known && fewest() >= fewest_iterations;
+        break;
+      }
+      settle(timetable, random);
+      share();
+      double next = std::numeric_limits<double>::infinity();
+      for (std::size_t j = 0; j < jobs_.size(); ++j) next = std::min(next, until(j));
+      if (!std::isfinite(next)) break;
+      next = std::max(next, 1e-9);
+      for (std::size_t j = 0; j < jobs_.size(); ++j)
+        if (states_[j].running) states_[j].at += states_[j].speed * next;
+      now_ += next;
+    }
+    sum.work += repair_work_;
+    sum.complete = sum.complete && repairs_complete_;
+    sum.jobs.resize(jobs_.size());
+    for (std::size_t j = 0; j < jobs_.size(); ++j) {
+      std::vector<double>& lengths = states_[j].lengths;
+      // One that is under way takes as long as it has taken, at least.
+      if (states_[j].running && now_ - states_[j].start > jobs_[j].period) lengths.push_back(now_ - states_[j].start);
+      if (lengths.empty()) {
+        sum.known = false;
+        lengths.push_back(jobs_[j].period);
+      }
+      double mean = 0;
+      double tail = 0;
+      for (std::size_t i = 0; i < lengths.size(); ++i) {
+        mean += lengths[i];
+        if (i >= lengths.size() / 2) tail = std::max(tail, lengths[i]);
+      }
+      sum.jobs[j] += mean / static_cast<double>(lengths.size()) / jobs_[j].period;
+      sum.tail += tail / jobs_[j].period / static_cast<double>(jobs_.size());
+    }
+  }
+
+ private:
+  struct State {
+    double begins = 0;  // the first iteration
+    bool running = false;
+    bool asked = false;  // for the gate, in this iteration
+    double held_until = -1;
+    double at = 0;  // of its iteration
+    std::size_t segment = 0;
+    double start = 0;
+    double silence_speed = 1;
+    double speed = 0;
+    PhaseGate gate;
+    PhasePlan slots;
+    std::vector<double> lengths;
+  };
+
+  /// Iterations of the job that has gone through fewest of them, or enough of them.
+  [[nodiscard]] std::size_t fewest() const {
+    std::size_t least = iterations;
+    for (const State& state : states_) least = std::min(least, state.lengths.size());
+    return least;
+  }
+
+  [[nodiscard]] Nanos nanos() const { return Nanos::from_seconds(now_); }
+
+  void begin(std::size_t j, Random& random) {
+    State& state = states_[j];
+    state.at = 0;
+    state.segment = 0;
+    state.start = now_;
+    state.asked = false;
+    state.held_until = -1;
+    state.silence_speed = 1;
+    if (jobs_[j].jitter > 0 && jobs_[j].silence > 0) {
+      const double longer = random.normal() * jobs_[j].jitter * jobs_[j].period / jobs_[j].silence;
+      state.silence_speed = 1 / std::max(1 + longer, least_speed);
+    }
+    state.gate.begin_iteration();
+  }
+
+  /// Takes all jobs over the ends that they have reached.
+  void settle(const scheduler::Timetable* timetable, Random& random) {
+    constexpr double close = 1e-9;
+    bool moved = true;
+    while (moved) {
+      moved = false;
+      for (std::size_t j = 0; j < jobs_.size(); ++j) {
+        State& state = states_[j];
+        const Job& job = jobs_[j];
+        if (!state.running) {
+          if (now_ + close < state.begins) continue;
+          state.running = true;
+          begin(j, random);
+          moved = true;
+        }
+        if (!state.asked && state.at + close >= job.send) {
+          state.asked = true;
+          ask(j, timetable);
+          moved = true;
+        }
+        if (state.held_until >= 0 && now_ + close >= state.held_until) {
+          state.gate.opens_at(Nanos::from_seconds(state.held_until) + Nanos(1));
+          state.held_until = -1;
+          moved = true;
+        }
+        while (state.segment < job.segments.size() && state.at + close >= job.segments[state.segment].to)
+          ++state.segment;
+        if (state.segment < job.segments.size()) continue;
+        state.lengths.push_back(now_ - state.start);
+        begin(j, random);
+        moved = true;
+      }
+    }
+  }
+
+  void ask(std::size_t j, const scheduler::Timetable* timetable) {
+    State& state = states_[j];
+    if (state.slots.period.count == 0) return;
+    const Nanos now = nanos();
+    const Nanos opens = state.gate.opens_at(now);
+    if (opens <= now) return;
+    state.held_until = opens.seconds();
+    if (timetable == nullptr || state.gate.stats().adrift_since.is_never()) return;
+    // As for the keeper, first slots are waited for by those that are early.
+    if (state.lengths.empty() && modulo(now - state.slots.slot, state.slots.period) > state.slots.period / 2) return;
+    std::vector<Nanos> shifts;
+    for (std::size_t k = 0; k < jobs_.size(); ++k) shifts.push_back(states_[k].slots.slot - given_[k].first_send);
+    const scheduler::Repair repair = timetable->repair(shifts, static_cast<std::uint32_t>(j), now);
+    repair_work_ += repair.work;
+    repairs_complete_ = repairs_complete_ && repair.complete;
+    for (std::size_t k = 0; k < jobs_.size(); ++k) {
+      if (repair.delays[k].count == 0) continue;
+      State& other = states_[k];
+      other.slots.slot += repair.delays[k];
+      other.gate.set(other.slots, now);
+      if (k == j || other.held_until >= 0) other.held_until = other.gate.opens_at(now).seconds();
+    }
+  }
+
+  /// How long nothing changes for the job.
+  [[nodiscard]] double until(std::size_t j) const {
+    const State& state = states_[j];
+    if (!state.running) return state.begins - now_;
+    if (state.held_until >= 0) return state.held_until - now_;
+    if (state.speed <= 0) return std::numeric_limits<double>::infinity();
+    const Job& job = jobs_[j];
+    double end = job.segments[state.segment].to;
+    if (!state.asked) end = std::min(end, std::max(job.send, state.at));
+    if (function_ && !job.segments[state.segment].asks.empty())
+      end = std::min(end, state.at + job.period / static_cast<double>(steps_of_function));
+    return (end - state.at) / state.speed;
+  }
+
+  [[nodiscard]] double weight(std::size_t j) const {
+    if (!function_) return 1;
+    const Job& job = jobs_[j];
+    const Segment& segment = job.segments[states_[j].segment];
+    const double next = states_[j].segment + 1 < job.segments.size() ? job.segments[states_[j].segment + 1].sent : 1.0;
+    const double part = (states_[j].at - segment.from) / (segment.to - segment.from);
+    return (*function_)(std::clamp(segment.sent + part * (next - segment.sent), 0.0, 1.0));
+  }
+
+  /// Speeds of all jobs now: progressive filling.
+  void share() {
+    std::vector<double> left(links_, 1.0);
+    std::vector<double> weights(links_, 0.0);
+    open_.clear();
+    for (std::size_t j = 0; j < jobs_.size(); ++j) {
+      State& state = states_[j];
+      state.speed = 0;
+      if (!state.running || state.held_until >= 0) continue;
+      const Segment& segment = jobs_[j].segments[state.segment];
+      if (segment.asks.empty()) {
+        state.speed = state.silence_speed;
+        continue;
+      }
+      open_.push_back({j, weight(j)});
+      for (const auto& [link, share] : segment.asks) weights[link] += open_.back().second;
+    }
+    while (!open_.empty()) {
+      // How fast each could be with its part of each link; whoever gets all that it wants is settled first.
+      double slowest = std::numeric_limits<double>::infinity();
+      bool any_satisfied = false;
+      speeds_.clear();
+      for (const auto& [j, own] : open_) {
+        double speed = 1;
+        for (const auto& [link, share] : jobs_[j].segments[states_[j].segment].asks)
+          speed = std::min(speed, std::max(left[link], 0.0) * own / weights[link] / share);
+        speeds_.push_back(speed);
+        slowest = std::min(slowest, speed);
+        any_satisfied |= speed >= 1;
+      }
+      std::size_t kept = 0;
+      for (std::size_t i = 0; i < open_.size(); ++i) {
+        const auto [j, own] = open_[i];
+        if (any_satisfied ? speeds_[i] < 1 : speeds_[i] > slowest * (1 + 1e-9)) {
+          open_[kept++] = open_[i];
+          continue;
+        }
+        states_[j].speed = std::max(speeds_[i], 1e-6);
+        for (const auto& [link, share] : jobs_[j].segments[states_[j].segment].asks) {
+          left[link] -= speeds_[i] * share;
+          weights[link] -= own;
+        }
+      }
+      open_.resize(kept);
+    }
+  }
+
+  std::span<const ForecastJob> given_;
+  std::optional<cc::Aggressiveness> function_;
+  std::size_t links_;
+  std::vector<Job> jobs_;
+  std::vector<State> states_;
+  double now_ = 0;
+  std::uint64_t repair_work_ = 0;  // in this run
+  bool repairs_complete_ = true;
+  std::vector<std::pair<std::size_t, double>> open_;
+  std::vector<double> speeds_;
+};
+
+Forecast mean_of(Forecast sum, std::size_t runs) {
+  sum.mean = 0;
+  for (double& job : sum.jobs) {
+    job /= static_cast<double>(runs);
+    sum.mean += job / static_cast<double>(sum.jobs.size());
+  }
+  sum.tail /= static_cast<double>(runs);
+  return sum;
+}
+
+}  // namespace
+
+Forecast forecast_sharing(const scheduler::Problem& problem, std::span<const ForecastJob> jobs,
+                          const std::optional<cc::Aggressiveness>& function) {
+  Replay replay(problem, jobs, function);
+  Forecast sum;
+  sum.tail = 0;
+  for (std::size_t run = 0; run < starts_tried; ++run) {
+    Random random = Random::stream(seed, run);
+    std::vector<double> starts;
+    for (const scheduler::Problem::Job& job : problem.jobs) starts.push_back(random.uniform() * job.period.seconds());
+    replay.run(starts, false, nullptr, random, sum);
+  }
+  return mean_of(std::move(sum), starts_tried);
+}
+
+Forecast forecast_slots(const scheduler::Problem& problem, std::span<const ForecastJob> jobs,
+                        const std::optional<cc::Aggressiveness>& function, const scheduler::Timetable* timetable) {
+  Replay replay(problem, jobs, function);
+  const bool varies = std::any_of(jobs.begin(), jobs.end(), [](const ForecastJob& job) { return job.jitter > 0; });
+  const std::size_t runs = varies ? jitters_tried : 1;
+  Forecast sum;
+  sum.tail = 0;
+  for (std::size_t run = 0; run < runs; ++run) {
+    Random random = Random::stream(seed, run);
+    // Each begins on its slot.
+    std::vector<double> starts;
+    for (const ForecastJob& job : jobs) {
+      starts.push_back(modulo(job.slots.slot - job.first_send, job.slots.period).seconds());
+    }
+    replay.run(starts, true, timetable, random, sum);
+  }
+  return mean_of(std::move(sum), runs);
+}
+
+}  // namespace mltcp::experiment

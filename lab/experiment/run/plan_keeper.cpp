@@ -1,0 +1,235 @@
+// The scheduler beside a run (see plan_keeper.h).
+#include "mltcp/lab/experiment/run/plan_keeper.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "mltcp/lab/workload/phase_program.h"
+
+namespace mltcp::experiment {
+namespace {
+
+// A 256th of a period until somebody hears of a late job is below what slots have to spare; more often would be of no
+// use to hosts, whose messages take some 100 us.
+constexpr std::int64_t slices_per_period = 256;
+constexpr Nanos shortest_slice{100'000};
+// Periods that repairs may cost all jobs together beyond what slots save, before that is no bad luck any more: as the
+// gate's misfit (three corrections of a period each).
+constexpr double most_debt = 3;
+// Of each job, to tell what slots are worth.
+constexpr std::size_t iterations_to_judge = 6;
+
+}  // namespace
+
+PlanKeeper::PlanKeeper(const ScheduleSettings& settings, std::vector<workload::Job> jobs, std::vector<Profile> profiles,
+                       PlanOptions options)
+    : settings_(settings), options_(std::move(options)), jobs_(std::move(jobs)), profiles_(std::move(profiles)) {
+  options_.repaired = options_.repaired && settings_.replan && settings_.correction == PhasePlan::Correction::at_once;
+  schedule_ = plan_jobs(settings_, jobs_, profiles_, options_);
+  for (std::size_t i = 0; i < jobs_.size(); ++i) {
+    jobs_[i].start += schedule_.delays[i];
+    const Nanos first = jobs_[i].start + profiles_[i].first_send;
+    states_.push_back({jobs_[i].start, first + profiles_[i].period / 2});
+  }
+  groups_.resize(jobs_.size());
+}
+
+ScheduleSummary PlanKeeper::summary() const {
+  ScheduleSummary summary = schedule_.summary;
+  summary.unplanned = 0;
+  for (std::size_t i = 0; i < jobs_.size(); ++i) {
+    if (const auto& slot = schedule_.slots[i]) {
+      summary.slots.push_back({jobs_[i].name, slot->period, modulo(slot->slot, slot->period), schedule_.delays[i],
+                               slot->period.seconds() / profiles_[i].period.seconds() - 1});
+    } else if (!jobs_[i].unaware) {
+      summary.without_slots.push_back(jobs_[i].name);
+      summary.reasons.push_back(schedule_.reasons[i]);
+      if (schedule_.planned[schedule_.groups[i]].jobs.size() > 1) ++summary.unplanned;
+    }
+  }
+  return summary;
+}
+
+Nanos PlanKeeper::slice() const {
+  Nanos slice = kSlice;
+  if (!options_.repaired) return slice;
+  for (std::size_t i = 0; i < jobs_.size(); ++i)
+    if (schedule_.slots[i] && schedule_.planned[schedule_.groups[i]].repaired)
+      slice = std::min(slice, schedule_.slots[i]->period / slices_per_period);
+  return std::max(slice, shortest_slice);
+}
+
+void PlanKeeper::follow(std::span<RunningJob* const> drivers, Nanos epoch, Nanos now) {
+  for (std::size_t group = 0; group < schedule_.planned.size(); ++group) {
+    const Schedule::Group& planned = schedule_.planned[group];
+    if (planned.jobs.empty() || planned.fit || !planned.repaired || !schedule_.slots[group]) continue;
+    const Nanos pause = schedule_.slots[group]->period * static_cast<std::int64_t>(iterations_to_judge);
+    if (now - epoch < groups_[group].looked_at + pause) continue;
+    groups_[group].looked_at = now - epoch;
+    if (std::string reason; worth_nothing(planned, drivers, reason)) give_up(group, reason, drivers);
+  }
+  for (std::size_t i = 0; i < drivers.size(); ++i) {
+    if (!schedule_.slots[i]) continue;
+    const std::size_t group = schedule_.groups[i];
+    if (drivers[i]->plan_state() == PlanState::misfit) {
+      if (settings_.replan && measure_again(i, *drivers[i]))
+        plan_again(group, drivers, epoch, now);
+      else
+        give_up(group, "its slots were given up: it kept falling out of them, or one that it meets did", drivers);
+    } else if (schedule_.planned[group].repaired && drifts(i, *drivers[i], now - epoch)) {
+      if (measure_again(i, *drivers[i]))
+        plan_again(group, drivers, epoch, now);
+      else
+        repair(i, drivers, epoch, now);
+    }
+  }
+}
+
+/// Each drift is looked at once: what is decided holds until the job is on a slot again.
+bool PlanKeeper::drifts(std::size_t number, const RunningJob& driver, Nanos now) const {
+  const JobState& state = states_[number];
+  if (now < state.decided_until || driver.adrift_since().is_never()) return false;
+  const PhasePlan& slots = *schedule_.slots[number];
+  const bool early = modulo(now - slots.slot, slots.period) > slots.period / 2;
+  return now >= state.joins_until || !early;
+}
+
+bool PlanKeeper::worth_nothing(const Schedule::Group& group, std::span<RunningJob* const> drivers,
+                               std::string& reason) const {
+  double sum = 0;
+  for (const std::size_t job : group.jobs) {
+    const JobResult result = drivers[job]->result();
+    if (result.iterations.size() < iterations_to_judge) return false;
+    double own = 0;
+    for (std::size_t i = result.iterations.size() - iterations_to_judge; i < result.iterations.size(); ++i) {
+      own += result.iterations[i].seconds();
+      // What it computed longer is nobody's fault.
+      if (!result.iteration_compute.empty()) own -= (result.iteration_compute[i] - profiles_[job].compute).seconds();
+    }
+    sum += own / static_cast<double>(iterations_to_judge) / profiles_[job].period.seconds();
+  }
+  const double mean = sum / static_cast<double>(group.jobs.size());
+  if (mean <= group.sharing.mean) return false;
+  reason = fmt::format(
+      "its slots were given up: iterations took {:.3f} of what they take alone, and without slots they would take "
+      "{:.3f}",
+      mean, group.sharing.mean);
+  return true;
+}
+
+void PlanKeeper::repair(std::size_t late, std::span<RunningJob* const> drivers, Nanos epoch, Nanos now) {
+  const Schedule::Group& group = schedule_.planned[schedule_.groups[late]];
+  std::vector<Nanos> shifts;
+  std::uint32_t place = 0;
+  for (std::size_t i = 0; i < group.jobs.size(); ++i) {
+    const std::size_t job = group.jobs[i];
+    if (!schedule_.slots[job]) return;
+    if (job == late) place = static_cast<std::uint32_t>(i);
+    shifts.push_back(schedule_.slots[job]->slot - profiles_[job].first_send);
+  }
+  const scheduler::Repair repair = group.timetable->repair(shifts, place, now - epoch);
+  schedule_.summary.cut_off = schedule_.summary.cut_off || !repair.complete;
+  // What slots save against sharing pays for repairs; slots in which jobs meet, and whose repairs cost more, are given
+  // up.
+  const Nanos period = schedule_.slots[late]->period;
+  GroupState& state = groups_[schedule_.groups[late]];
+  const double periods = (now - epoch - state.repaired_at).seconds() / period.seconds();
+  const double saving = (group.sharing.mean - group.slots.mean) * static_cast<double>(group.jobs.size());
+  state.debt = std::max(0.0, state.debt - saving * periods) + repair.delay.seconds() / period.seconds();
+  state.repaired_at = now - epoch;
+  if (!group.fit && state.debt > most_debt) {
+    give_up(schedule_.groups[late], "its slots were given up: repairs cost more than they saved", drivers);
+    return;
+  }
+  // It has left by then, and half a period later nobody takes its next iteration for this one.
+  states_[late].decided_until = now - epoch + repair.wait + period / 2;
+  if (repair.delays[place].count > 0) ++schedule_.summary.repaired;
+  for (std::size_t i = 0; i < group.jobs.size(); ++i) {
+    if (repair.delays[i].count == 0) continue;
+    const std::size_t job = group.jobs[i];
+    PhasePlan& plan = *schedule_.slots[job];
+    plan.slot += repair.delays[i];
+    PhasePlan slots = plan;
+    slots.slot += epoch;
+    drivers[job]->set_plan(slots);
+  }
+}
+
+void PlanKeeper::plan_again(std::size_t group, std::span<RunningJob* const> drivers, Nanos epoch, Nanos now) {
+  // Only these: no job has come to use other links.
+  std::vector<workload::Job> jobs = as_they_run(drivers);
+  for (std::size_t j = 0; j < jobs.size(); ++j)
+    if (schedule_.groups[j] != group) jobs[j].unaware = true;
+  Schedule next = plan_jobs(settings_, jobs, profiles_, options_);
+  for (std::size_t j = 0; j < drivers.size(); ++j) {
+    if (schedule_.groups[j] != group) continue;
+    schedule_.slots[j] = next.slots[j];
+    schedule_.reasons[j] = next.reasons[j];
+  }
+  schedule_.planned[group] = std::move(next.planned[group]);
+  ++schedule_.summary.replanned;
+  groups_[group] = {now - epoch, 0, now - epoch};
+  schedule_.summary.stretch = std::max(schedule_.summary.stretch, next.summary.stretch);
+  schedule_.summary.cut_off = schedule_.summary.cut_off || next.summary.cut_off;
+  for (std::size_t j = 0; j < drivers.size(); ++j) {
+    if (schedule_.groups[j] != group) continue;
+    if (!schedule_.slots[j]) {
+      if (drivers[j]->plan_state() == PlanState::active) drivers[j]->clear_plan();
+      continue;
+    }
+    PhasePlan slots = *schedule_.slots[j];
+    slots.slot += epoch;
+    drivers[j]->set_plan(slots);
+    // By then it has been on one of them.
+    states_[j].decided_until = states_[j].joins_until = now - epoch + slots.period;
+  }
+}
+
+void PlanKeeper::give_up(std::size_t group, const std::string& reason, std::span<RunningJob* const> drivers) {
+  for (std::size_t j = 0; j < drivers.size(); ++j) {
+    if (schedule_.groups[j] != group) continue;
+    schedule_.slots[j].reset();
+    schedule_.reasons[j] = reason;
+    if (drivers[j]->plan_state() == PlanState::active) drivers[j]->clear_plan();
+  }
+}
+
+bool PlanKeeper::measure_again(std::size_t number, const RunningJob& driver) {
+  // The median of n values with jitter has a deviation of 1.25 / sqrt(n) of theirs: with 7, four of them are 2 of
+  // theirs. Jobs that ask are late, and so have computed long lately: fewer would take bad luck for a change.
+  constexpr std::size_t few = 3;
+  constexpr std::size_t many = 7;
+  constexpr double deviations = 2;
+  constexpr double least_change = 0.001;
+  // Of ranks with jitter of their own the slowest counts, which is later than the mean by about this many deviations.
+  const workload::Job& job = jobs_[number];
+  const double slowest = job.ranked() ? std::sqrt(2 * std::log(static_cast<double>(workload::ranks_of(job)))) : 0.0;
+  const double jitter = job.jitter.seconds();
+  const std::size_t latest = jitter > 0 ? many : few;
+  std::vector<Nanos> computed = driver.result().iteration_compute;
+  if (computed.size() < latest) return false;
+  const auto last = computed.end() - static_cast<std::ptrdiff_t>(latest);
+  std::sort(last, computed.end());
+  const Nanos compute = last[static_cast<std::ptrdiff_t>(latest / 2)];
+  Profile& profile = profiles_[number];
+  const double least = std::max(least_change * profile.period.seconds(), (deviations + slowest) * jitter);
+  if (std::abs((compute - profile.compute).seconds()) < least) return false;
+  profile = with_compute(profile, compute);
+  return true;
+}
+
+/// The jobs, each to start when its next iteration would begin by itself.
+std::vector<workload::Job> PlanKeeper::as_they_run(std::span<RunningJob* const> drivers) const {
+  std::vector<workload::Job> jobs = jobs_;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const JobResult result = drivers[i]->result();
+    if (!result.starts.empty()) jobs[i].start = result.starts.back() + result.iterations.back() + profiles_[i].period;
+  }
+  return jobs;
+}
+
+}  // namespace mltcp::experiment

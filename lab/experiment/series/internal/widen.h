@@ -1,0 +1,20 @@
+// Rows that are left out: their bounds stay, in the row behind them. Not installed.
+#pragma once
+
+#include <algorithm>
+
+#include "mltcp/lab/experiment/series/series.h"
+
+namespace mltcp::experiment {
+
+/// The bounds of two rows, with the values of the later one.
+inline void widen(ConnectionState& later, const ConnectionState& before) {
+  later.cwnd_least_bytes = std::min(later.cwnd_least_bytes, before.cwnd_least_bytes);
+  later.cwnd_most_bytes = std::max(later.cwnd_most_bytes, before.cwnd_most_bytes);
+  later.rtt_most = std::max(later.rtt_most, before.rtt_most);
+}
+inline void widen(LinkState& later, const LinkState& before) {
+  later.queue_most_bytes = std::max(later.queue_most_bytes, before.queue_most_bytes);
+}
+
+}  // namespace mltcp::experiment

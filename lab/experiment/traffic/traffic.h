@@ -1,0 +1,223 @@
+// Hosts that talk to each other at random, over networks with faults, and check at every step what the transport
+// promises: a round of connections, messages, deadlines, cancelled operations, jobs, closes, aborts and restarts, all
+// of it drawn from one seed. What does not hold is thrown as a Violation.
+//
+//   drawn     settings of shards, connections and keys, and how bad the network gets
+//   busy      programs do anything; the network is well and bad by turns, hosts stand still and are restarted
+//   settling  the network is well: whatever has its buffer arrives
+//   closing   all connections are closed, and end
+//   proving   each host connects to the next, and a message arrives
+//   over      nothing is left: no connection, no memory, no timer
+//
+// At every step: memory for holes and half-open connections within their bounds, each operation completes once,
+// messages as in ledger.h; a message that has its buffer makes progress once the network is well; an operation or
+// connection that ought to end does so within `patience`; who has not the key never gets in.
+//
+// Sans-IO: hosts are Pollables, driven by whatever carries their packets, all in one thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "mltcp/base/random.h"
+#include "mltcp/lab/experiment/traffic/faulty_io.h"
+#include "mltcp/lab/experiment/traffic/ledger.h"
+#include "mltcp/transport/pollable.h"
+#include "mltcp/transport/shard.h"
+
+namespace mltcp::experiment {
+
+struct TrafficSettings {
+  std::uint64_t seed = 1;
+  Nanos busy{20'000'000};  ///< how long hosts do anything
+  /// Time passes while the processor does other things: operations come more slowly, and hosts wait longer.
+  bool real_time = false;
+  /// Hosts of even numbers talk to those of odd ones only.
+  bool two_sides = false;
+};
+
+struct TrafficCounts {
+  std::uint64_t connections = 0;  ///< that were opened at both ends
+  std::uint64_t messages = 0;     ///< that arrived, as they were sent
+  Bytes bytes = 0;                ///< of these, compared one by one
+  std::uint64_t operations = 0;   ///< that completed, however
+  std::uint64_t refused = 0;      ///< connections that did not get in
+  std::uint64_t restarts = 0;
+  std::uint64_t stand_stills = 0;
+  FaultCounts faults;
+  void add(const TrafficCounts& other);
+};
+
+class Traffic {
+ public:
+  enum class Phase : std::uint8_t { busy, settling, closing, proving, ending, over };
+  struct Place {
+    PacketIo* io = nullptr;
+    Address address;
+  };
+
+  /// `places`: two or more; they outlive it.
+  Traffic(const TrafficSettings& settings, const std::vector<Place>& places);
+  ~Traffic();
+  Traffic(const Traffic&) = delete;
+  Traffic& operator=(const Traffic&) = delete;
+
+  /// To be driven on the datapath of that place; `io` is what it uses.
+  [[nodiscard]] Pollable& pollable(std::size_t host);
+  [[nodiscard]] PacketIo& io(std::size_t host);
+
+  /// Goes on to settling, if it is busy.
+  void end_soon() { wants_end_ = true; }
+  [[nodiscard]] bool is_over() const { return phase_ == Phase::over; }
+  [[nodiscard]] TrafficCounts counts() const;
+  /// For people, when something does not hold: settings, phase, and each connection that is there.
+  [[nodiscard]] std::string state() const;
+
+ private:
+  struct Host;
+  struct End {
+    std::size_t host = 0;
+    ConnectionId id = 0;
+    bool open = false;
+    bool closing = false;     ///< close() or abort() was called
+    bool ended = false;       ///< or its host is gone
+    Status how = Status::ok;  ///< it has ended, if it has by itself
+    [[nodiscard]] bool is_live() const { return open && !closing && !ended; }
+  };
+  struct Watch {
+    std::uint64_t messages = 0;
+    Bytes end_of_next = 0;
+    Nanos since;
+    Nanos between;  ///< packets at the sender's slowest pace since then
+  };
+  /// A connection, as both ends' programs know it.
+  struct Link {
+    Link(std::uint32_t number, std::size_t from, std::size_t to)
+        : client{.host = from}, server{.host = to}, up(2 * number), down(2 * number + 1) {}
+    End client;
+    End server;
+    Ledger up;  ///< client to server
+    Ledger down;
+    Watch up_watch;
+    Watch down_watch;
+    bool has_no_key = false;  ///< it must not get in
+    bool is_proof = false;
+  };
+  struct Direction {
+    Ledger& ledger;
+    End& sender;
+    End& receiver;
+    Watch& watch;
+  };
+  /// An accepted connection whose client has not said which it is.
+  struct Stranger {
+    std::vector<std::byte> buffer;
+  };
+  struct Side {
+    std::size_t link = 0;
+    bool is_client = false;
+  };
+
+  static constexpr std::size_t hello_bytes = 64;
+  static constexpr std::uint64_t discarded_tag = std::uint64_t{1} << 40;
+
+  void draw_settings();
+  [[nodiscard]] ConnectionConfig draw_connection();
+  [[nodiscard]] std::uint64_t below(std::uint64_t bound) { return random_.below(bound); }
+  [[nodiscard]] Nanos up_to(Nanos most) {
+    return Nanos(static_cast<std::int64_t>(below(static_cast<std::uint64_t>(most.count) + 1)));
+  }
+
+  Nanos poll(Host& host, Nanos now);
+  void start(Host& host);
+  void restart(Host& host);
+  void take(Host& host, const Completion& completion);
+  void take_of_stranger(Host& host, const Completion& completion);
+  void bind(Host& host, ConnectionId id, const Completion& completion, std::vector<std::byte> hello);
+  void check(const Host& host) const;
+
+  void tick(Nanos now);
+  void go_to(Phase phase);
+  void change_weather();
+  void make_well();
+  void watch();
+  void watch(const Direction& direction);
+  /// At the rate at which an end is paced now.
+  [[nodiscard]] Nanos between_packets(const End& sender) const;
+  [[nodiscard]] bool is_expected(const Direction& direction) const;
+  [[nodiscard]] bool all_ended() const;
+  [[nodiscard]] bool is_quiet() const;
+  /// Whether there are places taken.
+  [[nodiscard]] bool is_telling() const;
+  /// Changes with whatever arrives or completes.
+  [[nodiscard]] std::uint64_t progress() const;
+  void close_all();
+  void prove();
+  void expect_nothing_left();
+
+  void act(Host& host);
+  bool connect(Host& host, std::size_t to, bool is_proof);
+  void act_on(Host& host, const Side& side);
+  void post_sends(Host& host, Link& link, const Side& side, std::uint64_t most);
+  void post_receives(Host& host, Link& link, const Side& side, std::uint64_t most);
+  void act_on_job(Host& host, ConnectionId id);
+  [[nodiscard]] Nanos deadline();
+
+  [[nodiscard]] End& end_of(const Side& side) {
+    return side.is_client ? links_[side.link].client : links_[side.link].server;
+  }
+  [[nodiscard]] End& other_end_of(const Side& side) {
+    return side.is_client ? links_[side.link].server : links_[side.link].client;
+  }
+  [[nodiscard]] Ledger& out_of(const Side& side) {
+    return side.is_client ? links_[side.link].up : links_[side.link].down;
+  }
+  [[nodiscard]] Ledger& in_of(const Side& side) {
+    return side.is_client ? links_[side.link].down : links_[side.link].up;
+  }
+
+  const TrafficSettings settings_;
+  Random random_;
+  // Memory of messages outlives the shards, which may read and write it until they end.
+  std::deque<Link> links_;
+  std::vector<std::unique_ptr<Host>> hosts_;
+
+  // Drawn once.
+  std::vector<std::shared_ptr<const PacketKey>> keys_;  ///< none, or what hosts listen with and connect with
+  std::shared_ptr<const PacketKey> strange_key_;
+  std::size_t most_links_ = 0;  ///< open at a time
+  Bytes most_bytes_ = 0;        ///< of a message
+  std::uint64_t depth_ = 1;     ///< operations open in a direction
+  Nanos pace_;                  ///< between what a program does
+  Nanos patient_;               ///< connections are kept alive, and given up, after times of this scale
+  Nanos give_up_after_;
+  bool is_endless_ = false;
+  double badness_ = 0;     ///< of the network, 0 to 1
+  double restarting_ = 0;  ///< of what a program does: that it is restarted
+  double standing_ = 0;
+  double ending_ = 0;  ///< that it ends a connection
+  bool with_jobs_ = false;
+  bool with_deadlines_ = false;
+  Nanos stall_bound_;
+  Nanos patience_;
+
+  Phase phase_ = Phase::busy;
+  Nanos began_{-1};
+  Nanos phase_since_;
+  std::uint64_t progress_ = 0;
+  Nanos progress_since_;
+  Nanos now_;
+  Nanos next_tick_;
+  Nanos next_weather_;
+  Nanos well_since_;
+  bool is_well_ = true;
+  bool wants_end_ = false;
+  TrafficCounts counts_;
+};
+
+}  // namespace mltcp::experiment

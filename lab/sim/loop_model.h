@@ -1,0 +1,103 @@
+// Model of the polling loops of real hosts and switches. By default the simulator processes packets at once; a real
+// loop that shares its CPU sleeps between rounds, and the machine ends each sleep late (transport/poll_loop.h,
+// lab/realtime/soft_switch.h). The model shows in virtual time what that does to packet spacing, round trips and
+// acknowledgements.
+//
+// After it has moved a packet, a loop keeps polling for a few rounds, and then sleeps until the next deadline, but at
+// most `nap`. After it has been idle for a while, it blocks until a packet or deadline. Every sleep ends late by a
+// random time: `late_least` plus an exponentially distributed part, `late_mean` on average in total. Occasionally the
+// machine stalls a loop for longer.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <deque>
+
+#include "mltcp/base/random.h"
+#include "mltcp/base/units.h"
+
+namespace mltcp::sim {
+
+/// The model of one loop. All times are from 0 to kLongestLoopTime.
+struct LoopModel {
+  Nanos nap;          ///< maximum sleep while packets come; 0: no model, everything is processed at once
+  Nanos late_least;   ///< minimum lateness of every sleep
+  Nanos late_mean;    ///< mean lateness; at least late_least
+  Nanos stall_every;  ///< mean time between two stalls; 0: none
+  Nanos stall_mean;   ///< mean duration of a stall
+
+  [[nodiscard]] bool on() const { return nap.count > 0; }
+};
+
+inline constexpr Nanos kLongestLoopTime{1'000'000'000};
+
+/// The models of all hosts and switches of a network.
+struct MachineModel {
+  LoopModel host;
+  LoopModel network_switch;  ///< always naps, never blocks
+  std::uint64_t seed = 1;
+
+  [[nodiscard]] bool on() const { return host.on() || network_switch.on(); }
+};
+
+/// Draws random lateness of sleeps.
+class Lateness {
+ public:
+  Lateness(const LoopModel& model, Random random) : model_(model), random_(random) {}
+
+  /// Lateness of a sleep that should take `wanted`.
+  Nanos draw(Nanos wanted) {
+    Nanos late = model_.late_least + exponential(model_.late_mean - model_.late_least);
+    if (model_.stall_every.count > 0 &&
+        random_.chance(static_cast<double>((wanted + late).count) / static_cast<double>(model_.stall_every.count)))
+      late += exponential(model_.stall_mean);
+    return late;
+  }
+
+ private:
+  Nanos exponential(Nanos mean) {
+    if (mean.count <= 0) return {};
+    return Nanos(static_cast<std::int64_t>(-std::log(1.0 - random_.uniform()) * static_cast<double>(mean.count)));
+  }
+
+  LoopModel model_;
+  Random random_;
+};
+
+/// The polling times of a loop that always naps: a switch's, whose naps no packet ends.
+class Looks {
+ public:
+  Looks(const LoopModel& model, Random random) : nap_(model.nap), lateness_(model, random) {}
+
+  /// The first polling time at or after `time`. Those before `now`, which must not decrease, are forgotten.
+  Nanos at_or_after(Nanos time, Nanos now) {
+    while (!times_.empty() && times_.front() < now) {
+      latest_gone_ = times_.front();
+      times_.pop_front();
+    }
+    for (const Nanos look : times_)
+      if (look >= time) return look;
+    Nanos last = times_.empty() ? latest_gone_ : times_.back();
+    do {
+      // After a long pause only the last polling times are needed.
+      constexpr std::int64_t naps = 16;
+      last = std::max(last, time - nap_ * naps) + nap_ + lateness_.draw(nap_);
+      times_.push_back(last);
+    } while (last < time);
+    return last;
+  }
+  /// The last polling time before `now`.
+  [[nodiscard]] Nanos before(Nanos now) {
+    at_or_after(now, now);
+    return latest_gone_;
+  }
+
+ private:
+  Nanos nap_;
+  Lateness lateness_;
+  std::deque<Nanos> times_;
+  Nanos latest_gone_;
+};
+
+}  // namespace mltcp::sim

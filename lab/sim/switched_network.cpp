@@ -1,0 +1,176 @@
+// Builds a network from its topology and routes to its hosts (see switched_network.h).
+#include "mltcp/lab/sim/switched_network.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/random.h"
+#include "mltcp/base/text.h"
+
+namespace mltcp::sim {
+namespace {
+
+// Random streams: below this number for the switches' hashes, from here on for the links' marking. Overlap in networks
+// with more switches is harmless, since a hash stream is only used as a seed to mix with.
+constexpr std::uint64_t first_link_stream = 1024;
+constexpr std::uint32_t first_ip = 10U << 24 | 1;
+constexpr std::uint32_t ethernet_bytes = 14;
+
+NetworkOptions network_options(const SwitchedNetworkConfig& config, const SwitchedNetworkOptions& options) {
+  NetworkOptions result;
+  result.mtu = config.mtu;
+  result.virtual_payload = options.virtual_payload;
+  result.transmit_queue_packets = options.transmit_queue_packets;
+  return result;
+}
+
+const SwitchedNetworkConfig& checked(const SwitchedNetworkConfig& config) {
+  check(config);
+  return config;
+}
+
+/// The headroom of each class of `link` in the memory of its switch.
+Bytes headroom(const SwitchedNetworkConfig& config, Topology::Link number) {
+  if (config.pfc_headroom_bytes != 0) return config.pfc_headroom_bytes;
+  fabric::LinkConfig link;
+  link.rate = config.topology->capacity(number);
+  link.delay = config.topology->delay(number);
+  return Network::pfc_headroom(link, config.mtu + ethernet_bytes);
+}
+
+/// With PFC, the memory must have room for all classes of all links into a switch at once.
+void check_memory(const SwitchedNetworkConfig& config) {
+  const Topology& topology = *config.topology;
+  Bytes needed = 0;
+  for (Topology::Node at = topology.hosts(); at < topology.nodes(); ++at) {
+    Bytes all = 0;
+    for (const Topology::Link link : topology.in(at)) all += config.memory.pfc.xoff_bytes + headroom(config, link);
+    needed = std::max(needed, all * config.classes);
+  }
+  if (config.memory.bytes < needed)
+    throw InputError(
+        fmt::format("switches of {} can't keep xoff and headroom of every link and class, {} in all; give "
+                    "them as much, or a smaller xoff",
+                    bytes_to_text(config.memory.bytes), bytes_to_text(needed)));
+}
+
+}  // namespace
+
+void check(const SwitchedNetworkConfig& config) {
+  if (config.topology == nullptr) throw InputError("the network has no topology; give it one");
+  const Topology& topology = *config.topology;
+  for (Topology::Host host = 0; host < topology.hosts(); ++host)
+    for (const auto& [links, what] : {std::pair{topology.out(host), "from"}, std::pair{topology.in(host), "to"}})
+      if (links.size() != 1)
+        throw InputError(
+            fmt::format("{} links lead {} {}; a host has one in each direction: join several into one of "
+                        "their rate, or make it several hosts",
+                        links.size(), what, in_quotes(topology.host_name(host))));
+  topology.check_all_paths();
+  if (config.buffer_bytes != 0 && config.buffer_bytes < config.mtu + ethernet_bytes)
+    throw InputError(fmt::format("the buffer of a port, {}, holds no packet of the MTU; give at least {} B",
+                                 bytes_to_text(config.buffer_bytes), config.mtu + ethernet_bytes));
+  if (config.classes < 1 || config.classes > fabric::PriorityLink::most_classes)
+    throw InputError(
+        fmt::format("a port has {} classes; give 1 to {}", config.classes, fabric::PriorityLink::most_classes));
+  if (config.memory.pfc.enabled) check_memory(config);
+}
+
+SwitchedNetworkMap::SwitchedNetworkMap(const SwitchedNetworkConfig& config) : config_(checked(config)) {
+  for (std::uint32_t i = 0; i < topology().switches(); ++i)
+    group_seeds_.push_back(Random::stream(config_.seed, i).next());
+}
+
+Address SwitchedNetworkMap::address(std::uint32_t host, std::uint16_t udp_port) {
+  return Address::v4(first_ip + host, udp_port);
+}
+
+std::vector<SwitchedNetworkMap::LinkId> SwitchedNetworkMap::path(std::uint32_t from, std::uint16_t from_port,
+                                                                 std::uint32_t to, std::uint16_t to_port,
+                                                                 std::uint32_t connection) const {
+  const std::uint64_t flow = flow_hash(address(from, from_port), address(to, to_port), connection);
+  return topology().path_by(
+      from, to, [&](Topology::Node at, std::size_t choices) { return pick_link(flow, group_seed(at), choices); });
+}
+
+SwitchedNetwork::SwitchedNetwork(const SwitchedNetworkConfig& config, const SwitchedNetworkOptions& options)
+    : Network(network_options(config, options)), map_(config), options_(options) {
+  ends_ = add_switch();
+  for (std::uint32_t i = 0; i < topology().switches(); ++i)
+    switches_.push_back(config.memory.bytes == 0 ? add_switch() : add_switch(config.memory));
+  for (LinkId link = 0; link < topology().links(); ++link) add(link);
+}
+
+void SwitchedNetwork::add(LinkId number) {
+  const SwitchedNetworkConfig& config = map_.config();
+  const bool from_switch = !topology().is_host(topology().from(number));
+  const std::optional<Switch> from =
+      from_switch ? std::optional(switch_at(topology().from(number))) : std::optional<Switch>();
+  const Switch to = topology().is_host(topology().to(number)) ? ends_ : switch_at(topology().to(number));
+  fabric::LinkConfig link;
+  link.rate = topology().capacity(number);
+  link.delay = topology().delay(number);
+  // A host's queue is unlimited in bytes: the transmit queues of its ports limit it in packets.
+  link.buffer_bytes = from_switch && config.memory.bytes == 0 ? config.buffer_bytes : 0;
+  if (from_switch) link.ecn = config.ecn;
+  // Each link has its own random stream for marking.
+  link.seed = Random::stream(config.seed, first_link_stream + number).next();
+  const bool by_class = config.classes > 1 || (from_switch ? config.memory.bytes > 0 : config.memory.pfc.enabled);
+  const std::string name = topology().link_name(number);
+  try {
+    const LinkId id = by_class ? add_priority_link(from, to, link, config.classes,
+                                                   config.memory.pfc.enabled ? headroom(config, number) : 0)
+                               : add_link(to, link);
+    links_.push_back({name, id, nullptr});
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: {}", name, error.what()));
+  }
+  if (options_.meters) {
+    links_.back().usage = &meters_.emplace_back(options_.usage_bin, options_.usage_bins);
+    meter(links_.back().id, links_.back().usage);
+  }
+}
+
+// Hosts of one rack have the same routes, except for the last link.
+const std::vector<SwitchedNetwork::Route>& SwitchedNetwork::routes_to(std::uint32_t host) {
+  const auto [found, is_new] = routes_.try_emplace(topology().rack(host));
+  if (!is_new) return found->second;
+  std::vector<LinkId> choices;
+  for (Topology::Node at = topology().hosts(); at < topology().nodes(); ++at) {
+    topology().next(at, host, choices);
+    if (choices.empty() || topology().is_host(topology().to(choices.front()))) continue;
+    Route& route = found->second.emplace_back(Route{switch_at(at), choices.size() > 1, choices.front()});
+    if (!route.several) continue;
+    const auto [group, is_first] = groups_.try_emplace({at, choices});
+    if (is_first) group->second = add_group(choices, map_.group_seed(at));
+    route.to = group->second;
+  }
+  return found->second;
+}
+
+Host& SwitchedNetwork::add_port(std::uint32_t host, std::uint16_t udp_port) {
+  if (host >= topology().hosts())
+    throw InputError(fmt::format("there is no host {}; the network has hosts 0 to {}", host, topology().hosts() - 1));
+  if (++ports_ * topology().switches() > kMostRoutes)
+    throw InputError(
+        fmt::format("{} switches can't have routes to as many ends of jobs as {}; take a smaller network or fewer "
+                    "workers, or go to flow level",
+                    topology().switches(), ports_));
+  Host& port = add_host(map_.address(host, udp_port));
+  connect(port, topology().out(host).front());
+  for (const Route& hop : routes_to(host)) {
+    if (hop.several)
+      route_group(hop.at, port, hop.to);
+    else
+      route(hop.at, port, hop.to);
+  }
+  const LinkId last = topology().in(host).front();
+  if (const Topology::Node at = topology().from(last); !topology().is_host(at)) route(switch_at(at), port, last);
+  route_to_host(ends_, port);
+  return port;
+}
+
+}  // namespace mltcp::sim

@@ -1,0 +1,92 @@
+// Who waits is told (see readiness.h).
+#include "mltcp/lab/testbed/readiness.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+
+namespace mltcp::testbed {
+namespace {
+
+constexpr const char* variable = "NOTIFY_SOCKET";
+constexpr std::string_view ready = "READY=1";
+
+/// A path, or "@NAME" for an abstract one, as NOTIFY_SOCKET has it.
+class Address {
+ public:
+  /// Leaves valid() false where the name is too long or neither of both.
+  explicit Address(std::string_view name) {
+    if (name.size() < 2 || name.size() >= sizeof address_.sun_path || (name[0] != '/' && name[0] != '@')) return;
+    name.copy(address_.sun_path, name.size());
+    if (name[0] == '@') address_.sun_path[0] = '\0';
+    // An abstract name has no end but this.
+    size_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
+  }
+  [[nodiscard]] bool valid() const { return size_ > 0; }
+  [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address_); }
+  [[nodiscard]] socklen_t size() const { return size_; }
+
+ private:
+  sockaddr_un address_{.sun_family = AF_UNIX, .sun_path = {}};
+  socklen_t size_ = 0;
+};
+
+/// A message has lines, of which systemd knows others, too.
+bool says_ready(std::string_view message) {
+  while (!message.empty()) {
+    const std::size_t end = message.find('\n');
+    if (message.substr(0, end) == ready) return true;
+    message = end == std::string_view::npos ? std::string_view() : message.substr(end + 1);
+  }
+  return false;
+}
+
+}  // namespace
+
+Readiness::Readiness(const std::string& name)
+    : name_("@" + name), socket_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+  const Address address(name_);
+  if (socket_ >= 0 && address.valid() && bind(socket_, address.get(), address.size()) == 0) return;
+  const std::string reason = address.valid() ? std::strerror(errno) : "its name is too long";
+  if (socket_ >= 0) close(socket_);
+  throw RunError(fmt::format("no socket {} can be made for a program to say that it is ready: {}", name_, reason));
+}
+
+Readiness::~Readiness() { close(socket_); }
+
+std::pair<std::string, std::string> Readiness::environment() const { return {variable, name_}; }
+
+bool Readiness::told() {
+  std::array<char, 4096> message{};
+  for (ssize_t size = 0; !told_ && (size = recv(socket_, message.data(), message.size(), 0)) >= 0;)
+    told_ = says_ready({message.data(), static_cast<std::size_t>(size)});
+  return told_;
+}
+
+std::string tell_ready() {
+  const char* const name = std::getenv(variable);
+  if (name == nullptr) return "";
+  const Address address(name);
+  if (!address.valid()) return fmt::format("{} is {}, neither /PATH nor @NAME of a socket", variable, in_quotes(name));
+  const int file = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const bool sent = file >= 0 && sendto(file, ready.data(), ready.size(), MSG_NOSIGNAL, address.get(),
+                                        address.size()) == static_cast<ssize_t>(ready.size());
+  const int error = errno;
+  if (file >= 0) close(file);
+  return sent ? ""
+              : fmt::format("{} {} can't be told that this is ready: {}", variable, in_quotes(name),
+                            std::strerror(error));
+}
+
+}  // namespace mltcp::testbed

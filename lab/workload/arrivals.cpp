@@ -1,0 +1,163 @@
+// Streams of arriving jobs (see arrivals.h).
+#include "mltcp/lab/workload/arrivals.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <unordered_map>
+
+#include "mltcp/base/csv.h"
+#include "mltcp/base/random.h"
+#include "mltcp/base/text.h"
+
+namespace mltcp::workload {
+namespace {
+
+constexpr Nanos latest(std::int64_t{1} << 53);  // 104 days
+constexpr std::uint32_t most_workers = 1'000'000;
+constexpr std::uint32_t most_iterations = 1'000'000;
+constexpr std::uint32_t most_batch = 1'000'000;
+
+class ArrivalReader {
+ public:
+  ArrivalReader(std::string_view text, const std::string& file) : csv_(text, file) {}
+
+  ArrivalFile read() {
+    if (!csv_.next()) csv_.fail("columns", "the file is empty", "begin it with arrival,job,workers,iterations");
+    csv_.read_columns(
+        known, needed,
+        "the columns are arrival (times with their unit, as in 1.5 s), job, workers, iterations and batch");
+    while (csv_.next()) read_row();
+    if (result_.rows.empty()) csv_.fail("arrival", "no job arrives", "add a line such as 0 s,VGG16,8,500");
+    std::stable_sort(result_.rows.begin(), result_.rows.end(),
+                     [](const auto& a, const auto& b) { return a.arrival.at < b.arrival.at; });
+    return std::move(result_);
+  }
+
+ private:
+  static constexpr std::array<std::string_view, 5> known{"arrival", "job", "workers", "iterations", "batch"};
+  static constexpr std::size_t needed = 4;  // of them
+
+  void read_row() {
+    const auto& fields = csv_.fields();
+    const auto& columns = csv_.columns();
+    ArrivalFile::Row row;
+    row.line = csv_.line();
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      const std::string_view field = fields[i];
+      if (columns[i] == "arrival")
+        row.arrival.at = time(field);
+      else if (columns[i] == "job")
+        row.arrival.type = job(field);
+      else if (columns[i] == "workers")
+        row.arrival.workers = whole("workers", field, 2, most_workers);
+      else if (columns[i] == "iterations")
+        row.arrival.iterations = whole("iterations", field, 1, most_iterations);
+      else if (!field.empty())
+        row.arrival.batch = whole("batch", field, 1, most_batch);
+    }
+    result_.rows.push_back(row);
+  }
+
+  [[nodiscard]] Nanos time(std::string_view field) const {
+    // parse_duration() takes a bare 0, next to which a bare 5 would look like a time, too.
+    if (!field.empty() && field.find_first_not_of("+-.0123456789eE") == std::string_view::npos)
+      csv_.fail("arrival", fmt::format("{} is a time without its unit", in_quotes(field)),
+                "write one of the units ns, us, ms, s, min, as in 1.5 s");
+    const Nanos result = csv_.parsed("arrival", field, parse_duration);
+    if (result > latest)
+      csv_.fail("arrival", fmt::format("{} is too late", to_text(result)), "write at most " + to_text(latest));
+    return result;
+  }
+
+  std::uint32_t job(std::string_view field) {
+    if (field.empty()) csv_.fail("job", "the name is empty", "write the name of a job type or model");
+    const auto [at, is_new] = numbers_.try_emplace(std::string(field), static_cast<std::uint32_t>(result_.jobs.size()));
+    if (is_new) result_.jobs.emplace_back(field);
+    return at->second;
+  }
+
+  [[nodiscard]] std::uint32_t whole(std::string_view column, std::string_view field, std::uint32_t least,
+                                    std::uint32_t most) const {
+    std::uint32_t value = 0;
+    const auto [end, problem] = std::from_chars(field.data(), field.data() + field.size(), value);
+    if (problem != std::errc() || end != field.data() + field.size() || value < least || value > most)
+      csv_.fail(column, fmt::format("{} is not a whole number from {} to {}", in_quotes(field), least, most),
+                "write one without sign, point or unit");
+    return value;
+  }
+
+  CsvReader csv_;
+  std::unordered_map<std::string, std::uint32_t> numbers_;  // of result_.jobs
+  ArrivalFile result_;
+};
+
+}  // namespace
+
+double TypeChoices::mean_iterations() const {
+  if (least_iterations >= most_iterations) return least_iterations;
+  const double ratio = static_cast<double>(most_iterations) / least_iterations;
+  return static_cast<double>(most_iterations - least_iterations) / std::log(ratio);
+}
+
+namespace {
+
+/// Index of a type, drawn by weight.
+std::uint32_t draw_type(std::span<const TypeChoices> mix, double weights, Random& random) {
+  std::uint32_t type = 0;
+  double draw = random.uniform() * weights;
+  while (type + 1 < mix.size() && draw >= mix[type].weight) draw -= mix[type++].weight;
+  return type;
+}
+
+double sum_of_weights(std::span<const TypeChoices> mix) {
+  double weights = 0;
+  for (const TypeChoices& type : mix) weights += type.weight;
+  return weights;
+}
+
+}  // namespace
+
+void draw_types(std::span<const TypeChoices> mix, std::uint64_t seed, std::span<Arrival> jobs) {
+  enum : std::uint64_t { which = 0xA223 };
+  Random random = Random::stream(seed, which);
+  const double weights = sum_of_weights(mix);
+  for (Arrival& job : jobs) {
+    job.type = draw_type(mix, weights, random);
+    const std::vector<std::uint32_t>& batches = mix[job.type].batches;
+    job.batch = batches[random.below(batches.size())];
+  }
+}
+
+std::vector<Arrival> draw_arrivals(std::span<const TypeChoices> mix, std::uint32_t count, std::uint32_t at_start,
+                                   Nanos gap, std::uint64_t seed) {
+  enum : std::uint64_t { what = 0xA221, when = 0xA222 };
+  Random jobs = Random::stream(seed, what);
+  Random times = Random::stream(seed, when);
+  const double weights = sum_of_weights(mix);
+  std::vector<Arrival> result;
+  double now = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    Arrival arrival;
+    arrival.type = draw_type(mix, weights, jobs);
+    const TypeChoices& type = mix[arrival.type];
+    arrival.workers = type.workers[jobs.below(type.workers.size())];
+    arrival.batch = type.batches[jobs.below(type.batches.size())];
+    const double least = std::log(type.least_iterations);
+    const double most = std::log(type.most_iterations);
+    arrival.iterations =
+        std::clamp(static_cast<std::uint32_t>(std::lround(std::exp(least + (most - least) * jobs.uniform()))),
+                   type.least_iterations, type.most_iterations);
+    if (i >= at_start) now -= std::log(1.0 - times.uniform()) * static_cast<double>(gap.count);
+    arrival.at = Nanos(static_cast<std::int64_t>(now));
+    result.push_back(arrival);
+  }
+  return result;
+}
+
+ArrivalFile parse_arrivals(std::string_view text, const std::string& file) { return ArrivalReader(text, file).read(); }
+
+}  // namespace mltcp::workload

@@ -1,0 +1,141 @@
+// Traces of PyTorch's profiler (Kineto; see kineto.h for what is read of them) as a stream: a SAX parser keeps of each
+// event what steps, communications and the times at which a GPU computes are made of, some 40 bytes of the 400 that an
+// event takes in its file, and nothing of all others. A trace of a gigabyte is read in a few dozen megabytes.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "mltcp/base/units.h"
+#include "mltcp/lab/workload/collective.h"
+
+namespace mltcp::workload {
+
+inline constexpr Bytes kMostKinetoBytes = 1'000'000'000'000'000'000;  ///< of a communication: 1 EB
+
+struct KinetoSpan {
+  Nanos start;  ///< as in the file, in its clock
+  Nanos length;
+  [[nodiscard]] Nanos end() const { return start + length; }
+};
+
+/// What an annotation, an operation or a kernel tells about a communication; as far as it does.
+struct KinetoDetails {
+  enum class Kind : std::uint8_t { unknown, collective, send, receive, barrier };
+  Kind kind = Kind::unknown;
+  Collective collective = Collective::none;
+  const char* instead = nullptr;  ///< what it is taken as, if there is no kind for it: a constant, with "5" before it
+  std::optional<Bytes> in;
+  std::optional<Bytes> out;
+  std::uint32_t workers = 0;  ///< of the group; 0 if it is not told
+  std::int32_t group = -1;    ///< index in KinetoEvents::groups; -1 if it is not told
+  /// The other rank of a message: of the job, or, of traces before PyTorch 2.4, of the group.
+  std::int64_t peer = -1;
+  bool peer_of_group = false;
+};
+
+struct KinetoEvents {
+  struct Step : KinetoSpan {
+    std::string name;
+  };
+  /// What a GPU does.
+  struct Kernel : KinetoSpan {
+    /// Which call of the host is known to have launched it.
+    enum class Call : std::uint8_t {
+      none,     ///< it tells none, or no calls were recorded any more
+      own,      ///< that of its correlation
+      nearest,  ///< its own was not recorded: the last before it
+      earlier,  ///< its own was before the recording
+    };
+    std::int64_t correlation = -1;
+    Nanos call;  ///< when that began
+    std::uint32_t stream = 0;
+    Call known = Call::none;
+    bool copies = false;  ///< a copy or a memset, not a kernel
+
+    /// When it was launched, as far as that is known; nothing if before the recording.
+    [[nodiscard]] std::optional<Nanos> launch() const {
+      if (known == Call::earlier) return std::nullopt;
+      return known == Call::none ? start : known == Call::own ? call : std::min(call, start);
+    }
+  };
+  struct Communication : Kernel {
+    std::uint32_t name = 0;   ///< index in `names`
+    std::uint64_t event = 0;  ///< its number in the file, from 1
+    KinetoDetails details;
+  };
+  /// The call by which the host launches a kernel.
+  struct Launch {
+    std::int64_t correlation = -1;
+    Nanos start;
+    std::uint32_t thread = 0;
+  };
+  /// What the host recorded around launches, or before them: record_param_comms, or an annotation ("nccl:all_reduce").
+  struct Around : KinetoSpan {
+    KinetoDetails details;
+    bool operation = false;  ///< record_param_comms
+    bool coalesced = false;  ///< launches what was recorded before it on its thread ("nccl:coalesced")
+    bool used = false;       ///< a kernel communicates it
+  };
+  /// A stream waits for another ("Stream Wait Event", which profilers record if asked to): kernels of `stream` launched
+  /// after `correlation` begin when those of `of_stream` launched before `of_correlation` have ended.
+  struct StreamWait {
+    std::int64_t correlation = -1;
+    std::int64_t of_correlation = -1;
+    std::uint32_t stream = 0;
+    std::uint32_t of_stream = 0;
+  };
+  /// A call by which the host lets some stream wait for some event of another; which, it does not tell.
+  struct WaitCall {
+    Nanos start;
+    std::uint32_t thread = 0;
+  };
+  /// A group of ranks, by the name or by the list that communications give.
+  struct Group {
+    std::string name;
+    std::vector<std::uint32_t> ranks;  ///< empty if not told, or not completely
+  };
+
+  std::string file;
+  std::optional<std::uint32_t> rank;
+  std::uint32_t workers = 0;                  ///< of the whole job; 0 if the trace does not tell
+  Nanos clock;                                ///< what times count from, since 1970
+  std::vector<Step> steps;                    ///< by start
+  std::vector<Kernel> kernels;                ///< by start; none that communicates
+  std::vector<Communication> communications;  ///< by start
+  std::vector<Launch> launches;               ///< by correlation, of which none is there twice
+  std::vector<KinetoSpan> synchronisations;   ///< by start: calls in which the host waits for the GPU
+  std::vector<StreamWait> waits;              ///< by correlation
+  std::vector<WaitCall> wait_calls;           ///< by start
+  std::vector<std::vector<Around>> around;    ///< by thread, then by start
+  std::vector<Group> groups;
+  std::vector<std::string> names;     ///< of kernels that communicate, up to their arguments
+  std::string unknown_type;           ///< of elements, the first and where it stands; communications of it have no size
+  std::uint64_t count = 0;            ///< events in the file
+  std::uint32_t devices = 0;          ///< GPUs that kernels ran on
+  bool of_host = false;               ///< no kernel communicates: `communications` are what the host recorded of them
+  std::vector<std::string> warnings;  ///< what was left out because its times are wrong
+
+  /// The launch of a correlation; nullptr if there is none.
+  [[nodiscard]] const Launch* launch(std::int64_t correlation) const;
+};
+
+/// Gives up to `most` bytes of a trace; 0 at its end.
+using KinetoSource = std::function<std::size_t(char* to, std::size_t most)>;
+
+/// Is told of bytes that are kept in memory from now on, and may throw.
+using KinetoKeep = std::function<void(std::size_t bytes)>;
+
+/// Reads a trace. `file` is used in messages. What is kept is bounded by `keep`, or by 1 GiB without. Throws
+/// InputError: "FILE: cause; cure" in one line.
+KinetoEvents read_kineto_events(const KinetoSource& source, const std::string& file, const KinetoKeep& keep = {});
+
+}  // namespace mltcp::workload

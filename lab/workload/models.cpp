@@ -1,0 +1,176 @@
+// The table of models, and jobs from it (see models.h).
+#include "mltcp/lab/workload/models.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <string>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/lab/workload/collective.h"
+
+namespace mltcp::workload {
+namespace {
+
+constexpr std::uint64_t million = 1'000'000;
+constexpr double giga = 1e9;
+constexpr std::uint32_t most_workers = 1'000'000;
+constexpr std::uint32_t most_batch = 1'000'000;
+constexpr double most_bytes_per_parameter = 16;
+
+/// A vision model by its multiply-adds.
+constexpr Model vision(std::string_view name, std::uint64_t parameters, double multiply_adds, std::uint32_t batch,
+                       std::string_view source) {
+  return {name, Strategy::data, parameters, 2 * multiply_adds, batch, 0, "224 x 224 pixels", source};
+}
+constexpr Model language(std::string_view name, std::uint64_t parameters, std::uint32_t tokens, std::uint32_t batch,
+                         std::string_view configuration, std::string_view source) {
+  return {name, Strategy::data, parameters, 2.0 * static_cast<double>(parameters) * tokens, batch,
+          0,    configuration,  source};
+}
+
+// Of DLRM, the layers of 2048 and of 4096 neurons, and what joins them: 64 looked-up rows of 128 and the 2048.
+constexpr std::uint64_t dlrm_dense = 8 * 2048 * 2048 + (64 * 128 + 2048) * 4096 + 16 * 4096 * 4096;
+// Of GPT-3 XL, per sample at the boundary of two layers.
+constexpr std::uint64_t gpt3_tokens = 2048;
+constexpr std::uint64_t gpt3_width = 2048;
+
+constexpr std::string_view vgg_paper =
+    "Simonyan and Zisserman, ICLR 2015, table 2 (133, 138, 144 million for A, D, E); multiply-adds of D and E: He et "
+    "al., CVPR 2016; of A: counted from table 1";
+constexpr std::string_view gpt2_paper = "Radford et al., \"Language models are unsupervised multitask learners\", 2019";
+
+constexpr std::array<Model, 13> table{{
+    vision("VGG11", 133 * million, 7.6 * giga, 256, vgg_paper),
+    vision("VGG16", 138 * million, 15.3 * giga, 128, vgg_paper),
+    vision("VGG19", 144 * million, 19.6 * giga, 128, vgg_paper),
+    vision("ResNet50", 25'600'000, 3.8 * giga, 256,
+           "He et al., CVPR 2016, table 1 (operations); parameters as in Zagoruyko and Komodakis, BMVC 2016"),
+    vision("WideResNet101", 126'900'000, 22.8 * giga, 96,
+           "Zagoruyko and Komodakis, BMVC 2016, widening factor 2 of the 101 layers of He et al., counted from there"),
+    language("BERT", 110 * million, 512, 32, "base", "Devlin et al., NAACL 2019, section 3 (110M)"),
+    language("RoBERTa", 355 * million, 512, 24, "large", "Liu et al., arXiv 1907.11692, 2019, section 5 (355M)"),
+    language("CamemBERT", 110 * million, 512, 32, "base", "Martin et al., ACL 2020 (110M)"),
+    language("XLM", 250 * million, 256, 64, "XLM-15",
+             "Lample and Conneau, NeurIPS 2019; Conneau et al., ACL 2020, appendix (250M)"),
+    language(
+        "GPT-1", 117 * million, 512, 32, "12 layers of 768",
+        "Radford et al., \"Improving language understanding by generative pre-training\", 2018; 117M as in Radford "
+        "et al., 2019, table 2"),
+    language("GPT-2", 345 * million, 1024, 12, "medium, 24 layers of 1024", gpt2_paper),
+    {"GPT-3", Strategy::pipeline, 1300 * million, 2.0 * 1300e6 * gpt3_tokens, 4, gpt3_tokens* gpt3_width,
+     "XL, 24 layers of 2048: scaled to fit", "Brown et al., NeurIPS 2020, table 2.1 (1.3B)"},
+    {"DLRM", Strategy::embedding, dlrm_dense, 2.0 * dlrm_dense, 16384, std::uint64_t{64} * 128,
+     "8 layers of 2048, 16 of 4096, 64 tables of rows of 128",
+     "Naumov et al., arXiv 1906.00091, 2019; sizes as in Wang et al., \"TopoOpt\", NSDI 2023"},
+}};
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return result;
+}
+
+void check(const ModelOptions& options) {
+  if (options.workers < 2 || options.workers > most_workers)
+    throw InputError(fmt::format("the job has {} workers; give 2 to {}", options.workers, most_workers));
+  if (options.batch > most_batch)
+    throw InputError(fmt::format("a batch of {} samples is out of range; give at most {}", options.batch, most_batch));
+  if (!(options.peak_flops >= 1e9 && options.peak_flops <= 1e18))
+    throw InputError(
+        fmt::format("a peak of {} operations per second is out of range; give 1e9 to 1e18", options.peak_flops));
+  if (!(options.utilisation > 0 && options.utilisation <= 1))
+    throw InputError(
+        fmt::format("a utilisation of {} is out of range; give one above 0 and at most 1", options.utilisation));
+  if (!(options.bytes_per_parameter > 0 && options.bytes_per_parameter <= most_bytes_per_parameter))
+    throw InputError(fmt::format("{} bytes per parameter are out of range; give a number above 0 and at most {}",
+                                 options.bytes_per_parameter, most_bytes_per_parameter));
+  if (options.replicas < 1) throw InputError("the model has 0 replicas; give 1 or more");
+}
+
+Phase compute(double seconds, std::string_view label) {
+  Phase phase;
+  phase.compute = Nanos::from_seconds(seconds);
+  phase.label = label;
+  return phase;
+}
+
+Phase communicate(Collective collective, double bytes, std::uint32_t workers, std::string_view label) {
+  Phase phase;
+  phase.kind = Phase::Kind::communicate;
+  const auto size = static_cast<Bytes>(std::ceil(bytes));
+  // The largest model and most bytes per parameter are far from 63 bits.
+  phase.bytes = collective == Collective::none ? size : *bytes_sent(collective, size, workers);
+  phase.label = label;
+  return phase;
+}
+
+}  // namespace
+
+std::string_view name(Strategy strategy) {
+  switch (strategy) {
+    case Strategy::data:
+      return "data parallel";
+    case Strategy::pipeline:
+      return "pipeline parallel";
+    case Strategy::embedding:
+      break;
+  }
+  return "embedding parallel";
+}
+
+std::span<const Model> models() { return table; }
+
+const Model& find_model(std::string_view name) {
+  const std::string wanted = lower(name);
+  for (const Model& model : table)
+    if (lower(model.name) == wanted) return model;
+  std::string known;
+  for (const Model& model : table) known += (known.empty() ? "" : ", ") + std::string(model.name);
+  throw InputError(fmt::format("{} is not a known model; write one of {}", in_quotes(name), known));
+}
+
+Job make_job(const Model& model, const ModelOptions& options) {
+  check(options);
+  const std::uint32_t workers = options.workers;
+  const double batch = options.batch > 0 ? options.batch : model.batch;
+  const double forward = model.forward_operations * batch / (options.peak_flops * options.utilisation);
+  const double gradients = static_cast<double>(model.parameters) * options.bytes_per_parameter;
+  const double exchanged = static_cast<double>(model.exchanged) * batch * options.bytes_per_parameter;
+  Job job;
+  job.name = model.name;
+  switch (model.strategy) {
+    case Strategy::data:
+      job.phases = {compute(3 * forward, "forward and backward"),
+                    communicate(Collective::all_reduce, gradients, workers, "gradients")};
+      break;
+    case Strategy::pipeline: {
+      const std::uint32_t replicas = workers % options.replicas == 0 ? options.replicas : 1;
+      const std::uint32_t stages = workers / replicas;
+      const double stage = forward / stages * (1 + (stages - 1) / batch);
+      const auto pass = [&](double seconds, std::string_view what, std::string_view sent) {
+        job.phases.push_back(compute(seconds, what));
+        if (stages > 1) job.phases.push_back(communicate(Collective::none, exchanged, workers, sent));
+      };
+      pass(stage, "forward", "activations");
+      pass(2 * stage, "backward", "gradients of activations");
+      if (replicas > 1)
+        job.phases.push_back(communicate(Collective::all_reduce, gradients / stages, replicas, "gradients"));
+      break;
+    }
+    case Strategy::embedding:
+      job.phases = {communicate(Collective::all_to_all, exchanged, workers, "embeddings"),
+                    compute(3 * forward, "forward and backward"),
+                    communicate(Collective::all_to_all, exchanged, workers, "gradients of embeddings"),
+                    communicate(Collective::all_reduce, gradients, workers, "gradients")};
+      break;
+  }
+  return job;
+}
+
+}  // namespace mltcp::workload

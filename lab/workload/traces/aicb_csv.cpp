@@ -1,0 +1,390 @@
+// See aicb_csv.h.
+#include "mltcp/lab/workload/traces/aicb_csv.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "mltcp/base/text.h"
+#include "mltcp/lab/workload/traces/graph_builder.h"
+#include "mltcp/lab/workload/traces/trace_lines.h"
+
+namespace mltcp::workload {
+namespace {
+
+constexpr std::uint64_t kMostRanks = 1'000'000;
+constexpr std::uint64_t kMostBytes = 1'000'000'000'000'000'000;
+constexpr std::uint64_t kMostNodes = 16'000'000;
+constexpr auto kMostTime = static_cast<double>(kLongestTrace.count);
+
+constexpr std::uint64_t kMostOfOne = 2'000'000;  // of one rank that is looked at
+
+enum class Group : std::uint8_t { tensor, data, pipeline, expert, expert_data, expert_tensor, all };
+
+struct Row {
+  Collective collective = Collective::none;  ///< none: a computation
+  Group group = Group::all;
+  Bytes bytes = 0;
+  double time = 0;  ///< as in the file
+  bool timed = false;
+  std::uint32_t step = 0;
+  std::uint32_t name = 0;
+  std::uint64_t count = 1;
+};
+
+std::vector<std::string_view> fields(std::string_view line) {
+  std::vector<std::string_view> result;
+  while (true) {
+    const std::size_t end = line.find(',');
+    result.push_back(trimmed(line.substr(0, end)));
+    if (end == std::string_view::npos) return result;
+    line.remove_prefix(end + 1);
+  }
+}
+
+std::string_view bare(std::string_view text) {
+  const std::size_t dot = text.find('.');
+  return dot == std::string_view::npos ? text : text.substr(dot + 1);
+}
+
+class Reader {
+ public:
+  Reader(TraceInput& input, const TraceOptions& options)
+      : builder_("AICB CSV", input), lines_(input), options_(options) {}
+
+  PartialGraph read() {
+    std::string_view line;
+    while (lines_.next(line)) {
+      if (trimmed(line).empty()) continue;
+      if (columns_.empty() && trimmed(line).starts_with('['))
+        read_ranks(trimmed(line));
+      else if (columns_.empty())
+        read_header(line);
+      else
+        read_row(line);
+    }
+    if (columns_.empty()) builder_.fail("there is no line of column names", "give a CSV file that AICB wrote");
+    if (rows_.empty()) builder_.fail("there is no communication in it", "give a CSV file of a whole iteration");
+    find_sizes();
+    write();
+    report();
+    PartialGraph part = builder_.take();
+    part.world = world_;
+    return part;
+  }
+
+ private:
+  std::uint64_t number(std::string_view text, std::string_view what, std::uint64_t least, std::uint64_t most) const {
+    // Python writes whole numbers as "4" and as "4.0".
+    if (text.ends_with(".0")) text.remove_suffix(2);
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || value < least || value > most)
+      lines_.fail(fmt::format("{}: {} is no whole number from {} to {}", what, in_quotes(text), least, most),
+                  "give a CSV file that AICB wrote");
+    return value;
+  }
+
+  /// "[rank0 ~ rank127]"
+  void read_ranks(std::string_view line) {
+    std::vector<std::uint64_t> found;
+    for (std::size_t at = 0; (at = line.find("rank", at)) != std::string_view::npos;) {
+      at += 4;
+      const std::size_t end = line.find_first_not_of("0123456789", at);
+      found.push_back(number(line.substr(at, end - at), "ranks", 0, kMostRanks - 1));
+    }
+    if (found.size() != 2 || found[0] > found[1])
+      lines_.fail(fmt::format("{} names no ranks", in_quotes(line)), "write \"[rank0 ~ rankN]\"");
+    first_ = static_cast<std::uint32_t>(found[0]);
+    last_ = static_cast<std::uint32_t>(found[1]);
+  }
+
+  void read_header(std::string_view line) {
+    const auto all = fields(line);
+    for (std::size_t i = 0; i < all.size(); ++i) columns_.emplace(std::string(all[i]), i);
+    for (const std::string_view needed : {"comm_type", "comm_group", "comm_group_size", "msg_size"})
+      if (columns_.find(needed) == columns_.end())
+        lines_.fail(fmt::format("there is no column {}", in_quotes(needed)), "give a CSV file that AICB wrote");
+    width_ = all.size();
+  }
+
+  void read_row(std::string_view line) {
+    const auto all = fields(line);
+    if (all.size() != width_)
+      lines_.fail(fmt::format("{} columns where {} are expected", all.size(), width_),
+                  "give a CSV file that AICB has written to its end");
+    const auto field = [&](std::string_view key) {
+      const auto found = columns_.find(key);
+      return found == columns_.end() ? std::string_view() : all[found->second];
+    };
+    const std::string_view type = bare(field("comm_type"));
+    if (type == "epoch_end") {
+      if (in_step_) ++steps_;
+      in_step_ = false;
+      return;
+    }
+    if (field("stage").starts_with("init")) {
+      ++before_;
+      return;
+    }
+    Row row;
+    const std::string_view elapsed = field("_elapsed_time");
+    if (!elapsed.empty() && elapsed != "None") {
+      double value = 0;
+      const auto [end, error] = std::from_chars(elapsed.data(), elapsed.data() + elapsed.size(), value);
+      if (error != std::errc() || end != elapsed.data() + elapsed.size() || !(value >= 0) || value > kMostTime)
+        lines_.fail(fmt::format("_elapsed_time: {} is no time", in_quotes(elapsed)), "give a CSV file that AICB wrote");
+      row.time = value;
+      row.timed = true;
+    }
+    const std::string_view stage = field("stage");
+    row.name = builder_.name(one_line(stage.empty() ? type : stage));
+    if (type == "computation") {
+      computations_ = true;
+    } else if (type == "isend" || type == "irecv") {
+      ++messages_;
+      return;
+    } else {
+      take_collective(type, field("comm_group"), row);
+      row.bytes = type == "barrier" ? 0 : number(field("msg_size"), "msg_size", 0, kMostBytes);
+      const auto size = static_cast<std::uint32_t>(number(field("comm_group_size"), "comm_group_size", 1, kMostRanks));
+      auto& known = sizes_[row.group];
+      if (known != 0 && known != size)
+        lines_.fail(fmt::format("{} has {} ranks here and {} before", in_quotes(field("comm_group")), size, known),
+                    "give a file of one parallelisation");
+      known = size;
+      times_of_communication_ |= row.timed;
+    }
+    if (const std::string_view count = field("count"); !count.empty() && count != "None")
+      row.count = number(count, "count", 1, 1'000'000);
+    row.step = steps_;
+    in_step_ = true;
+    builder_.hold(sizeof(row));
+    rows_.push_back(row);
+  }
+
+  void take_collective(std::string_view type, std::string_view group, Row& row) {
+    static constexpr std::array<std::pair<std::string_view, Collective>, 9> types{
+        std::pair{"all_reduce", Collective::all_reduce},
+        {"barrier", Collective::all_reduce},
+        {"broadcast", Collective::broadcast},
+        {"reduce", Collective::broadcast},
+        {"all_gather", Collective::all_gather},
+        {"all_gather_into_tensor", Collective::all_gather},
+        {"reduce_scatter", Collective::reduce_scatter},
+        {"reduce_scatter_tensor", Collective::reduce_scatter},
+        {"all_to_all", Collective::all_to_all}};
+    static constexpr std::array<std::pair<std::string_view, Group>, 8> groups{std::pair{"tp_group", Group::tensor},
+                                                                              {"dp_group", Group::data},
+                                                                              {"pp_group", Group::pipeline},
+                                                                              {"ep_group", Group::expert},
+                                                                              {"ep_dp_group", Group::expert_data},
+                                                                              {"ep_tp_group", Group::expert_tensor},
+                                                                              {"all", Group::all},
+                                                                              {"all_nodes", Group::all}};
+    const auto found = std::find_if(types.begin(), types.end(), [&](const auto& each) { return each.first == type; });
+    if (found == types.end())
+      lines_.fail(fmt::format("comm_type: {} is not known", in_quotes(type)), "leave the line out");
+    const auto among =
+        std::find_if(groups.begin(), groups.end(), [&](const auto& each) { return each.first == bare(group); });
+    if (among == groups.end())
+      lines_.fail(fmt::format("comm_group: {} is not known", in_quotes(group)), "leave the line out");
+    if (type == "reduce") ++reduces_;
+    row.collective = found->second;
+    row.group = among->second;
+  }
+
+  void find_sizes() {
+    const auto size = [&](Group group) {
+      const auto found = sizes_.find(group);
+      return found == sizes_.end() ? 0U : found->second;
+    };
+    tensor_ = std::max(size(Group::tensor), 1U);
+    expert_ = std::max(size(Group::expert), 1U);
+    data_ = size(Group::data);
+    if (data_ == 0 && size(Group::expert_data) > 0) data_ = expert_ * size(Group::expert_data);
+    std::uint64_t ranks = last_ ? std::uint64_t{*last_} + 1 : std::max(options_.ranks, size(Group::all));
+    if (data_ == 0) data_ = ranks > tensor_ ? static_cast<std::uint32_t>(ranks / tensor_) : expert_;
+    const std::uint64_t one = std::uint64_t{tensor_} * data_;
+    const std::uint64_t most = std::min<std::uint64_t>(kMostRanks, options_.most_ranks);
+    if (one > most) builder_.fail(fmt::format("{} times {} ranks are too many", tensor_, data_), "give fewer");
+    stages_ = std::max<std::uint32_t>(size(Group::pipeline), ranks > one ? static_cast<std::uint32_t>(ranks / one) : 1);
+    ranks = std::max(ranks, one * stages_);
+    if (ranks != one * stages_ || ranks > most)
+      builder_.fail(
+          fmt::format("{} ranks are not {} pipeline stages of {} times {} ranks", ranks, stages_, tensor_, data_),
+          "give a file whose groups fit its ranks");
+    if (data_ % expert_ != 0)
+      builder_.fail(fmt::format("groups of {} ranks for experts do not divide {} data-parallel ones", expert_, data_),
+                    "give a file whose groups fit its ranks");
+    world_ = static_cast<std::uint32_t>(ranks);
+    if (!last_) {
+      first_ = 0;
+      last_ = world_ - 1;
+    }
+  }
+
+  std::vector<std::uint32_t> members(Group group, std::uint32_t rank) const {
+    const std::uint32_t one = tensor_ * data_;
+    const std::uint32_t in_stage = rank % one;
+    const std::uint32_t stage = rank - in_stage;
+    const std::uint32_t tensor = in_stage % tensor_;
+    const std::uint32_t data = in_stage / tensor_;
+    std::vector<std::uint32_t> all;
+    switch (group) {
+      case Group::tensor:
+        for (std::uint32_t i = 0; i < tensor_; ++i) all.push_back(rank - tensor + i);
+        break;
+      case Group::data:
+        for (std::uint32_t i = 0; i < data_; ++i) all.push_back(stage + tensor + i * tensor_);
+        break;
+      case Group::pipeline:
+        for (std::uint32_t i = 0; i < stages_; ++i) all.push_back(in_stage + i * one);
+        break;
+      case Group::expert:
+        for (std::uint32_t i = 0; i < expert_; ++i)
+          all.push_back(stage + tensor + (data / expert_ * expert_ + i) * tensor_);
+        break;
+      case Group::expert_data:
+        for (std::uint32_t i = data % expert_; i < data_; i += expert_) all.push_back(stage + tensor + i * tensor_);
+        break;
+      case Group::expert_tensor:
+        for (std::uint32_t i = 0; i < expert_ * tensor_; ++i)
+          all.push_back(stage + data / expert_ * expert_ * tensor_ + i);
+        break;
+      case Group::all:
+        break;
+    }
+    return all;
+  }
+
+  /// The group of a rank. Lists of members are long, so each is made once, for its first.
+  std::uint32_t group_of(Group group, std::uint32_t rank) {
+    const std::uint32_t one = tensor_ * data_;
+    const std::uint32_t tensor = rank % tensor_;
+    const std::uint32_t data = rank % one / tensor_;
+    const std::uint32_t stage = rank - rank % one;
+    std::uint32_t first = 0;
+    switch (group) {
+      case Group::tensor:
+        first = rank - tensor;
+        break;
+      case Group::data:
+        first = stage + tensor;
+        break;
+      case Group::pipeline:
+        first = rank % one;
+        break;
+      case Group::expert:
+        first = stage + tensor + data / expert_ * expert_ * tensor_;
+        break;
+      case Group::expert_data:
+        first = stage + tensor + data % expert_ * tensor_;
+        break;
+      case Group::expert_tensor:
+        first = stage + data / expert_ * expert_ * tensor_;
+        break;
+      case Group::all:
+        break;
+    }
+    const auto [found, is_new] = groups_.try_emplace({group, first}, 0);
+    if (is_new) found->second = builder_.group(members(group, rank));
+    return found->second;
+  }
+
+  void write() {
+    for (std::uint32_t i = 0; i <= rows_.back().step; ++i) builder_.step(fmt::format("epoch {}", i + 1));
+    std::uint64_t nodes = 0;
+    for (const Row& row : rows_) nodes += row.count;
+    const std::uint32_t from = options_.as_recorded ? std::clamp(options_.rank, first_, *last_) : first_;
+    const std::uint32_t to = options_.as_recorded ? from : *last_;
+    const std::uint64_t most = options_.as_recorded ? kMostOfOne : kMostNodes;
+    if (nodes * (std::uint64_t{to} - from + 1) > most)
+      builder_.fail(fmt::format("{} lines on {} ranks are too many", nodes, to - from + 1), "give fewer iterations");
+    const double unit = times_of_communication_ ? 1e6 : 1;  // nanoseconds
+    for (std::uint32_t rank = from; rank <= to; ++rank) {
+      const std::uint32_t position = builder_.rank(rank);
+      std::map<Group, std::uint32_t> groups;  // of this rank
+      std::optional<std::uint32_t> last;
+      for (const Row& row : rows_) {
+        GraphNode node;
+        node.name = row.name;
+        node.step = row.step;
+        node.start = Nanos::never();
+        if (row.time * unit > kMostTime)
+          builder_.fail(fmt::format("an _elapsed_time of {} is longer than 115 days", row.time),
+                        "give a CSV file that AICB wrote");
+        node.length = Nanos(std::llround(row.time * unit));
+        if (row.collective == Collective::none) {
+          node.lane = builder_.lane("compute");
+        } else {
+          const auto [group, is_new] = groups.try_emplace(row.group, 0);
+          if (is_new) group->second = group_of(row.group, rank);
+          const auto& all = builder_.part().graph.groups[group->second];
+          if (all.size() == 1 || world_ == 1) continue;
+          node.kind = GraphNode::Kind::collective;
+          node.collective = row.collective;
+          node.bytes = row.bytes;
+          node.lane = builder_.lane("communication");
+          node.group = group->second;
+          node.peer = all.empty() ? 0 : all.front();
+        }
+        for (std::uint64_t i = 0; i < row.count; ++i)
+          last = builder_.add(position, node, last ? std::vector{*last} : std::vector<std::uint32_t>());
+      }
+    }
+  }
+
+  void report() {
+    if (before_ > 0) builder_.warn(fmt::format("{} lines before the first iteration are left out", before_));
+    if (messages_ > 0) builder_.warn(fmt::format("{} messages between pipeline stages are left out", messages_));
+    if (reduces_ > 0)
+      builder_.warn(fmt::format("{} reductions to one rank are taken for broadcasts from it", reduces_));
+    if (computations_)
+      builder_.warn(times_of_communication_
+                        ? "communications have times, so it is a log of a run: all times are taken for milliseconds"
+                        : "communications have no times, so it is a workload: times are taken for nanoseconds");
+    if (!computations_) builder_.warn("it has no computations: nothing is computed between collectives");
+  }
+
+  GraphBuilder builder_;
+  TraceLines lines_;
+  TraceOptions options_;
+  std::map<std::string, std::size_t, std::less<>> columns_;
+  std::size_t width_ = 0;
+  std::uint32_t first_ = 0;
+  std::optional<std::uint32_t> last_;
+  std::vector<Row> rows_;
+  std::map<Group, std::uint32_t> sizes_;
+  std::map<std::pair<Group, std::uint32_t>, std::uint32_t> groups_;  ///< by their first member
+  std::uint32_t steps_ = 0;                                          ///< iterations that have ended
+  bool in_step_ = false;
+  bool computations_ = false;
+  bool times_of_communication_ = false;
+  std::size_t before_ = 0;
+  std::size_t messages_ = 0;
+  std::size_t reduces_ = 0;
+  std::uint32_t tensor_ = 1;
+  std::uint32_t data_ = 1;
+  std::uint32_t expert_ = 1;
+  std::uint32_t stages_ = 1;
+  std::uint32_t world_ = 1;
+};
+
+bool recognise(const std::string& /*name*/, std::string_view beginning) {
+  const std::string_view start = beginning.substr(0, 1024);
+  return start.find("comm_type,") != std::string_view::npos && start.find("comm_group,") != std::string_view::npos;
+}
+
+PartialGraph read(TraceInput& input, const TraceOptions& options) { return Reader(input, options).read(); }
+
+}  // namespace
+
+constinit const TraceFormat kAicbFormat{"AICB CSV", "communications of all ranks alike, an iteration an epoch",
+                                        recognise, read};
+
+}  // namespace mltcp::workload

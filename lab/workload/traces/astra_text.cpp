@@ -1,0 +1,313 @@
+// See astra_text.h.
+#include "mltcp/lab/workload/traces/astra_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/lab/workload/inspection.h"
+#include "mltcp/lab/workload/schedule.h"
+#include "mltcp/lab/workload/trace.h"
+#include "mltcp/lab/workload/traces/graph_builder.h"
+
+namespace mltcp::workload {
+namespace {
+
+constexpr std::size_t kMostText = std::size_t{1} << 28;
+constexpr std::uint64_t kMostNodes = 4'000'000;      // of all ranks, before the job is cut down
+constexpr std::uint64_t kMostCutNodes = 16'000'000;  // after that
+
+std::string all_of(TraceInput& input) {
+  std::string text;
+  while (true) {
+    const std::size_t before = text.size();
+    text.resize(before + (std::size_t{1} << 16));
+    const std::size_t read = input.read(text.data() + before, text.size() - before);
+    text.resize(before + read);
+    if (read == 0) return text;
+    if (text.size() > kMostText)
+      throw InputError(fmt::format("{}: it has more than {} MB; give a trace of one iteration", input.name(),
+                                   kMostText / 1'000'000));
+  }
+}
+
+class Reader {
+ public:
+  Reader(TraceInput& input, const TraceOptions& options)
+      : builder_(kTwelveColumns, input), trace_(parse_trace(all_of(input), input.name())), options_(options) {}
+
+  PartialGraph read() {
+    find_sizes();
+    run();
+    const std::uint64_t all = std::uint64_t{model_} * data_;
+    const bool one = options_.as_recorded;  // is made
+    if (((one ? 1 : all) * steps_.size() > kMostNodes || all > options_.most_ranks) && model_ > 1 && data_ > 1) {
+      builder_.warn(
+          fmt::format("of {} ranks, the {} that reduce gradients together are kept; collectives of "
+                      "tensor-parallel groups ({} ranks each) are left out",
+                      std::uint64_t{model_} * data_, data_, model_));
+      cut_ = true;
+    }
+    const std::uint32_t ranks = cut_ ? data_ : static_cast<std::uint32_t>(all);
+    if ((one ? 1 : std::uint64_t{ranks}) * steps_.size() > kMostCutNodes)
+      builder_.fail(fmt::format("{} ranks of {} steps each are too many", ranks, steps_.size()), "give fewer ranks");
+    builder_.step("iteration", Nanos(0));  // with a name, so that nobody looks for shorter ones in it
+    const std::uint32_t first = one ? std::min(options_.rank, ranks - 1) : 0;
+    for (std::uint32_t rank = first; rank < (one ? first + 1 : ranks); ++rank) write(rank);
+    PartialGraph part = builder_.take();
+    part.world = ranks;
+    auto& warnings = part.graph.warnings;
+    warnings.insert(warnings.end(), trace_.warnings.begin(), trace_.warnings.end());
+    return part;
+  }
+
+ private:
+  /// The loop with the collectives that are wanted.
+  void run() {
+    const Trace trace = sized();
+    MappingOptions mapping;
+    mapping.workers = data_;
+    mapping.network = Network::all;
+    std::vector<LoopStep> all = run_loop(trace, mapping);
+    const bool choose = !options_.network && options_.model_ranks == 0;
+    mapping.network = options_.network.value_or(choose ? Network::weight_gradient : Network::all);
+    steps_ = mapping.network == Network::all ? all : run_loop(trace, mapping);
+    const auto [count, bytes] = sent(steps_);
+    if (choose && count == 0) steps_ = std::move(all);
+    if (!choose || count == 0) return;
+    const auto [count_of_all, bytes_of_all] = sent(all);
+    if (count_of_all > count)
+      builder_.warn(
+          fmt::format("left out: {} in which a rank sends {}, of other passes than that of weight gradients, as these "
+                      "may not cross the network; network \"all\" keeps them",
+                      plural(count_of_all - count, "collective"), rounded(bytes_of_all - bytes)));
+  }
+  static std::pair<std::size_t, Bytes> sent(const std::vector<LoopStep>& steps) {
+    std::pair<std::size_t, Bytes> sum{0, 0};
+    for (const LoopStep& step : steps) {
+      if (step.kind != LoopStep::Kind::send) continue;
+      ++sum.first;
+      sum.second = std::min(sum.second + step.bytes, Bytes{1} << 62U);
+    }
+    return sum;
+  }
+
+  /// Under MODEL and DISTRIBUTED_INFERENCE all ranks share all layers: collectives of the forward pass and of input
+  /// gradients are of all dimensions of the network (decode_involved_dimensions() of ASTRA-sim 1.0).
+  [[nodiscard]] bool all_share_layers() const {
+    return options_.model_ranks == 0 && trace_.model_group == 0 &&
+           (trace_.parallelism == Parallelism::model || trace_.parallelism == Parallelism::distributed_inference);
+  }
+
+  void find_sizes() {
+    if (all_share_layers()) {
+      constexpr std::uint32_t fewest = 2;
+      const std::uint32_t ranks = options_.ranks > 0 ? options_.ranks : trace_.all_workers;
+      data_ = std::max(options_.data_ranks, 1U);
+      model_ = ranks > 0 ? std::max(ranks / data_, 1U) : fewest;
+      if (ranks == 0)
+        builder_.warn(fmt::format("it does not tell how many ranks share a layer: {} are assumed", model_));
+      return check_sizes();
+    }
+    model_ = options_.model_ranks > 0 ? options_.model_ranks : trace_.model_group;
+    if (model_ == 0) {
+      model_ = 1;
+      const bool lacks = std::any_of(trace_.layers.begin(), trace_.layers.end(), [](const Layer& layer) {
+        return std::any_of(layer.passes.begin(), layer.passes.end(), [](const LayerPass& pass) {
+          return pass.collective != Collective::none && pass.group == Group::model;
+        });
+      });
+      if (lacks)
+        builder_.warn(
+            "it does not tell how large tensor-parallel groups are, and their collectives are left out; a "
+            "communicator file of LIBRA beside it tells");
+    }
+    if (options_.data_ranks > 0) {
+      data_ = options_.data_ranks;
+    } else if (options_.ranks > 0) {
+      data_ = std::max(options_.ranks / model_, 1U);
+    } else {
+      Trace sized_as_told = trace_;
+      sized_as_told.layers.clear();
+      data_ = group_size(sized_as_told, Group::data, {});
+      if (trace_.all_workers == 0)
+        builder_.warn(fmt::format("it does not tell how many ranks reduce gradients: {} are assumed", data_));
+    }
+    check_sizes();
+  }
+
+  void check_sizes() {
+    if (std::uint64_t{model_} * data_ > std::min<std::uint64_t>(10'000'000, std::uint64_t{options_.most_ranks} * 10))
+      builder_.fail(fmt::format("{} times {} ranks are too many", model_, data_), "give fewer ranks");
+    expert_ = std::clamp(trace_.expert_group, 1U, data_);
+    if (data_ % expert_ != 0) {
+      builder_.warn(
+          fmt::format("{} ranks are no multiple of {} experts' ranks: experts are spread over all", data_, expert_));
+      expert_ = data_;
+    }
+  }
+
+  /// The trace with the sizes that were found.
+  Trace sized() const {
+    Trace trace = trace_;
+    trace.model_group = model_;
+    trace.expert_group = expert_;
+    return trace;
+  }
+
+  std::vector<std::uint32_t> members(Group group, std::uint32_t rank) const {
+    const std::uint32_t stride = cut_ ? 1 : model_;
+    const std::uint32_t first = rank % stride;  // of those that hold the same part
+    const std::uint32_t place = rank / stride;
+    std::vector<std::uint32_t> all;
+    switch (group) {
+      case Group::model:
+        for (std::uint32_t i = 0; i < model_ && !cut_; ++i) all.push_back(rank - first + i);
+        break;
+      case Group::data:
+        for (std::uint32_t i = 0; i < data_; ++i) all.push_back(first + i * stride);
+        break;
+      case Group::expert:
+        for (std::uint32_t i = 0; i < expert_; ++i) all.push_back(first + (place / expert_ * expert_ + i) * stride);
+        break;
+      case Group::expert_data:
+        for (std::uint32_t i = place % expert_; i < data_; i += expert_) all.push_back(first + i * stride);
+        break;
+    }
+    return all;
+  }
+
+  /// The group of a rank; nothing if it is alone in it. Lists of members are long, so each is made once, for its first.
+  std::optional<std::uint32_t> group_of(Group group, std::uint32_t rank) {
+    const std::uint32_t stride = cut_ ? 1 : model_;
+    const std::uint32_t place = rank / stride;
+    const std::uint32_t first = group == Group::model    ? rank - rank % stride
+                                : group == Group::data   ? rank % stride
+                                : group == Group::expert ? rank % stride + place / expert_ * expert_ * stride
+                                                         : rank % stride + place % expert_ * stride;
+    const auto [found, is_new] = groups_.try_emplace({group, first}, std::nullopt);
+    if (is_new)
+      if (auto all = members(group, rank); all.size() > 1) found->second = builder_.group(std::move(all));
+    return found->second;
+  }
+
+  void write(std::uint32_t rank) {
+    const std::uint32_t position = builder_.rank(rank);
+    std::array<std::optional<std::uint32_t>, 4> groups;  // by Group
+    std::array<std::optional<std::uint32_t>, 4> last;    // collective of each
+    std::optional<std::uint32_t> computed;
+    std::vector<std::uint32_t> blocking;  // what the next computation waits for
+    const auto compute = [&](std::uint32_t name, Nanos length) {
+      if (length.count <= 0) return;
+      GraphNode node;
+      node.name = name;
+      node.lane = builder_.lane("compute");
+      node.start = Nanos::never();
+      node.length = length;
+      std::vector<std::uint32_t> waits = std::exchange(blocking, {});
+      if (computed) waits.push_back(*computed);
+      std::sort(waits.begin(), waits.end());
+      computed = builder_.add(position, node, waits);
+    };
+    for (const LoopStep& step : steps_) {
+      if (step.kind == LoopStep::Kind::update) {
+        compute(builder_.name("update"), step.time);
+        continue;
+      }
+      const Layer& layer = trace_.layers[step.layer];
+      if (names_.size() <= step.layer) names_.resize(trace_.layers.size());
+      auto& name = names_[step.layer][static_cast<std::size_t>(step.pass)];
+      if (!name) name = builder_.name(one_line(fmt::format("{} {}", layer.name, workload::name(step.pass))));
+      if (step.kind == LoopStep::Kind::compute) {
+        compute(*name, step.time);
+        continue;
+      }
+      const LayerPass& pass = layer.pass(step.pass);
+      const auto which = static_cast<std::size_t>(pass.group);
+      if (!groups[which]) groups[which] = group_of(pass.group, rank);
+      if (!groups[which]) continue;
+      GraphNode node;
+      node.kind = GraphNode::Kind::collective;
+      node.collective = pass.collective;
+      node.name = *name;
+      node.lane = builder_.lane(fmt::format("{} group", workload::name(pass.group)));
+      node.group = *groups[which];
+      node.bytes = pass.size;
+      node.start = Nanos::never();
+      if (pass.collective == Collective::broadcast) node.peer = builder_.part().graph.groups[*groups[which]].front();
+      std::vector<std::uint32_t> waits = blocking;
+      if (computed) waits.push_back(*computed);
+      if (last[which]) waits.push_back(*last[which]);
+      std::sort(waits.begin(), waits.end());
+      waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
+      last[which] = builder_.add(position, node, waits);
+      if (!step.overlap) blocking = {*last[which]};
+    }
+  }
+
+  GraphBuilder builder_;
+  Trace trace_;
+  TraceOptions options_;
+  std::vector<LoopStep> steps_;
+  std::vector<std::array<std::optional<std::uint32_t>, kPasses>> names_;
+  std::map<std::pair<Group, std::uint32_t>, std::optional<std::uint32_t>> groups_;  ///< by their first member
+  std::uint32_t model_ = 1;
+  std::uint32_t data_ = 1;
+  std::uint32_t expert_ = 1;
+  bool cut_ = false;
+};
+
+bool recognise(const std::string& name, std::string_view beginning) {
+  // What is in the first lines parses as such a trace, or would but for a slip in a layer.
+  std::size_t columns = 0;
+  std::size_t lines = 0;
+  while (!beginning.empty() && lines < 3) {
+    const std::size_t end = std::min(beginning.find('\n'), beginning.size());
+    std::string_view line = trimmed(beginning.substr(0, end));
+    beginning.remove_prefix(std::min(end + 1, beginning.size()));
+    if (line.empty()) continue;
+    ++lines;
+    std::vector<std::string_view> words;
+    while (!line.empty()) {
+      const std::size_t word = std::min(line.find_first_of(" \t"), line.size());
+      words.push_back(line.substr(0, word));
+      line = trimmed(line.substr(word));
+    }
+    columns = words.size();
+    const bool layer = (columns == 12 || columns == 13) && (words[1].starts_with('-') || words[1] == "0") &&
+                       words[2].find_first_not_of("0123456789") == std::string_view::npos;
+    if (layer) return true;
+    if (lines == 1) {
+      constexpr std::array<std::string_view, 11> kinds{"DATA",
+                                                       "MODEL",
+                                                       "HYBRID_DATA_MODEL",
+                                                       "HYBRID_MODEL_DATA",
+                                                       "HYBRID_CUSTOMIZED",
+                                                       "HYBRID_TRANSFORMER",
+                                                       "HYBRID_TRANSFORMER_FWD_IN_BCKWD",
+                                                       "HYBRID_DLRM",
+                                                       "HYBRID_DLRM_ENHANCED",
+                                                       "DISTRIBUTED_INFERENCE",
+                                                       "MICRO"};
+      std::string_view kind = words[0];
+      if (kind.ends_with(':')) kind.remove_suffix(1);
+      if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) return true;
+    }
+  }
+  static_cast<void>(name);
+  return false;
+}
+
+PartialGraph read(TraceInput& input, const TraceOptions& options) { return Reader(input, options).read(); }
+
+}  // namespace
+
+constinit const TraceFormat kAstraTextFormat{
+    kTwelveColumns, "12 columns a layer: ASTRA-sim 1.0, LIBRA, SimAI, AICB; all ranks alike", recognise, read};
+
+}  // namespace mltcp::workload

@@ -1,0 +1,55 @@
+// Tables of an untrusted SQLite file in memory, row by row. Nothing else of it is used: views, triggers, virtual tables
+// and computed columns are refused, and a table is read from its first row to its last
+// (https://sqlite.org/security.html).
+#pragma once
+
+#include <sqlite3.h>
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "mltcp/lab/workload/traces/trace_input.h"
+
+namespace mltcp::workload {
+
+class Database {
+ public:
+  /// Reads all of `input`; `hold` counts what is kept of it. Throws InputError "FILE: cause; cure".
+  Database(TraceInput& input, const std::function<void(std::size_t)>& hold);
+
+  class Row {
+   public:
+    explicit Row(sqlite3_stmt* statement) : statement_(statement) {}
+    [[nodiscard]] std::optional<std::int64_t> whole(int column) const;
+    /// Of a text or of bytes; empty for everything else. Valid while the row is.
+    [[nodiscard]] std::string_view text(int column) const;
+
+   private:
+    sqlite3_stmt* statement_;
+  };
+
+  [[nodiscard]] bool has(std::string_view table);
+  /// Of columns that the table lacks there is nothing in a row; no rows of a table that is not there.
+  void each(std::string_view table, std::initializer_list<std::string_view> columns,
+            const std::function<void(const Row&)>& each);
+
+ private:
+  struct Close {
+    void operator()(sqlite3* database) const { sqlite3_close(database); }
+    void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+  };
+  void query(const std::string& sql, const std::function<void(const Row&)>& each);
+  [[noreturn]] void fail(std::string_view cause) const;
+
+  std::string name_;
+  std::string bytes_;      ///< outlives the database
+  std::int64_t left_ = 0;  ///< instructions of its machine, and bytes of texts, that it may still take
+  std::unique_ptr<sqlite3, Close> database_;
+};
+
+}  // namespace mltcp::workload

@@ -1,0 +1,175 @@
+// See hpcc_flows.h.
+#include "mltcp/lab/workload/traces/hpcc_flows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "mltcp/base/text.h"
+#include "mltcp/lab/workload/traces/graph_builder.h"
+#include "mltcp/lab/workload/traces/trace_lines.h"
+
+namespace mltcp::workload {
+namespace {
+
+constexpr std::uint64_t kMostFlows = 10'000'000;
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
+constexpr double kMostSeconds = 1e9;  // 31 years
+constexpr std::size_t kColumns = 6;
+
+/// The words of a line, and how many there are: one too many counts, no more.
+struct Words {
+  std::array<std::string_view, kColumns> word;
+  std::size_t count = 0;
+
+  explicit Words(std::string_view line) {
+    while (count <= kColumns) {
+      const std::size_t begin = line.find_first_not_of(" \t\r");
+      if (begin == std::string_view::npos) return;
+      line.remove_prefix(begin);
+      const std::size_t end = std::min(line.find_first_of(" \t\r"), line.size());
+      if (count < kColumns) word[count] = line.substr(0, end);
+      ++count;
+      line.remove_prefix(end);
+    }
+  }
+};
+
+template <typename T>
+std::optional<T> number_of(std::string_view text) {
+  T value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
+struct Flow {
+  std::uint32_t source = 0;
+  std::uint32_t destination = 0;
+  Bytes bytes = 0;
+  Nanos start;
+};
+
+class Reader {
+ public:
+  Reader(TraceInput& input, const TraceOptions& options)
+      : builder_(kHpccFlows.name, input), lines_(input), most_nodes_(std::max(options.most_ranks, 1U)) {}
+
+  PartialGraph read() {
+    std::optional<std::uint64_t> announced;
+    std::string_view line;
+    while (lines_.next(line)) {
+      const Words words(line);
+      if (words.count == 0) continue;
+      if (!announced)
+        announced = whole(words.word[0], "the number of flows", 0, kMostFlows);
+      else
+        add(words);
+    }
+    if (announced.value_or(0) != flows_.size())
+      builder_.fail(fmt::format("{} flows are announced and {} follow", announced.value_or(0), flows_.size()),
+                    "write as many as announced in the first line; the file may be cut off");
+    if (flows_.empty()) builder_.fail("there are no flows", "add lines \"SOURCE DESTINATION 3 100 BYTES SECONDS\"");
+    write();
+    PartialGraph part = builder_.take();
+    part.world = nodes_;
+    part.common_clock = true;
+    return part;
+  }
+
+ private:
+  std::uint64_t whole(std::string_view text, std::string_view what, std::uint64_t least, std::uint64_t most) const {
+    const auto value = number_of<std::uint64_t>(text);
+    if (!value || *value < least || *value > most)
+      lines_.fail(fmt::format("{} of {} is no whole number from {} to {}", in_quotes(text), what, least, most),
+                  "write SOURCE DESTINATION PRIORITY PORT BYTES SECONDS");
+    return *value;
+  }
+
+  void add(const Words& words) {
+    const auto& [source, destination, priority, port, bytes, start] = words.word;
+    if (words.count != kColumns)
+      lines_.fail(fmt::format("the line has {} columns than 6", words.count < kColumns ? "fewer" : "more"),
+                  "write SOURCE DESTINATION PRIORITY PORT BYTES SECONDS");
+    if (flows_.size() == kMostFlows) lines_.fail(fmt::format("more than {} flows", kMostFlows), "give fewer");
+    Flow flow;
+    flow.source = static_cast<std::uint32_t>(whole(source, "the source", 0, most_nodes_ - 1));
+    flow.destination = static_cast<std::uint32_t>(whole(destination, "the destination", 0, most_nodes_ - 1));
+    if (flow.source == flow.destination) lines_.fail("a flow from a node to itself", "name two nodes");
+    whole(priority, "the priority group", 0, UINT32_MAX);
+    whole(port, "the port", 0, UINT32_MAX);
+    flow.bytes = whole(bytes, "the bytes", 1, kMostBytes);
+    const auto seconds = number_of<double>(start);
+    if (!seconds || !(*seconds >= 0) || *seconds > kMostSeconds)
+      lines_.fail(fmt::format("{} of the start is no number of seconds from 0 to {}", in_quotes(start), kMostSeconds),
+                  "write when the flow begins");
+    flow.start = Nanos(std::llround(*seconds * 1e9));
+    builder_.hold(sizeof(flow));
+    nodes_ = std::max({nodes_, flow.source + 1, flow.destination + 1});
+    flows_.push_back(flow);
+  }
+
+  void write() {
+    for (std::uint32_t rank = 0; rank < nodes_; ++rank) builder_.rank(rank);
+    builder_.step({}, Nanos(0));
+    std::stable_sort(flows_.begin(), flows_.end(), [](const Flow& a, const Flow& b) { return a.start < b.start; });
+    const Nanos beginning = flows_.front().start;
+    FlowStarts starts(builder_, nodes_);
+    for (std::size_t index = 0; index < flows_.size(); ++index) {
+      const Flow& flow = flows_[index];
+      const Nanos start = flow.start - beginning;
+      GraphNode node;
+      node.lane = builder_.lane("flows");
+      node.name = builder_.name("flow");
+      node.kind = GraphNode::Kind::send;
+      node.bytes = flow.bytes;
+      node.tag = index;
+      node.peer = flow.destination;
+      node.start = Nanos::never();  // how long it took is not told
+      builder_.add(flow.source, node, starts.at(flow.source, start));
+      node.kind = GraphNode::Kind::receive;
+      node.peer = flow.source;
+      builder_.add(flow.destination, node, starts.at(flow.destination, start));
+    }
+    starts.finish(flows_.back().start - beginning);
+  }
+
+  GraphBuilder builder_;
+  TraceLines lines_;
+  std::uint32_t most_nodes_;
+  std::uint32_t nodes_ = 0;
+  std::vector<Flow> flows_;
+};
+
+bool recognise(const std::string&, std::string_view beginning) {
+  // A line of one whole number, and one of six numbers, the last of them with a fraction or not.
+  std::size_t lines = 0;
+  while (!beginning.empty()) {
+    const std::size_t end = std::min(beginning.find('\n'), beginning.size());
+    const Words words(beginning.substr(0, end));
+    beginning.remove_prefix(std::min(end + 1, beginning.size()));
+    if (words.count == 0) continue;
+    if (lines++ == 0) {
+      if (words.count != 1 || !number_of<std::uint64_t>(words.word[0])) return false;
+    } else {
+      for (std::size_t i = 0; i < std::min(words.count, kColumns); ++i)
+        if (!number_of<double>(words.word[i])) return false;
+      return words.count >= kColumns;
+    }
+  }
+  return false;
+}
+
+PartialGraph read(TraceInput& input, const TraceOptions& options) { return Reader(input, options).read(); }
+
+}  // namespace
+
+const TraceFormat kHpccFlows{"HPCC flows", "flows between nodes with their starts, as of ns-3 (flow.txt)", recognise,
+                             read};
+
+}  // namespace mltcp::workload

@@ -1,0 +1,566 @@
+// Graphs of traces of PyTorch's profiler (see kineto_graph.h).
+#include "mltcp/lab/workload/traces/kineto_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <deque>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "mltcp/base/text.h"
+#include "mltcp/lab/workload/internal/kineto_steps.h"
+#include "mltcp/lab/workload/traces/graph_builder.h"
+
+namespace mltcp::workload {
+namespace {
+
+using namespace mltcp::literals;
+using Kind = KinetoDetails::Kind;
+
+constexpr Nanos kResume = 25_us;       // from the end of what was waited for to the beginning of what waited
+constexpr Nanos kReturn = 50_us;       // the same of a call of the host
+constexpr Nanos kShortestWait = 5_us;  // anything shorter is how times scatter
+constexpr Nanos kQueued = 30_us;       // from a communication to the next that was queued behind it
+constexpr Nanos kTolerance = 1_us;     // of times: older profilers write whole microseconds
+constexpr std::size_t kLooked = 64;    // kernels, or communications, that are looked at for one
+constexpr std::size_t kMostLanes = 1000;
+constexpr std::size_t kMostPending = 16;  // communications that others wait for as well
+constexpr Nanos kMostClock(3'000'000'000'000'000'000);
+constexpr Nanos kLeastClock(1'000'000'000'000'000'000);  // in 2001: what is less counts from no common beginning
+
+/// What the GPU does but communicate.
+struct Kernel {
+  Nanos start;
+  Nanos end;
+  Nanos launch;
+  Nanos possible;  ///< when it could have begun, as to launch and stream
+  std::int64_t correlation = -1;
+  std::uint32_t stream = 0;
+};
+
+/// A node of its own.
+struct Transfer {
+  KinetoTransfer what;
+  std::uint32_t group = 0;
+  std::uint32_t peer = 0;
+};
+
+struct Communication {
+  const KinetoEvents::Communication* kernel = nullptr;
+  Nanos start;
+  Nanos end;
+  Nanos launch;
+  Nanos ready;  ///< up to when it waits for computation
+  std::size_t step = 0;
+  std::size_t lane = 0;
+  std::size_t in_lane = 0;  ///< its place there
+  std::size_t first = 0;    ///< of its transfers, which go on together
+  std::size_t count = 0;
+  std::uint32_t node = 0;  ///< of the first, once it is there; the others follow
+};
+
+/// From `from` to `to` the GPU waits for a communication; not at all if they are equal, but what follows depends on it.
+struct Wait {
+  Nanos from;
+  Nanos to;
+  std::size_t communication = 0;
+};
+
+class Reader {
+ public:
+  Reader(GraphBuilder& builder, const KinetoEvents& events, const KinetoSteps& steps)
+      : builder_(builder), events_(events), steps_(steps) {}
+
+  PartialGraph read() {
+    find_rank();
+    find_steps();
+    find_computation();
+    find_communications();
+    find_waits();
+    write();
+    PartialGraph part = builder_.take();
+    part.world = events_.workers;
+    part.common_clock = absolute_;
+    return part;
+  }
+
+ private:
+  void find_rank() {
+    rank_ = events_.rank.value_or(kUnknownRank);
+    if (rank_ == kUnknownRank) rank_ = rank_of_name(builder_.part().graph.sources.front());
+    builder_.rank(rank_);
+    const bool usable = events_.clock >= Nanos(0) && events_.clock <= kMostClock;
+    clock_ = usable ? events_.clock : Nanos(0);
+    if (events_.devices > 1)
+      builder_.warn(fmt::format("kernels of {} GPUs are taken for those of one", events_.devices));
+  }
+
+  /// "worker3.json", "dir/rank-12_step.json": files whose trace doesn't tell.
+  static std::uint32_t rank_of_name(const std::string& path) {
+    std::string name = path.substr(path.find_last_of("/:") + 1);
+    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    for (const std::string_view word : {"rank", "worker"}) {
+      std::size_t at = name.find(word);
+      if (at == std::string::npos) continue;
+      at += word.size();
+      while (at < name.size() && (name[at] == '_' || name[at] == '-')) ++at;
+      std::uint32_t rank = 0;
+      const auto [end, error] = std::from_chars(name.data() + at, name.data() + name.size(), rank);
+      if (error == std::errc() && rank < 10'000'000) return rank;
+    }
+    return kUnknownRank;
+  }
+
+  void find_steps() {
+    begin_ = steps_.steps.front().start;
+    finish_ = steps_.steps.back().end();
+    absolute_ = clock_ + begin_ >= kLeastClock;
+    for (const auto& step : steps_.steps) builder_.step(step.name, shown(step.start), step.length);
+    for (const std::string& warning : steps_.warnings) builder_.warn(warning);
+    if (!events_.unknown_type.empty()) builder_.warn(events_.unknown_type);
+  }
+
+  /// Of a time, what goes into the graph.
+  [[nodiscard]] Nanos shown(Nanos time) const { return absolute_ ? clock_ + time : time - begin_; }
+
+  void find_computation() {
+    std::vector<Nanos> latencies;
+    builder_.hold(events_.kernels.size() * (sizeof(kernels_.front()) + sizeof(Nanos)));
+    for (const auto& each : events_.kernels) {
+      const Nanos launched = std::min(each.launch().value_or(each.start), each.start);
+      if (each.known == KinetoEvents::Kernel::Call::own && each.call <= each.start + kTolerance)
+        latencies.push_back(each.start - launched);
+      if (launched > steps_.launched_until || each.end() <= begin_) continue;
+      kernels_.push_back({each.start, each.end(), launched, launched, each.correlation, each.stream});
+    }
+    // How long a kernel takes to begin that nothing holds up: what few stay below.
+    if (!latencies.empty()) {
+      const auto few = latencies.begin() + static_cast<std::ptrdiff_t>(latencies.size() / 50);
+      std::nth_element(latencies.begin(), few, latencies.end());
+      latency_ = *few;
+    }
+    std::map<std::uint32_t, Nanos> ended;  // by stream
+    for (Kernel& kernel : kernels_) {
+      const auto [last, is_first] = ended.try_emplace(kernel.stream, kernel.launch);
+      kernel.possible = std::max(kernel.launch + latency_, last->second);
+      last->second = std::max(last->second, kernel.end);
+      if (!busy_.empty() && kernel.start <= busy_.back().second)
+        busy_.back().second = std::max(busy_.back().second, kernel.end);
+      else
+        busy_.emplace_back(kernel.start, kernel.end);
+    }
+    for (const Kernel& kernel : kernels_) ended_.emplace_back(kernel.launch, kernel.end);
+    std::sort(ended_.begin(), ended_.end());
+    for (std::size_t i = 1; i < ended_.size(); ++i) ended_[i].second = std::max(ended_[i].second, ended_[i - 1].second);
+  }
+
+  /// The latest end of what was launched up to `when`; the beginning of the trace if nothing was.
+  [[nodiscard]] Nanos end_of_launched(Nanos when) const {
+    const auto after =
+        std::partition_point(ended_.begin(), ended_.end(), [&](const auto& e) { return e.first <= when; });
+    return after == ended_.begin() ? begin_ : std::prev(after)->second;
+  }
+
+  void find_communications() {
+    std::size_t alone = 0;
+    std::size_t peerless = 0;
+    for (const auto& each : steps_.communications) {
+      Communication one;
+      one.kernel = each.kernel;
+      one.start = each.start;
+      one.end = each.end();
+      one.launch = std::min(each.launch, each.start);
+      one.step = each.step;
+      one.first = transfers_.size();
+      for (std::size_t i = each.first; i < each.first + each.count; ++i) {
+        Transfer transfer;
+        transfer.what = steps_.transfers[i];
+        const bool message = transfer.what.kind == Kind::send || transfer.what.kind == Kind::receive;
+        if (message ? find_peer(transfer) : find_group(*each.kernel, transfer))
+          transfers_.push_back(transfer);
+        else if (!message || rank_ == kUnknownRank || transfer.peer != rank_)
+          ++(message ? peerless : alone);
+      }
+      one.count = transfers_.size() - one.first;
+      if (one.count > 0) communications_.push_back(one);
+    }
+    if (broadcasts_ > 0)
+      builder_.warn(
+          fmt::format("the roots of {} broadcasts are not told; the first rank of each group is taken", broadcasts_));
+    if (peerless > 0)
+      builder_.warn(fmt::format("{} messages whose other end or size is not told are left out", peerless));
+    if (alone > 0) builder_.warn(fmt::format("{} communications of a rank with nobody else are left out", alone));
+    // A stream runs its kernels in the order in which they were launched.
+    std::stable_sort(communications_.begin(), communications_.end(),
+                     [](const Communication& a, const Communication& b) { return a.launch < b.launch; });
+    std::map<std::uint32_t, std::size_t> lanes;
+    std::vector<const Communication*> last;
+    std::vector<std::size_t> count;
+    for (Communication& one : communications_) {
+      one.lane = lanes.try_emplace(one.kernel->stream, lanes.size()).first->second;
+      if (last.size() <= one.lane) last.resize(one.lane + 1), count.resize(one.lane + 1);
+      one.in_lane = count[one.lane]++;
+      const Communication* const before = std::exchange(last[one.lane], &one);
+      const Nanos least = steps_.steps[one.step].start;  // steps of a rank's nodes ascend
+      one.ready = std::max(one.start, least);
+      if (before == nullptr || before->end < one.start - kQueued || before->end > one.start + kTolerance) continue;
+      const Nanos launched = std::max(one.launch, end_of_launched(one.launch)) + latency_;
+      one.ready = std::max(std::clamp(launched, std::min(before->ready, one.start), one.start), least);
+    }
+    lanes_ = lanes.size();
+    if (lanes_ > kMostLanes)
+      builder_.fail(fmt::format("it communicates on {} streams", lanes_), "give the trace of one process");
+  }
+
+  bool find_group(const KinetoEvents::Communication& kernel, Transfer& one) {
+    const std::uint32_t size = one.what.workers;
+    const bool told = kernel.details.workers > 0 || events_.workers > 0 || size > 1;
+    if (told && size < 2) return false;
+    const KinetoEvents::Group* const group =
+        one.what.group >= 0 ? &events_.groups[static_cast<std::size_t>(one.what.group)] : nullptr;
+    if (one.what.collective == Collective::broadcast && one.what.kind == Kind::collective) ++broadcasts_;
+    one.peer = 0;  // a broadcast's root is not told: the first rank
+    if (group != nullptr && !group->ranks.empty()) {
+      if (rank_ == kUnknownRank || std::binary_search(group->ranks.begin(), group->ranks.end(), rank_)) {
+        one.group = builder_.group(group->ranks);
+        one.peer = group->ranks.front();
+        return true;
+      }
+      if (!std::exchange(foreign_, true))
+        builder_.warn(
+            fmt::format("event {}: rank {} is not in the group that it communicates in; the group's size is "
+                        "taken alone",
+                        kernel.event, rank_));
+    }
+    if (!told || size == events_.workers) {
+      one.group = builder_.group({});
+    } else {
+      one.group = builder_.group({}, {size, group != nullptr ? group->name : std::string()});
+      if (rank_ != kUnknownRank) one.peer = rank_ - rank_ % size;
+    }
+    return true;
+  }
+
+  bool find_peer(Transfer& one) const {
+    one.peer = kUnknownRank;
+    if (one.what.size == 0 || one.what.peer < 0) return false;
+    std::int64_t peer = one.what.peer;
+    if (one.what.peer_of_group && one.what.group >= 0) {
+      const auto& ranks = events_.groups[static_cast<std::size_t>(one.what.group)].ranks;
+      if (!ranks.empty()) {
+        if (static_cast<std::uint64_t>(peer) >= ranks.size()) return false;
+        peer = ranks[static_cast<std::size_t>(peer)];
+      }
+    }
+    one.peer = static_cast<std::uint32_t>(peer);
+    return one.peer != rank_;
+  }
+
+  void find_waits() {
+    for (std::size_t i = 0; i < communications_.size(); ++i) {
+      const Communication& one = communications_[i];
+      if (one.end <= one.ready) continue;
+      Nanos since = Nanos::never();
+      auto kernel = std::partition_point(kernels_.begin(), kernels_.end(),
+                                         [&](const Kernel& k) { return k.start < one.end - kTolerance; });
+      for (std::size_t looked = 0; kernel != kernels_.end() && kernel->start <= one.end + kResume && looked < kLooked;
+           ++kernel, ++looked)
+        if (kernel->possible <= one.end - kShortestWait) since = std::min(since, kernel->possible);
+      // Up to the end, the GPU was idle since `idle`.
+      const auto after = std::partition_point(busy_.begin(), busy_.end(),
+                                              [&](const auto& b) { return b.first < one.end - kTolerance; });
+      const Nanos idle = after == busy_.begin() ? begin_ : std::prev(after)->second;
+      if (since.is_never() && idle <= one.end - kShortestWait) since = returned(one.end);
+      // Nothing follows it, and the host is done.
+      if (since.is_never() && one.end == finish_ && one.end > steps_.launched_until) since = steps_.launched_until;
+      if (since.is_never()) continue;
+      const Nanos from = std::min(std::max({idle, one.ready, since}), one.end);
+      waits_.push_back({from, one.end, i});
+    }
+    if (events_.waits.empty())
+      match_wait_calls();
+    else
+      find_stream_waits();
+    std::sort(waits_.begin(), waits_.end(), [](const Wait& a, const Wait& b) {
+      return std::tie(a.to, a.communication) < std::tie(b.to, b.communication);
+    });
+  }
+
+  /// When the host began a call that waits for the GPU and returned at `end`; never() if there is none.
+  [[nodiscard]] Nanos returned(Nanos end) const {
+    Nanos since = Nanos::never();
+    const auto& all = events_.synchronisations;
+    auto at = std::partition_point(all.begin(), all.end(),
+                                   [&](const KinetoSpan& s) { return s.start <= end - kShortestWait; });
+    // Calls of a thread don't overlap: looking at a few is enough, unless there are as many threads that wait.
+    for (int looked = 0; at != all.begin() && looked < 16; ++looked) {
+      --at;
+      if (at->end() >= end - kTolerance && at->end() <= end + kReturn) since = std::min(since, at->start);
+    }
+    return since;
+  }
+
+  /// What the profiler recorded of streams that wait for each other.
+  void find_stream_waits() {
+    std::map<std::uint32_t, std::vector<const Kernel*>> kernels;  // by stream, by correlation
+    for (const Kernel& kernel : kernels_) kernels[kernel.stream].push_back(&kernel);
+    for (auto& [stream, all] : kernels)
+      std::sort(all.begin(), all.end(),
+                [](const Kernel* a, const Kernel* b) { return a->correlation < b->correlation; });
+    std::map<std::uint32_t, std::vector<std::pair<std::int64_t, std::size_t>>> lanes;  // the same of communications
+    for (std::size_t i = 0; i < communications_.size(); ++i)
+      lanes[communications_[i].kernel->stream].emplace_back(communications_[i].kernel->correlation, i);
+    for (auto& [stream, all] : lanes) std::sort(all.begin(), all.end());
+    for (const auto& wait : events_.waits) {
+      const auto waiting = kernels.find(wait.stream);
+      const auto lane = lanes.find(wait.of_stream);
+      if (waiting == kernels.end() || lane == lanes.end()) continue;
+      const auto next = std::partition_point(waiting->second.begin(), waiting->second.end(),
+                                             [&](const Kernel* k) { return k->correlation < wait.correlation; });
+      const auto after = std::partition_point(lane->second.begin(), lane->second.end(),
+                                              [&](const auto& c) { return c.first < wait.of_correlation; });
+      if (next == waiting->second.end() || after == lane->second.begin()) continue;
+      const std::size_t index = std::prev(after)->second;
+      const Communication& one = communications_[index];
+      const Nanos at = (*next)->start;
+      if (one.end > at + kTolerance || one.end <= one.ready) continue;
+      waits_.push_back({std::max(at, one.end), std::max(at, one.end), index});
+    }
+  }
+
+  /// Calls that let a stream wait for another without telling which, matched with what there was to wait for.
+  void match_wait_calls() {
+    if (events_.wait_calls.empty() || communications_.empty()) return;
+    // By thread: what launched communications, and what was launched.
+    std::map<std::uint32_t, std::vector<KinetoSpan>> launching;
+    for (const Communication& one : communications_) {
+      const auto* const launch = events_.launch(one.kernel->correlation);
+      if (launch == nullptr || launch->thread >= events_.around.size()) continue;
+      const auto& around = events_.around[launch->thread];
+      auto at = std::partition_point(around.begin(), around.end(),
+                                     [&](const KinetoSpan& s) { return s.start <= launch->start; });
+      for (int looked = 0; at != around.begin() && looked < 4; ++looked)
+        if ((--at)->end() >= launch->start) launching[launch->thread].push_back({at->start, at->length});
+    }
+    std::map<std::uint32_t, std::vector<std::pair<Nanos, Nanos>>> launched;  // when, and start of the kernel
+    for (const Kernel& kernel : kernels_)
+      if (const auto* const launch = events_.launch(kernel.correlation))
+        launched[launch->thread].emplace_back(kernel.launch, kernel.start);
+    for (auto& [thread, all] : launched) std::sort(all.begin(), all.end());
+    for (auto& [thread, all] : launching)
+      std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
+    std::deque<std::size_t> open;  // communications that nothing has waited for, by launch
+    std::size_t next = 0;
+    std::size_t last_step = 0;
+    for (const auto& call : events_.wait_calls) {
+      for (; next < communications_.size() && communications_[next].launch < call.start; ++next) open.push_back(next);
+      const auto step = steps_.step_of(call.start);
+      if (!step) continue;
+      if (*step != std::exchange(last_step, *step))
+        std::erase_if(open, [&](std::size_t index) { return communications_[index].step < *step; });
+      if (open.empty() || within(launching[call.thread], call.start)) continue;
+      const auto& all = launched[call.thread];
+      const auto after =
+          std::partition_point(all.begin(), all.end(), [&](const auto& l) { return l.first < call.start; });
+      if (after == all.end()) continue;
+      const auto last = open.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(open.size(), kLooked));
+      const auto found = std::find_if(open.begin(), last, [&](std::size_t index) {
+        return communications_[index].end <= after->second + kTolerance;
+      });
+      if (found == last) continue;
+      const Communication& one = communications_[*found];
+      const Nanos at = std::max(after->second, one.end);
+      if (one.ready < one.end) waits_.push_back({at, at, *found});
+      open.erase(found);
+    }
+  }
+
+  static bool within(const std::vector<KinetoSpan>& spans, Nanos at) {
+    auto span = std::partition_point(spans.begin(), spans.end(), [&](const KinetoSpan& s) { return s.start <= at; });
+    for (int looked = 0; span != spans.begin() && looked < 4; ++looked)
+      if ((--span)->end() >= at) return true;
+    return false;
+  }
+
+  void write() {
+    lane_ = builder_.lane("GPU");
+    compute_ = builder_.name("compute");
+    joined_.assign(lanes_, 0);
+    last_.assign(lanes_, nullptr);
+    at_ = begin_;
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < communications_.size(); ++i) order.push_back(i);
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return std::pair(communications_[a].step, communications_[a].ready) <
+             std::pair(communications_[b].step, communications_[b].ready);
+    });
+    for (const Wait& wait : waits_)
+      if (wait.from < wait.to) idle_.emplace_back(wait.from, wait.to);
+    std::sort(idle_.begin(), idle_.end());
+    auto wait = waits_.begin();
+    auto next = order.begin();
+    std::size_t bound = 1;
+    while (wait != waits_.end() || next != order.end() || bound < steps_.steps.size()) {
+      const Nanos wait_at = wait == waits_.end() ? Nanos::never() : wait->to;
+      const Nanos bound_at = bound == steps_.steps.size() ? Nanos::never() : steps_.steps[bound].start;
+      const Nanos next_at = next == order.end() ? Nanos::never() : communications_[*next].ready;
+      if (wait_at <= std::min(bound_at, next_at)) {
+        compute_until(wait_at);
+        depend(communications_[wait->communication]);
+        ++wait;
+      } else if (bound_at <= next_at && (next == order.end() || communications_[*next].step >= bound)) {
+        compute_until(bound_at);
+        for (const Communication* last : last_)
+          if (last != nullptr && last->end <= bound_at) depend(*last);
+        step_ = bound++;
+      } else {
+        compute_until(next_at);
+        communicate(communications_[*next++]);
+      }
+    }
+    compute_until(finish_);
+  }
+
+  /// What is computed next comes after a communication.
+  void depend(const Communication& one) {
+    if (joined_[one.lane] > one.in_lane) return;  // it has waited for a later one
+    joined_[one.lane] = one.in_lane + 1;
+    wait_for(one, pending_);
+  }
+  static void wait_for(const Communication& one, std::vector<std::uint32_t>& waits) {
+    for (std::uint32_t i = 0; i < one.count; ++i) waits.push_back(one.node + i);
+  }
+
+  void compute_until(Nanos end) {
+    end = std::min(end, finish_);
+    while (at_ < end) {
+      // What was waited for before is over.
+      while (idle_at_ < idle_.size() && idle_[idle_at_].second <= at_) ++idle_at_;
+      if (idle_at_ < idle_.size() && idle_[idle_at_].first <= at_) {
+        at_ = std::min(idle_[idle_at_].second, end);
+        continue;
+      }
+      const Nanos until = idle_at_ < idle_.size() ? std::min(end, idle_[idle_at_].first) : end;
+      compute(until - at_);
+      at_ = until;
+    }
+  }
+
+  void compute(Nanos length) {
+    GraphNode node;
+    node.name = compute_;
+    node.lane = lane_;
+    node.step = static_cast<std::uint32_t>(step_);
+    node.start = shown(at_);
+    node.length = length;
+    std::vector<std::uint32_t> waits = std::exchange(pending_, {});
+    if (computed_) waits.push_back(*computed_);
+    std::sort(waits.begin(), waits.end());
+    computed_ = builder_.add(0, node, waits);
+  }
+
+  void communicate(Communication& one) {
+    // Each of many communications would wait for each of many: once is enough, for all of them.
+    if (pending_.size() > kMostPending) compute(Nanos(0));
+    std::vector<std::uint32_t> waits = pending_;
+    if (computed_) waits.push_back(*computed_);
+    const Communication* const before = std::exchange(last_[one.lane], &one);
+    if (before != nullptr && before->count > kMostPending && one.count > 1) {
+      // Each of many would wait for each of many: one node waits for all of them.
+      std::vector<std::uint32_t> all;
+      wait_for(*before, all);
+      GraphNode joint;
+      joint.name = compute_;
+      joint.lane = lane_;
+      joint.step = static_cast<std::uint32_t>(one.step);
+      joint.start = shown(one.start);
+      waits.push_back(builder_.add(0, joint, all));
+    } else if (before != nullptr) {
+      wait_for(*before, waits);
+    }
+    std::sort(waits.begin(), waits.end());
+    waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
+    for (std::size_t i = 0; i < one.count; ++i) {
+      const Transfer& transfer = transfers_[one.first + i];
+      const bool barrier = transfer.what.kind == Kind::barrier;
+      GraphNode node;
+      node.kind = transfer.what.kind == Kind::send      ? GraphNode::Kind::send
+                  : transfer.what.kind == Kind::receive ? GraphNode::Kind::receive
+                                                        : GraphNode::Kind::collective;
+      node.collective = barrier ? Collective::all_reduce : transfer.what.collective;
+      node.bytes = barrier ? 0 : transfer.what.size;
+      node.group = transfer.group;
+      node.peer = transfer.peer;
+      node.name = builder_.name(one_line(events_.names[one.kernel->name]));
+      node.lane = builder_.lane(fmt::format("stream {}", one.kernel->stream));
+      node.step = static_cast<std::uint32_t>(one.step);
+      node.start = shown(one.start);
+      node.length = one.end - one.start;
+      const std::uint32_t added = builder_.add(0, node, waits);
+      if (i == 0) one.node = added;
+    }
+  }
+
+  GraphBuilder& builder_;
+  const KinetoEvents& events_;
+  const KinetoSteps& steps_;
+  std::uint32_t rank_ = kUnknownRank;
+  std::size_t broadcasts_ = 0;
+  bool foreign_ = false;  ///< a group without its rank has been seen
+  Nanos clock_;
+  bool absolute_ = false;
+  Nanos begin_;
+  Nanos finish_;
+  Nanos latency_;
+  std::vector<Kernel> kernels_;
+  std::vector<std::pair<Nanos, Nanos>> busy_;   ///< from, to; apart from each other
+  std::vector<std::pair<Nanos, Nanos>> ended_;  ///< by launch: up to it, the latest end
+  std::vector<Communication> communications_;   ///< by launch
+  std::vector<Transfer> transfers_;
+  std::size_t lanes_ = 0;
+  std::vector<Wait> waits_;  ///< by end
+  // While nodes are written:
+  std::vector<std::pair<Nanos, Nanos>> idle_;  ///< no computation but waiting
+  std::size_t idle_at_ = 0;
+  Nanos at_;  ///< up to where computation is written
+  std::size_t step_ = 0;
+  std::uint32_t lane_ = 0;
+  std::uint32_t compute_ = 0;
+  std::optional<std::uint32_t> computed_;
+  std::vector<std::uint32_t> pending_;      ///< communications that the next computation waits for
+  std::vector<std::size_t> joined_;         ///< of each lane, how many computation has waited for
+  std::vector<const Communication*> last_;  ///< of each lane
+};
+
+bool recognise(const std::string& /*name*/, std::string_view beginning) {
+  const std::size_t at = beginning.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+  const auto has = [&](std::string_view key) { return beginning.find(key) != std::string_view::npos; };
+  // Lists of large jobs' groups stand before the events.
+  return at != std::string_view::npos && beginning[at] == '{' &&
+         (has("\"traceEvents\"") || has("\"distributedInfo\"") || has("\"baseTimeNanoseconds\"") ||
+          (has("\"schemaVersion\"") && has("\"deviceProperties\"")));
+}
+
+PartialGraph read(TraceInput& input, const TraceOptions& /*options*/) {
+  GraphBuilder builder("Kineto", input);
+  const KinetoKeep keep = [&](std::size_t bytes) { builder.hold(bytes); };
+  KinetoEvents events =
+      read_kineto_events([&](char* to, std::size_t most) { return input.read(to, most); }, input.name(), keep);
+  return graph_of_events(builder, events);
+}
+
+}  // namespace
+
+PartialGraph graph_of_events(GraphBuilder& builder, KinetoEvents& events) {
+  const KinetoSteps steps = find_kineto_steps(events, [&](std::size_t bytes) { builder.hold(bytes); });
+  return Reader(builder, events, steps).read();
+}
+
+constinit const TraceFormat kKinetoFormat{
+    "Kineto", "a trace of PyTorch's profiler (Chrome trace events, JSON), one file a rank", recognise, read};
+
+}  // namespace mltcp::workload

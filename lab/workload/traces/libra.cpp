@@ -1,0 +1,140 @@
+// See libra.h.
+#include "mltcp/lab/workload/traces/libra.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <array>
+#include <optional>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+
+namespace mltcp::workload {
+namespace {
+
+constexpr std::size_t kMostText = std::size_t{1} << 16;
+constexpr std::uint64_t kMostRanks = 10'000'000;
+constexpr std::size_t kMostDimensions = 16;
+constexpr std::array<std::string_view, 9> kKeys{"Forward",       "InputGrad", "WeightGrad", "Topology",  "NpusCount",
+                                                "CostDimension", "Inter",     "topology",   "npus_count"};
+
+class Reader {
+ public:
+  Reader(std::string_view text, const std::string& name) : name_(name), root_(load(text)) {}
+
+  LibraFile read() const {
+    LibraFile file;
+    if (root_["Forward"] || root_["WeightGrad"]) {
+      file.model = product("Forward");
+      file.data = product("WeightGrad");
+      if (const auto gradient = root_["InputGrad"]; gradient && product("InputGrad") != file.model)
+        fail(gradient, fmt::format("InputGrad is of {} ranks and Forward of {}", product("InputGrad"), file.model),
+             "give both the same groups");
+      if (std::uint64_t{file.model} * file.data > kMostRanks)
+        fail(root_, "it has too many ranks", fmt::format("give at most {}", kMostRanks));
+    } else if (root_["NpusCount"] || root_["npus_count"]) {
+      file.kind = LibraFile::Kind::network;
+      file.ranks = product(root_["NpusCount"] ? "NpusCount" : "npus_count");
+    } else {
+      file.kind = LibraFile::Kind::costs;
+    }
+    return file;
+  }
+
+ private:
+  [[noreturn]] void fail(int line, std::string_view cause, std::string_view cure) const {
+    throw InputError(one_line(fmt::format("{}:{}: {}; {}", name_, line, cause, cure)));
+  }
+  [[noreturn]] void fail(const YAML::Node& node, std::string_view cause, std::string_view cure) const {
+    fail(node.Mark().line + 1, cause, cure);
+  }
+
+  YAML::Node load(std::string_view text) const {
+    // A loader that follows every bracket recurses, and one that follows references grows.
+    if (text.size() > kMostText)
+      fail(1, fmt::format("it has more than {} bytes", kMostText), "give a file of LIBRA or ASTRA-sim");
+    int depth = 0;
+    bool comment = false;
+    for (const char c : text) {
+      if (c == '#') comment = true;
+      if (c == '\n') comment = false;
+      if (comment) continue;
+      depth += c == '[' || c == '{' ? 1 : c == ']' || c == '}' ? -1 : 0;
+      if (depth > 4 || c == '&' || c == '*' || c == '?' || c == '!')
+        fail(1, "it is nested deeply, or has references", "give a file of LIBRA or ASTRA-sim");
+    }
+    try {
+      YAML::Node root = YAML::Load(std::string(text));
+      if (!root.IsMap()) fail(1, "it is no list of keys and values", "give a file of LIBRA or ASTRA-sim");
+      return root;
+    } catch (const YAML::Exception& error) {
+      fail(error.mark.line + 1, fmt::format("no YAML: {}", error.msg), "give a file of LIBRA or ASTRA-sim");
+    }
+  }
+
+  /// Of the dimensions that are named; -1 stands for one rank.
+  std::uint32_t product(const char* key) const {
+    const YAML::Node list = root_[key];
+    if (!list) fail(1, fmt::format("there is no \"{}\"", key), "give a list of a number for each dimension");
+    if (!list.IsSequence() || list.size() > kMostDimensions)
+      fail(list, fmt::format("\"{}\" is no list of at most {} numbers", key, kMostDimensions),
+           "write one for each dimension of the network");
+    std::uint64_t all = 1;
+    for (const YAML::Node& each : list) {
+      std::int64_t value = 0;
+      try {
+        value = each.as<std::int64_t>();
+      } catch (const YAML::Exception&) {
+        fail(each, fmt::format("\"{}\" has what is no whole number", key), "write numbers of ranks, or -1");
+      }
+      if (value == -1) continue;
+      if (value < 1 || static_cast<std::uint64_t>(value) > kMostRanks)
+        fail(each, fmt::format("{} of \"{}\" is not from 1 to {}", value, key, kMostRanks),
+             "write a number of ranks, or -1");
+      all *= static_cast<std::uint64_t>(value);
+      if (all > kMostRanks) fail(each, fmt::format("\"{}\" has more than {} ranks", key, kMostRanks), "give fewer");
+    }
+    return static_cast<std::uint32_t>(all);
+  }
+
+  const std::string& name_;
+  YAML::Node root_;
+};
+
+}  // namespace
+
+bool is_libra(std::string_view beginning) {
+  while (!beginning.empty()) {
+    const std::size_t end = std::min(beginning.find('\n'), beginning.size());
+    const std::string_view line = trimmed(beginning.substr(0, end));
+    beginning.remove_prefix(std::min(end + 1, beginning.size()));
+    if (line.empty() || line.starts_with('#')) continue;
+    for (const std::string_view key : kKeys)
+      if (line.starts_with(key) && line.find(':') != std::string_view::npos) return true;
+    return false;
+  }
+  return false;
+}
+
+LibraFile parse_libra(std::string_view text, const std::string& name) { return Reader(text, name).read(); }
+
+void read_libra(TraceInput& input, TraceOptions& options) {
+  std::string text(kMostText + 1, '\0');
+  std::size_t length = 0;
+  while (length < text.size()) {
+    const std::size_t read = input.read(text.data() + length, text.size() - length);
+    if (read == 0) break;
+    length += read;
+  }
+  text.resize(length);
+  const LibraFile file = parse_libra(text, input.name());
+  if (file.kind == LibraFile::Kind::communicator) {
+    options.model_ranks = file.model;
+    options.data_ranks = file.data;
+  } else if (file.kind == LibraFile::Kind::network && options.ranks == 0) {
+    options.ranks = file.ranks;
+  }
+}
+
+}  // namespace mltcp::workload

@@ -1,0 +1,205 @@
+// See nccl_log.h.
+#include "mltcp/lab/workload/traces/nccl_log.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <optional>
+#include <unordered_map>
+
+#include "mltcp/base/text.h"
+#include "mltcp/lab/workload/traces/nccl_calls.h"
+#include "mltcp/lab/workload/traces/trace_lines.h"
+
+namespace mltcp::workload {
+namespace {
+
+constexpr std::string_view kMark = " NCCL INFO ";
+constexpr std::uint32_t kMostRanks = 10'000'000;
+constexpr std::uint64_t kMostBytes = 1'000'000'000'000'000'000;  // of a call: 1 EB
+
+/// Bytes of an element by ncclDataType_t.
+constexpr std::array<Bytes, 12> kTypes{1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+
+std::optional<std::uint64_t> number(std::string_view text, int base = 10) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+/// The word after `key`, a word of its own; empty if there is none.
+std::string_view after(std::string_view line, std::string_view key) {
+  for (std::size_t at = 0; (at = line.find(key, at)) != std::string_view::npos; at += key.size()) {
+    if (at > 0 && line[at - 1] != ' ') continue;
+    std::string_view rest = line.substr(at + key.size());
+    if (!rest.starts_with(' ')) continue;
+    rest.remove_prefix(1);
+    return rest.substr(0, std::min(rest.find(' '), rest.size()));
+  }
+  return {};
+}
+std::optional<std::uint64_t> number_after(std::string_view line, std::string_view key) {
+  return number(after(line, key));
+}
+
+/// The digits that `text` ends with, and a colon before them: what is before that. Nothing if it ends otherwise.
+std::optional<std::string_view> without_number(std::string_view text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || !number(text.substr(colon + 1))) return std::nullopt;
+  return text.substr(0, colon);
+}
+
+class Reader {
+ public:
+  explicit Reader(TraceInput& input) : builder_("NCCL log", input), calls_(builder_), lines_(input) {}
+
+  PartialGraph read() {
+    std::string_view line;
+    while (lines_.next(line)) {
+      const std::size_t mark = line.find(kMark);
+      if (mark == std::string_view::npos) continue;
+      const std::string_view said = line.substr(mark + kMark.size());
+      const bool is_call = said.find(": opCount ") != std::string_view::npos;
+      const bool is_init =
+          !is_call && said.find("comm 0x") != std::string_view::npos && said.find(" rank ") != std::string_view::npos;
+      if (!is_call && !is_init) continue;
+      // Whose the parts of such a line are, nothing tells.
+      const bool is_torn = said.find(kMark) != std::string_view::npos;
+      const auto owner = is_torn ? std::nullopt : owner_of(line.substr(0, mark));
+      if (owner && (is_call ? take_call(*owner, said) : take_communicator(*owner, said))) continue;
+      if (is_call) (is_torn ? torn_ : cut_).note(lines_.number());
+    }
+    if (torn_.count > 0)
+      builder_.warn(fmt::format("{} written into another, with what both tell left out ({})",
+                                torn_.count == 1 ? "1 line is" : fmt::format("{} lines are", torn_.count),
+                                torn_.shown()));
+    if (cut_.count > 0)
+      builder_.warn(fmt::format("{} cut off, or another program's text is in it: left out ({})",
+                                cut_.count == 1 ? "1 line is" : fmt::format("{} lines are", cut_.count), cut_.shown()));
+    if (calls_.calls() == 0)
+      builder_.fail("there is no call of a collective in it",
+                    "run with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,COLL");
+    calls_.number_collectives();
+    calls_.finish(false);
+    PartialGraph part = builder_.take();
+    part.world = calls_.world();
+    builder_warning(part);
+    return part;
+  }
+
+ private:
+  /// Lines that are left out.
+  struct Lines {
+    std::size_t count = 0;
+    std::uint64_t first = 0;
+
+    void note(std::uint64_t line) {
+      if (count++ == 0) first = line;
+    }
+    [[nodiscard]] std::string shown() const { return fmt::format("{}line {}", count == 1 ? "" : "first ", first); }
+  };
+
+  static void builder_warning(PartialGraph& part) {
+    part.graph.warnings.push_back(
+        fmt::format("{}: it has no times: nothing is computed between collectives", part.graph.sources.front()));
+  }
+
+  /// Of "... host:PID:TID [GPU]".
+  std::optional<std::uint32_t> owner_of(std::string_view prefix) {
+    if (!prefix.ends_with(']')) return std::nullopt;
+    const std::size_t bracket = prefix.rfind('[');
+    if (bracket == std::string_view::npos || bracket < 2) return std::nullopt;
+    const std::string_view gpu_text = prefix.substr(bracket + 1, prefix.size() - bracket - 2);
+    const auto gpu = gpu_text == "-1" ? 0 : number(gpu_text);  // before the process has chosen one
+    std::string_view who = trimmed(prefix.substr(0, bracket));
+    who = who.substr(who.rfind(' ') + 1);  // of "12: host:1:2"
+    const auto process = without_number(who);
+    auto host = process ? without_number(*process) : std::nullopt;
+    if (!gpu || *gpu > 0xFFFF || !host) return std::nullopt;
+    host = host->substr(host->rfind(':') + 1);  // of "[1,0]<stdout>:host"
+    key_.assign(*host).append(process->substr(process->rfind(':'))).append(" ").append(gpu_text);
+    if (const auto found = owners_.find(key_); found != owners_.end()) return found->second;
+    const std::string name(*host);
+    const auto place = hosts_.try_emplace(name, hosts_.size()).first->second;
+    const std::uint32_t owner = calls_.owner(key_, (std::uint64_t{place} << 16) + *gpu);
+    builder_.hold(2 * (kPlace + sizeof(std::string)) + key_.size() + name.size());
+    owners_.emplace(key_, owner);
+    return owner;
+  }
+
+  /// "ncclCommInitRank comm 0x1 rank 0 nranks 2 ... commId 0x7 - Init COMPLETE", also of ncclCommSplit, which names a
+  /// parent, a color and, from 2.25 on, how often the parent was split; and "... - Destroy COMPLETE".
+  bool take_communicator(std::uint32_t owner, std::string_view said) {
+    const std::string_view comm = after(said, "comm");
+    const auto rank = number_after(said, "rank");
+    const auto ranks = number_after(said, "nranks");
+    if (comm.empty() || !rank || !ranks || *ranks == 0 || *ranks > kMostRanks || *rank >= *ranks) return false;
+    if (said.ends_with(" Destroy COMPLETE") || said.ends_with(" Abort COMPLETE")) {
+      calls_.forget(owner, comm);
+      return true;
+    }
+    const std::uint32_t communicator = calls_.communicator(owner, comm, static_cast<std::uint32_t>(*ranks));
+    calls_.describe(communicator, after(said, "commId"), static_cast<std::uint32_t>(*rank));
+    const std::string_view parent = after(said, "parent");
+    if (!parent.empty() && parent != "(nil)") {
+      auto split = number_after(said, "splitCount");
+      if (!split) split = number_after(said, "childCount");
+      calls_.describe_child(communicator, calls_.communicator(owner, parent, 0), split, after(said, "color"));
+    }
+    return true;
+  }
+
+  bool take_call(std::uint32_t owner, std::string_view said) {
+    NcclCall call;
+    call.name = said.substr(0, said.find(": opCount "));
+    call.name = call.name.substr(call.name.rfind(' ') + 1);  // of "[2] AllReduce"
+    const auto order = number(after(said, "opCount"), 16);
+    const auto count = number_after(said, "count");
+    const auto type = number_after(said, "datatype");
+    const auto root = number_after(said, "root");
+    const std::string_view comm = after(said, "comm");
+    const std::size_t at = said.find("[nranks=");
+    call.stream = after(said, "stream");
+    if (!order || !count || !type || !root || comm.empty() || at == std::string_view::npos || call.stream.empty() ||
+        *root >= kMostRanks)
+      return false;
+    const std::string_view rest = said.substr(at + 8);
+    const auto ranks = number(rest.substr(0, std::min(rest.find_first_of("],"), rest.size())));
+    if (!ranks || *ranks == 0 || *ranks > kMostRanks) return false;
+    if (*type >= kTypes.size())
+      lines_.fail(fmt::format("the data type {} is not known", *type),
+                  fmt::format("those of ncclDataType_t are 0 to {}", kTypes.size() - 1));
+    if (*count > kMostBytes / kTypes[*type]) lines_.fail("a call has more than 1 EB", "record it again");
+    call.bytes = *count * kTypes[*type];
+    call.root = static_cast<std::uint32_t>(*root);
+    call.order = *order;
+    if (const auto global = number_after(said, "globalrank"); global && *global < kMostRanks)
+      calls_.set_rank(owner, static_cast<std::uint32_t>(*global));
+    calls_.call(calls_.communicator(owner, comm, static_cast<std::uint32_t>(*ranks)), call);
+    return true;
+  }
+
+  GraphBuilder builder_;
+  NcclCalls calls_;
+  TraceLines lines_;
+  std::string key_;
+  std::unordered_map<std::string, std::uint32_t> owners_;
+  std::unordered_map<std::string, std::size_t> hosts_;
+  Lines torn_;
+  Lines cut_;
+};
+
+bool recognise(const std::string& /*name*/, std::string_view beginning) {
+  return beginning.find(kMark) != std::string_view::npos && !beginning.starts_with('{');
+}
+
+PartialGraph read(TraceInput& input, const TraceOptions& /*options*/) { return Reader(input).read(); }
+
+}  // namespace
+
+constinit const TraceFormat kNcclLogFormat{
+    "NCCL log", "calls of collectives with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,COLL", recognise, read};
+
+}  // namespace mltcp::workload

@@ -1,0 +1,672 @@
+// See nsight_sqlite.h.
+#include "mltcp/lab/workload/traces/nsight_sqlite.h"
+
+#include <fmt/format.h>
+#include <rapidjson/document.h>
+
+#include <algorithm>
+#include <cctype>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mltcp/base/text.h"
+#include "mltcp/lab/workload/internal/kineto_events.h"
+#include "mltcp/lab/workload/traces/database.h"
+#include "mltcp/lab/workload/traces/graph_builder.h"
+#include "mltcp/lab/workload/traces/json_elements.h"
+#include "mltcp/lab/workload/traces/kineto_graph.h"
+#include "mltcp/lab/workload/traces/recorded.h"
+
+namespace mltcp::workload {
+namespace {
+
+using Kind = KinetoDetails::Kind;
+
+constexpr std::int64_t kMostTime = 100'000'000'000'000'000;  // ns: three years
+constexpr std::int64_t kMostRank = 10'000'000;
+constexpr std::int64_t kProcess = ~std::int64_t{0xFFFFFF};  // of a thread's number, what is its process's
+constexpr std::size_t kPlace = 64;                          // of an entry of a map, beside what it holds
+constexpr std::size_t kMostText = 4096;                     // NCCL's are below 1 KiB; each is gone through often
+constexpr std::size_t kMostBeside = 256;                    // messages of a kernel: streams are bounded
+
+/// What a range of NCCL tells: as far as it does.
+struct Payload {
+  std::optional<std::int64_t> communicator;
+  std::optional<std::int64_t> bytes;
+  std::optional<std::int64_t> peer;
+  std::optional<std::int64_t> rank;
+  std::optional<std::int64_t> ranks;
+
+  void set(std::string_view name, std::int64_t value) {
+    if (name == "NCCL communicator ID") communicator = value;
+    if (name == "Message size [bytes]") bytes = value;
+    if (name == "Peer rank" || name == "Peer") peer = value;
+    if (name == "Rank") rank = value;
+    if (name == "No. of ranks") ranks = value;
+  }
+};
+
+/// What calls and kernels are matched by. Kernels of sends and receives run what is made of them, too.
+enum class Sort : std::uint8_t { other, all_reduce, all_gather, reduce_scatter, broadcast, reduce, messages };
+
+Sort sort_of(std::string_view name) {
+  const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  if (has("AllReduce")) return Sort::all_reduce;
+  if (has("AllGather")) return Sort::all_gather;
+  if (has("ReduceScatter")) return Sort::reduce_scatter;
+  if (has("Broadcast") || has("Bcast")) return Sort::broadcast;
+  if (has("Reduce_") || name == "Reduce") return Sort::reduce;
+  for (const std::string_view part : {"Send", "Recv", "AlltoAll", "AllToAll", "Gather", "Scatter"})
+    if (has(part)) return Sort::messages;
+  return Sort::other;
+}
+
+struct Call {
+  std::int64_t start = 0;
+  std::int64_t thread = 0;
+  Sort sort = Sort::other;
+  std::uint32_t name = 0;  ///< in names_
+  Payload payload;
+};
+
+struct Kernel {
+  std::int64_t start = 0;
+  std::int64_t end = 0;
+  std::int64_t device = 0;
+  std::int64_t stream = 0;
+  std::int64_t correlation = 0;
+  std::int64_t process = 0;
+  std::int64_t name = 0;
+  bool copies = false;
+};
+
+struct Range {
+  std::int64_t start = 0;
+  std::int64_t end = 0;
+  std::int64_t thread = 0;
+  std::string name;
+};
+
+/// "Iteration 12": "iteration #"; empty if a name is that of no iteration.
+std::string stem_of(std::string_view name) {
+  constexpr std::size_t most = 100;
+  std::string stem;
+  std::string word;
+  bool found = false;
+  if (name.size() > most) return stem;
+  const auto end_word = [&] {
+    for (const std::string_view known : {"iteration", "iter", "step", "profilerstep", "trainstep"})
+      found = found || word == known;
+    word.clear();
+  };
+  for (const char c : name) {
+    const bool digit = c >= '0' && c <= '9';
+    const auto lower = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (!digit || stem.empty() || stem.back() != '#') stem += digit ? '#' : lower;
+    if (lower >= 'a' && lower <= 'z')
+      word += lower;
+    else
+      end_word();
+  }
+  end_word();
+  return found && stem.find("optim") == std::string::npos ? stem : std::string();
+}
+
+class Reader {
+ public:
+  explicit Reader(TraceInput& input)
+      : builder_(kNsightSqlite.name, input),
+        hold_([this](std::size_t bytes) { builder_.hold(bytes); }),
+        database_(input, hold_) {
+    events_.file = input.name();
+  }
+
+  PartialGraph read() {
+    if (!database_.has("CUPTI_ACTIVITY_KIND_KERNEL"))
+      builder_.fail("it is an SQLite database without a table CUPTI_ACTIVITY_KIND_KERNEL",
+                    "give what nsys profile --trace=cuda,nvtx recorded and nsys export --type sqlite wrote");
+    read_texts();
+    read_kernels();
+    choose();
+    read_calls_of_cuda();
+    read_ranges();
+    find_communicators();
+    find_steps();
+    match();
+    finish();
+    tell();
+    return graph_of_events(builder_, events_);
+  }
+
+ private:
+  // ---- tables ----
+
+  void read_texts() {
+    database_.each("StringIds", {"id", "value"}, [&](const Database::Row& row) {
+      const auto id = row.whole(0);
+      const std::string_view text = row.text(1).size() <= kMostText ? row.text(1) : std::string_view();
+      const auto has = [&](std::string_view part) { return text.find(part) != std::string_view::npos; };
+      const bool wanted = text.starts_with("nccl") || has("NCCL") || has("Synchronize") || has("StreamWaitEvent") ||
+                          !stem_of(text).empty();
+      if (!id || !wanted) return;
+      builder_.hold(sizeof(std::string) + kPlace + text.size());
+      texts_.emplace(*id, text);
+    });
+  }
+
+  [[nodiscard]] std::string_view text_of(std::optional<std::int64_t> id) const {
+    const auto found = id ? texts_.find(*id) : texts_.end();
+    return found == texts_.end() ? std::string_view() : std::string_view(found->second);
+  }
+
+  bool plausible(std::optional<std::int64_t> start, std::optional<std::int64_t> end) {
+    const bool good = start && end && *start >= 0 && *start <= *end && *end <= kMostTime;
+    if (!good && end) ++implausible_;
+    return good;
+  }
+
+  void read_kernels() {
+    const auto add = [&](const Database::Row& row, bool copies) {
+      const auto start = row.whole(0);
+      const auto end = row.whole(1);
+      if (!plausible(start, end)) return;
+      Kernel kernel;
+      kernel.start = *start;
+      kernel.end = *end;
+      kernel.device = row.whole(2).value_or(0);
+      kernel.stream = row.whole(3).value_or(0);
+      kernel.correlation = row.whole(4).value_or(-1);
+      kernel.process = row.whole(5).value_or(0) & kProcess;
+      kernel.name = -1;
+      for (const int column : {6, 7})
+        if (kernel.name < 0 && is_communication(text_of(row.whole(column)))) kernel.name = *row.whole(column);
+      kernel.copies = copies;
+      builder_.hold(sizeof(kernel));
+      kernels_.push_back(kernel);
+    };
+    database_.each("CUPTI_ACTIVITY_KIND_KERNEL",
+                   {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "demangledName", "shortName"},
+                   [&](const Database::Row& row) { add(row, false); });
+    for (const std::string_view table : {"CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"})
+      database_.each(table, {"start", "end", "deviceId", "streamId", "correlationId", "globalPid"},
+                     [&](const Database::Row& row) { add(row, true); });
+  }
+
+  static bool is_communication(std::string_view name) {
+    return name.starts_with("nccl") && name.find("Kernel") != std::string_view::npos;
+  }
+
+  /// One process with its GPU: the first of those with most kernels that communicate.
+  void choose() {
+    std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> all;  // by GPU and process
+    for (const Kernel& kernel : kernels_) {
+      const auto [at, added] = all.try_emplace({kernel.device, kernel.process});
+      if (added) builder_.hold(sizeof(*at) + kPlace);
+      if (kernel.name >= 0) ++at->second;
+    }
+    if (all.empty()) builder_.fail("it has no kernels of a GPU", "record with nsys profile --trace=cuda,nvtx");
+    const auto most =
+        std::max_element(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    device_ = most->first.first;
+    process_ = most->first.second;
+    std::erase_if(kernels_, [&](const Kernel& k) { return k.device != device_ || k.process != process_; });
+    std::size_t others = 0;
+    for (const auto& [key, communications] : all)
+      if (key != most->first && communications > 0) ++others;
+    if (others > 0)
+      builder_.warn(
+          fmt::format("it holds {} processes or GPUs that communicate: only GPU {} is read; record each rank "
+                      "in a file of its own for the others",
+                      others + 1, device_));
+    events_.devices = 1;
+    for (const Kernel& kernel : kernels_) launched_.push_back(kernel.correlation);
+    builder_.hold(launched_.size() * sizeof(launched_.front()));
+    std::sort(launched_.begin(), launched_.end());
+  }
+
+  [[nodiscard]] bool is_own(std::int64_t thread) const { return process_ == 0 || (thread & kProcess) == process_; }
+
+  void read_calls_of_cuda() {
+    database_.each("CUPTI_ACTIVITY_KIND_RUNTIME", {"start", "end", "globalTid", "correlationId", "nameId"},
+                   [&](const Database::Row& row) {
+                     const std::int64_t id = row.whole(2).value_or(0);
+                     if (!is_own(id) || !plausible(row.whole(0), row.whole(1))) return;
+                     const Nanos start(*row.whole(0));
+                     const std::string_view name = text_of(row.whole(4));
+                     const std::int64_t correlation = row.whole(3).value_or(-1);
+                     if (std::binary_search(launched_.begin(), launched_.end(), correlation)) {
+                       builder_.hold(sizeof(KinetoEvents::Launch));
+                       events_.launches.push_back({correlation, start, thread(id)});
+                     }
+                     if (name.find("Synchronize") != std::string_view::npos) {
+                       builder_.hold(sizeof(KinetoSpan));
+                       events_.synchronisations.push_back({start, Nanos(*row.whole(1)) - start});
+                     } else if (name.find("StreamWaitEvent") != std::string_view::npos) {
+                       builder_.hold(sizeof(KinetoEvents::WaitCall));
+                       events_.wait_calls.push_back({start, thread(id)});
+                     }
+                   });
+  }
+
+  std::uint32_t thread(std::int64_t id) {
+    const auto [at, added] = threads_.try_emplace(id, static_cast<std::uint32_t>(threads_.size()));
+    if (added) builder_.hold(sizeof(*at) + kPlace);
+    return at->second;
+  }
+
+  void read_ranges() {
+    read_schemas();
+    database_.each("NVTX_EVENTS",
+                   {"start", "end", "globalTid", "text", "textId", "jsonText", "jsonTextId", "binaryData"},
+                   [&](const Database::Row& row) {
+                     std::string_view name = row.text(3);
+                     if (name.empty()) name = text_of(row.whole(4));
+                     if (name.empty() || !row.whole(1)) return;
+                     const std::int64_t id = row.whole(2).value_or(0);
+                     // PyTorch has ranges like nccl:all_reduce around calls.
+                     const bool calls = name.starts_with("nccl") && name.size() > 4 && name[4] >= 'A' && name[4] <= 'Z';
+                     if (!calls && stem_of(name).empty()) return;
+                     if (!is_own(id) || !plausible(row.whole(0), row.whole(1))) return;
+                     if (!calls) {
+                       builder_.hold(sizeof(Range) + name.size());
+                       ranges_.push_back({*row.whole(0), *row.whole(1), id, one_line(name)});
+                       return;
+                     }
+                     name.remove_prefix(4);
+                     Call call;
+                     call.start = *row.whole(0);
+                     call.thread = id;
+                     call.payload = payload_of(row);
+                     if (name.starts_with("CommInit") || name.starts_with("CommSplit")) {
+                       learn(call.payload);
+                       return;
+                     }
+                     const bool message = name == "Send" || name == "Recv";
+                     if (!message && !collective_named(name)) return;
+                     call.sort = sort_of(name);
+                     call.name = this->name(name);
+                     builder_.hold(sizeof(call));
+                     calls_.push_back(call);
+                   });
+  }
+
+  std::uint32_t name(std::string_view text) {
+    const auto [at, added] = name_of_.try_emplace(std::string(text), static_cast<std::uint32_t>(events_.names.size()));
+    if (added) {
+      builder_.hold(sizeof(*at) + kPlace + 2 * text.size());
+      events_.names.emplace_back(text);
+    }
+    return at->second;
+  }
+
+  // ---- payloads ----
+
+  struct Field {
+    std::string name;
+    std::size_t offset = 0;
+    std::size_t size = 0;
+  };
+
+  void read_schemas() {
+    struct Entry {
+      std::int64_t index = 0;
+      std::int64_t type = 0;
+      std::optional<std::int64_t> offset;
+      std::string name;
+    };
+    std::map<std::pair<std::int64_t, std::int64_t>, std::vector<Entry>> all;
+    database_.each("NVTX_PAYLOAD_SCHEMA_ENTRIES", {"domainId", "schemaId", "idx", "type", "name", "offset"},
+                   [&](const Database::Row& row) {
+                     builder_.hold(sizeof(Entry) + kPlace + row.text(4).size());
+                     all[{row.whole(0).value_or(0), row.whole(1).value_or(0)}].push_back(
+                         {row.whole(2).value_or(0), row.whole(3).value_or(0), row.whole(5), std::string(row.text(4))});
+                   });
+    for (auto& [key, entries] : all) {
+      std::stable_sort(entries.begin(), entries.end(),
+                       [](const Entry& a, const Entry& b) { return a.index < b.index; });
+      std::size_t end = 0;
+      for (const Entry& entry : entries) {
+        // The types of NVTX: 5, 6, 15 and 16 are of four bytes, 7 to 10, 17, 18 and 22 of eight.
+        constexpr std::uint64_t four = 1U << 5U | 1U << 6U | 1U << 15U | 1U << 16U;
+        constexpr std::uint64_t eight = 0xFU << 7U | 1U << 17U | 1U << 18U | 1U << 22U;
+        const std::uint64_t bit = entry.type >= 0 && entry.type < 64 ? std::uint64_t{1} << entry.type : 0;
+        const std::size_t size = (bit & four) != 0 ? 4 : (bit & eight) != 0 ? 8 : 0;
+        constexpr std::int64_t most = 1 << 16;
+        const bool placed = entry.offset && *entry.offset >= 0 && *entry.offset <= most;
+        const std::size_t aligned = size == 0 ? end : (end + size - 1) / size * size;
+        const std::size_t at = placed ? static_cast<std::size_t>(*entry.offset) : aligned;
+        if (size > 0) schemas_[key].push_back({entry.name, at, size});
+        end = at + size;
+      }
+    }
+  }
+
+  [[nodiscard]] Payload payload_of(const Database::Row& row) const {
+    Payload payload;
+    std::string_view text = row.text(5);
+    if (text.empty()) text = text_of(row.whole(6));
+    if (!text.empty()) {
+      rapidjson::Document document;
+      constexpr unsigned how = rapidjson::kParseIterativeFlag | rapidjson::kParseNanAndInfFlag;
+      document.Parse<how>(text.data(), text.size());
+      if (!document.HasParseError() && document.IsObject())
+        for (const auto& [key, value] : document.GetObject()) {
+          std::int64_t number = 0;
+          // Numbers of communicators take all 64 bits.
+          if (value.IsUint64())
+            payload.set(json::text(&key), static_cast<std::int64_t>(value.GetUint64()));
+          else if (json::whole(&value, number))
+            payload.set(json::text(&key), number);
+        }
+      return payload;
+    }
+    // A head of 32 bytes: domain, schema and lengths.
+    const std::string_view bytes = row.text(7);
+    constexpr std::size_t head = 32;
+    const auto little = [&](std::size_t at, std::size_t size) {
+      std::uint64_t value = 0;
+      for (std::size_t i = 0; i < size; ++i)
+        value |= static_cast<std::uint64_t>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
+      return value;
+    };
+    if (bytes.size() < head) return payload;
+    const auto schema =
+        schemas_.find({static_cast<std::int64_t>(little(0, 4)), static_cast<std::int64_t>(little(8, 4))});
+    if (schema == schemas_.end()) return payload;
+    for (const Field& field : schema->second)
+      if (head + field.offset + field.size <= bytes.size())
+        payload.set(field.name, static_cast<std::int64_t>(little(head + field.offset, field.size)));
+    return payload;
+  }
+
+  // ---- communicators ----
+
+  void learn(const Payload& payload) {
+    if (!payload.ranks || *payload.ranks < 1 || *payload.ranks > kMostRank) return;
+    const auto ranks = static_cast<std::uint32_t>(*payload.ranks);
+    const bool largest = ranks > events_.workers;
+    if (largest) events_.workers = ranks;
+    if (largest && payload.rank && *payload.rank >= 0 && *payload.rank < *payload.ranks)
+      events_.rank = static_cast<std::uint32_t>(*payload.rank);
+    if (!payload.communicator) return;
+    const auto [at, added] = ranks_of_.insert_or_assign(*payload.communicator, ranks);
+    if (added) builder_.hold(sizeof(*at) + kPlace);
+  }
+
+  void find_communicators() {
+    for (const Call& call : calls_) {
+      const auto id = call.payload.communicator;
+      if (!id || group_of_.contains(*id)) continue;
+      builder_.hold(sizeof(KinetoEvents::Group) + 2 * kPlace);
+      group_of_.emplace(*id, static_cast<std::int32_t>(events_.groups.size()));
+      events_.groups.push_back({fmt::format("{:#x}", static_cast<std::uint64_t>(*id)), {}});
+    }
+  }
+
+  /// What NVTX tells of a call, or of a kernel without one.
+  KinetoDetails details_of(const Call& call) {
+    KinetoDetails details;
+    const std::string& name = events_.names[call.name];
+    const Payload& payload = call.payload;
+    // Of a communicator that was made before the recording, or that a call does not name, the job's ranks are taken.
+    const auto known = payload.communicator ? ranks_of_.find(*payload.communicator) : ranks_of_.end();
+    const std::uint32_t ranks = known != ranks_of_.end()                       ? known->second
+                                : payload.communicator && ranks_of_.size() > 0 ? 0
+                                                                               : events_.workers;
+    if (payload.communicator) details.group = group_of_.at(*payload.communicator);
+    details.workers = ranks;
+    std::optional<Bytes> bytes;
+    if (payload.bytes && *payload.bytes >= 0)
+      bytes = std::min<Bytes>(static_cast<Bytes>(*payload.bytes), kMostKinetoBytes);
+    if (name == "Send" || name == "Recv") {
+      details.kind = name == "Send" ? Kind::send : Kind::receive;
+      (name == "Send" ? details.in : details.out) = bytes;
+      // A rank of a part of the job is no rank of the job.
+      if (payload.peer && *payload.peer >= 0 && *payload.peer < kMostRank && ranks == events_.workers)
+        details.peer = *payload.peer;
+      return details;
+    }
+    const NamedCollective what = *collective_named(name);
+    if (what.instead != nullptr) ++taken_as_[{name, what.instead}];
+    details.kind = Kind::collective;
+    details.collective = what.collective;
+    // What NCCL is called with is the part of one rank where ranks have parts.
+    const bool of_all = what.collective == Collective::all_gather || what.collective == Collective::reduce_scatter ||
+                        what.collective == Collective::all_to_all;
+    if (ranks == 0) ++rankless_;
+    if (of_all && ranks == 0) return details;
+    if (of_all && bytes) bytes = static_cast<Bytes>(std::min<Uint128>(Uint128{*bytes} * ranks, kMostKinetoBytes));
+    details.in = details.out = bytes;
+    return details;
+  }
+
+  // ---- steps ----
+
+  void find_steps() {
+    std::map<std::pair<std::string, std::int64_t>, std::vector<const Range*>> by_stem;
+    for (const Range& range : ranges_) by_stem[{stem_of(range.name), range.thread}].push_back(&range);
+    const std::vector<const Range*>* best = nullptr;
+    std::int64_t longest = 0;
+    for (auto& [stem, all] : by_stem) {
+      std::stable_sort(all.begin(), all.end(), [](const Range* a, const Range* b) { return a->start < b->start; });
+      std::int64_t covered = 0;
+      bool apart = true;
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        apart = i == 0 || all[i - 1]->end <= all[i]->start;
+        if (!apart) break;
+        covered += all[i]->end - all[i]->start;
+      }
+      if (!apart || covered <= longest) continue;
+      longest = covered;
+      best = &all;
+    }
+    if (best == nullptr) return;
+    for (const Range* range : *best) {
+      KinetoEvents::Step step;
+      step.start = Nanos(range->start);
+      step.length = Nanos(range->end - range->start);
+      // One name for all would make one step of them.
+      step.name = best->size() > 1 && best->front()->name == best->back()->name
+                      ? fmt::format("{} {}", range->name, events_.steps.size())
+                      : range->name;
+      builder_.hold(sizeof(step) + step.name.size());
+      events_.steps.push_back(std::move(step));
+    }
+  }
+
+  // ---- calls and kernels ----
+
+  struct Launched {
+    std::int64_t at = 0;
+    std::size_t kernel = 0;
+    Sort sort = Sort::other;
+  };
+
+  void match() {
+    std::sort(events_.launches.begin(), events_.launches.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.correlation, a.start) < std::pair(b.correlation, b.start);
+    });
+    events_.launches.erase(std::unique(events_.launches.begin(), events_.launches.end(),
+                                       [](const auto& a, const auto& b) { return a.correlation == b.correlation; }),
+                           events_.launches.end());
+    std::map<std::uint32_t, std::pair<std::vector<std::size_t>, std::vector<Launched>>> threads;
+    for (std::size_t i = 0; i < calls_.size(); ++i) threads[thread(calls_[i].thread)].first.push_back(i);
+    for (std::size_t i = 0; i < kernels_.size(); ++i) {
+      const Kernel& kernel = kernels_[i];
+      if (kernel.name < 0) {
+        builder_.hold(sizeof(KinetoEvents::Kernel));
+        KinetoEvents::Kernel one;
+        one.start = Nanos(kernel.start);
+        one.length = Nanos(kernel.end - kernel.start);
+        one.correlation = kernel.correlation;
+        one.stream = stream(kernel.stream);
+        one.copies = kernel.copies;
+        set_launch(one);
+        events_.kernels.push_back(one);
+        continue;
+      }
+      const KinetoEvents::Launch* const launch = events_.launch(kernel.correlation);
+      if (launch == nullptr)
+        add(kernel, nullptr, 0);
+      else
+        threads[launch->thread].second.push_back({launch->start.count, i, sort_of(text_of(kernel.name))});
+    }
+    for (auto& [number, both] : threads) match_thread(both.first, both.second);
+  }
+
+  /// The calls since the kernels before, and the kernels that were launched then.
+  void match_thread(std::vector<std::size_t>& calls, std::vector<Launched>& launches) {
+    std::stable_sort(calls.begin(), calls.end(),
+                     [&](std::size_t a, std::size_t b) { return calls_[a].start < calls_[b].start; });
+    std::stable_sort(launches.begin(), launches.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
+    std::size_t call = 0;
+    for (std::size_t i = 0; i < launches.size();) {
+      const std::size_t first = call;
+      while (call < calls.size() && calls_[calls[call]].start <= launches[i].at) ++call;
+      const std::int64_t until =
+          call < calls.size() ? calls_[calls[call]].start : std::numeric_limits<std::int64_t>::max();
+      const std::size_t from = i;
+      while (i < launches.size() && launches[i].at < until) ++i;
+      if (i == from) ++i;
+      match_batch(std::span(calls).subspan(first, call - first), std::span(launches).subspan(from, i - from));
+    }
+    callless_ += calls.size() - call;
+  }
+
+  void match_batch(std::span<const std::size_t> calls, std::span<const Launched> launches) {
+    std::map<Sort, std::pair<std::vector<std::size_t>, std::vector<std::size_t>>> all;  // calls and kernels
+    for (const Launched& launched : launches) all[launched.sort].second.push_back(launched.kernel);
+    for (const std::size_t call : calls) {
+      Sort sort = calls_[call].sort;
+      // Some kernels are for any operation.
+      if (!all.contains(sort) && all.contains(Sort::other)) sort = Sort::other;
+      const auto found = all.find(sort);
+      if (found == all.end() || found->second.second.empty())
+        ++callless_;
+      else
+        found->second.first.push_back(call);
+    }
+    for (const auto& [sort, both] : all) {
+      const auto& [made, kernels] = both;
+      for (std::size_t k = 0; k < kernels.size(); ++k) {
+        const bool last = k + 1 == kernels.size();
+        const std::size_t end = last ? made.size() : std::min(k + 1, made.size());
+        if (k >= end) add(kernels_[kernels[k]], nullptr, 0);
+        // The last one has run what is left.
+        for (std::size_t c = k; c < end; ++c) add(kernels_[kernels[k]], &calls_[made[c]], c - k);
+      }
+    }
+  }
+
+  /// `place`: among the calls of a kernel. Messages of one kernel run beside each other, as on streams of their own.
+  void add(const Kernel& kernel, const Call* call, std::size_t place) {
+    builder_.hold(sizeof(KinetoEvents::Communication));
+    KinetoEvents::Communication one;
+    one.start = Nanos(kernel.start);
+    one.length = Nanos(kernel.end - kernel.start);
+    one.correlation = kernel.correlation;
+    const bool message = call != nullptr && call->sort == Sort::messages;
+    one.stream = stream(kernel.stream, message ? place % kMostBeside : 0);
+    one.event = events_.communications.size() + 1;
+    if (call != nullptr) {
+      one.name = call->name;
+      one.details = details_of(*call);
+    } else {
+      one.name = name(text_of(kernel.name).substr(0, text_of(kernel.name).find('(')));
+    }
+    set_launch(one);
+    ++communications_;
+    if (!one.details.in && !one.details.out) ++unsized_;
+    events_.communications.push_back(one);
+  }
+
+  /// Calls before the recording have lower numbers.
+  void set_launch(KinetoEvents::Kernel& one) const {
+    using Known = KinetoEvents::Kernel::Call;
+    if (const auto* const launch = events_.launch(one.correlation)) {
+      one.call = launch->start;
+      one.known = Known::own;
+    } else if (!events_.launches.empty() && one.correlation < events_.launches.front().correlation) {
+      one.known = Known::earlier;
+    }
+  }
+
+  std::uint32_t stream(std::int64_t id, std::size_t place = 0) {
+    const auto [at, added] = streams_.try_emplace({id, place}, static_cast<std::uint32_t>(streams_.size()));
+    if (added) builder_.hold(sizeof(*at) + kPlace);
+    return at->second;
+  }
+
+  void finish() {
+    const auto by_start = [](const auto& a, const auto& b) { return a.start < b.start; };
+    std::stable_sort(events_.kernels.begin(), events_.kernels.end(), by_start);
+    std::stable_sort(events_.communications.begin(), events_.communications.end(), by_start);
+    std::stable_sort(events_.synchronisations.begin(), events_.synchronisations.end(), by_start);
+    std::stable_sort(events_.wait_calls.begin(), events_.wait_calls.end(), by_start);
+    database_.each("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"},
+                   [&](const Database::Row& row) { events_.clock = Nanos(row.whole(0).value_or(0)); });
+  }
+
+  void tell() {
+    if (implausible_ > 0)
+      builder_.warn(fmt::format("{} with times out of range: left out", plural(implausible_, "event")));
+    if (unsized_ > 0)
+      builder_.warn(
+          fmt::format("{} of {} communications have no size: record NCCL's ranges (nsys profile --trace=cuda,nvtx, "
+                      "without CUDA graphs) "
+                      "and export their payloads (nsys export --type sqlite --include-blobs=true)",
+                      unsized_, communications_));
+    if (rankless_ > 0)
+      builder_.warn(
+          fmt::format("{} of communicators whose number of ranks is not in it: assuming the whole job, and leaving "
+                      "out those of which each rank has a part; record from before ncclCommInitRank on",
+                      plural(rankless_, "collective")));
+    if (callless_ > 0) builder_.warn(fmt::format("{} of NCCL without a kernel: left out", plural(callless_, "call")));
+    for (const auto& [what, count] : taken_as_)
+      builder_.warn(fmt::format("{}: taken as {}", plural(count, what.first), what.second));
+  }
+
+  GraphBuilder builder_;
+  std::function<void(std::size_t)> hold_;
+  Database database_;
+  KinetoEvents events_;
+  std::map<std::int64_t, std::string> texts_;  ///< of those that matter
+  std::vector<Kernel> kernels_;
+  std::vector<std::int64_t> launched_;  ///< correlations of kernels, ascending
+  std::vector<Range> ranges_;           ///< that may be iterations
+  std::vector<Call> calls_;             ///< of NCCL
+  std::int64_t device_ = 0;
+  std::int64_t process_ = 0;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<Field>> schemas_;  ///< by domain and schema
+  std::map<std::int64_t, std::uint32_t> ranks_of_;                               ///< communicators
+  std::map<std::int64_t, std::int32_t> group_of_;
+  std::map<std::int64_t, std::uint32_t> threads_;
+  std::map<std::pair<std::int64_t, std::size_t>, std::uint32_t> streams_;
+  std::map<std::string, std::uint32_t> name_of_;
+  std::map<std::pair<std::string, std::string>, std::size_t> taken_as_;
+  std::size_t communications_ = 0;
+  std::size_t implausible_ = 0;
+  std::size_t unsized_ = 0;
+  std::size_t rankless_ = 0;
+  std::size_t callless_ = 0;
+};
+
+bool recognise(const std::string&, std::string_view beginning) {
+  using namespace std::literals;
+  return beginning.starts_with("SQLite format 3\0"sv);
+}
+
+PartialGraph read(TraceInput& input, const TraceOptions&) { return Reader(input).read(); }
+
+}  // namespace
+
+const TraceFormat kNsightSqlite{"Nsight Systems (SQLite)", "kernels, launches and ranges of NVTX, one rank a file",
+                                recognise, read};
+
+}  // namespace mltcp::workload

@@ -1,0 +1,247 @@
+// See param.h.
+#include "mltcp/lab/workload/traces/param.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/lab/workload/traces/graph_builder.h"
+#include "mltcp/lab/workload/traces/issue_order.h"
+#include "mltcp/lab/workload/traces/json_elements.h"
+#include "mltcp/lab/workload/traces/recorded.h"
+
+namespace mltcp::workload {
+namespace {
+
+constexpr std::string_view kRecordAgain = "record it again";
+constexpr Bytes kMostBytes = std::uint64_t{1} << 50;
+constexpr std::int64_t kMostRank = 1'000'000;
+constexpr std::int64_t kMostGap = 1'000'000'000'000'000;  // ns: eleven days
+
+class Reader {
+ public:
+  explicit Reader(TraceInput& input)
+      : builder_(kParam.name, input),
+        elements_(input, ""),
+        own_(rank_in_name(input.name())),
+        order_(builder_, builder_.rank(own_)) {}
+
+  PartialGraph read() {
+    elements_.read([this](const rapidjson::Value& value) { add(value); });
+    if (entries_ == 0) builder_.fail("it has no entries", kRecordAgain);
+    if (computations_ > 0)
+      builder_.warn(fmt::format("{} without times: left out", plural(computations_, "computation")));
+    if (untyped_ > 0)
+      builder_.warn(fmt::format("{} of an unknown dtype: four bytes an element are taken",
+                                untyped_ == 1 ? "1 size" : fmt::format("{} sizes", untyped_)));
+    for (const auto& [what, count] : taken_as_)
+      builder_.warn(fmt::format("{}: taken as {}", plural(count, what.first), what.second));
+    for (const auto& [what, count] : unknown_)
+      builder_.warn(fmt::format("{} is no collective that is known: {} left out", in_quotes(what), count));
+    if (untold_ > 0)
+      builder_.warn(fmt::format("{} communications whose size or kind is not told are left out", untold_));
+    if (empty_ > 0)
+      builder_.warn(fmt::format("{} of 0 bytes: collectives are taken for barriers, messages are left out",
+                                plural(empty_, "communication")));
+    if (timeless_ > 0)
+      builder_.warn(fmt::format("{} a startTime_ns that is no time since 1970: taken as without",
+                                timeless_ == 1 ? "1 entry has" : fmt::format("{} entries have", timeless_)));
+    if (!timed_) builder_.warn("it has no times: computation is left out");
+    PartialGraph part = builder_.take();
+    part.world = world_;
+    return part;
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view cause) const {
+    builder_.fail(fmt::format("{}: {}", elements_.place(), cause), kRecordAgain);
+  }
+  /// A number of an entry, of a range; empty if it is not there or null.
+  std::optional<std::int64_t> number(const rapidjson::Value& entry, const char* key, std::int64_t most) const {
+    const rapidjson::Value* value = json::member(entry, key);
+    if (value == nullptr || value->IsNull()) return std::nullopt;
+    std::int64_t result = 0;
+    if (!json::whole(value, result)) return std::nullopt;
+    if (result > most) fail(fmt::format("{} {} is out of range", key, result));
+    return result;
+  }
+
+  void add(const rapidjson::Value& entry) {
+    if (!entry.IsObject()) fail("this is no entry");
+    ++entries_;
+    markers(json::member(entry, "markers"));
+    if (json::member(entry, "comms") == nullptr) {
+      if (json::member(entry, "compute") == nullptr) fail("it has neither \"comms\" nor \"compute\"");
+      ++computations_;
+      return;
+    }
+    std::string name(json::text(json::member(entry, "comms")));
+    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    const auto request = number(entry, "req", std::numeric_limits<std::int64_t>::max());
+    groups(entry);
+    if (name == "init") return;
+    time(entry, name == "wait");
+    if (name == "wait") {
+      if (request) order_.wait(*request);
+      return;
+    }
+    GraphNode node;
+    node.name = builder_.name(name);
+    node.lane = builder_.lane("communication");
+    node.start = last_start_ ? Nanos(*last_start_) : Nanos::never();
+    const bool send = name == "send" || name == "isend";
+    if (send || name == "recv" || name == "irecv") {
+      const auto peer = number(entry, send ? "dst_rank" : "src_rank", kMostRank);
+      node.bytes = bytes(entry, send ? "in_msg_size" : "out_msg_size");
+      if (node.bytes == 0) node.bytes = bytes(entry, send ? "out_msg_size" : "in_msg_size");
+      if (!peer || *peer < 0 || static_cast<std::uint32_t>(*peer) == own_)
+        fail("the other rank of a message is missing");
+      if (untold(entry, node.bytes) || node.bytes == 0) return;
+      node.kind = send ? GraphNode::Kind::send : GraphNode::Kind::receive;
+      node.peer = static_cast<std::uint32_t>(*peer);
+      order_.post(node, request);
+      return;
+    }
+    const auto what = collective_named(name);
+    if (!what) {
+      if (name != "batch_isend_irecv") ++unknown_[name];
+      return;
+    }
+    const Bytes in = what->barrier ? 0 : bytes(entry, "in_msg_size");
+    const Bytes out = what->barrier ? 0 : bytes(entry, "out_msg_size");
+    node.bytes = what->collective == Collective::all_gather ? std::max(in, out) : in != 0 ? in : out;
+    if (!what->barrier && untold(entry, node.bytes)) return;
+    if (what->instead != nullptr) ++taken_as_[{name, what->instead}];
+    node.kind = GraphNode::Kind::collective;
+    node.collective = what->collective;
+    node.group = group_;
+    const auto root = number(entry, "root", kMostRank);
+    if (node.collective == Collective::broadcast && root && *root >= 0) node.peer = static_cast<std::uint32_t>(*root);
+    order_.post(node, request);
+  }
+
+  bool untold(const rapidjson::Value& entry, Bytes bytes) {
+    const auto told = [&](const char* key) { return number(entry, key, INT64_MAX).has_value(); };
+    const bool untold = !told("in_msg_size") && !told("out_msg_size");
+    if (bytes == 0) ++(untold ? untold_ : empty_);
+    return untold;
+  }
+
+  Bytes bytes(const rapidjson::Value& entry, const char* key) {
+    const auto elements = number(entry, key, static_cast<std::int64_t>(kMostBytes));
+    if (!elements) return 0;
+    if (*elements < 0) fail(fmt::format("{} {} is negative", key, *elements));
+    const auto size = element_bytes(json::text(json::member(entry, "dtype")));
+    if (!size) ++untyped_;
+    constexpr Bytes guessed = 4;
+    return std::min(static_cast<Bytes>(*elements), kMostBytes / 16) * size.value_or(guessed);
+  }
+
+  void groups(const rapidjson::Value& entry) {
+    const auto size = number(entry, "world_size", kMostRank);
+    const auto id = number(entry, "pg_id", std::numeric_limits<std::int64_t>::max());
+    std::vector<std::uint32_t> ranks;
+    if (const auto* list = json::member(entry, "global_ranks"); list != nullptr && list->IsArray())
+      for (const auto& rank : list->GetArray()) {
+        if (!rank.IsUint() || rank.GetUint() >= kMostRank) fail("global_ranks has something that is no rank");
+        ranks.push_back(rank.GetUint());
+      }
+    const std::string name = id ? std::to_string(*id) : "";
+    // The first group is that of all ranks.
+    if (id.value_or(0) == 0 && size && *size > 0) world_ = std::max(world_, static_cast<std::uint32_t>(*size));
+    if (!ranks.empty()) {
+      group_ = builder_.group(std::move(ranks));
+      by_name_[name] = group_;
+    } else if (const auto known = by_name_.find(name); known != by_name_.end()) {
+      group_ = known->second;
+    } else {
+      const bool part = id.value_or(0) != 0 && size && *size > 0;
+      group_ = builder_.group(
+          {}, part ? PartialGraph::Group{static_cast<std::uint32_t>(*size), name} : PartialGraph::Group{});
+    }
+  }
+
+  void time(const rapidjson::Value& entry, bool wait) {
+    const rapidjson::Value* value = json::member(entry, "startTime_ns");
+    if (value == nullptr || value->IsNull()) return;
+    std::int64_t told = 0;
+    if (!json::whole(value, told) || told <= 0 || told > kLatestStart.count) {
+      ++timeless_;
+      return;
+    }
+    if (last_start_) {
+      const std::int64_t gap = told - *last_start_;
+      if (gap < 0) fail(fmt::format("time runs backwards, from {} to {} ns", *last_start_, told));
+      if (gap > kMostGap) fail(fmt::format("nothing happens for {} ns", gap));
+      if (!after_wait_ && gap > 0) {
+        GraphNode node;
+        node.name = builder_.name("compute");
+        node.lane = builder_.lane("computation");
+        node.length = Nanos(gap);
+        node.start = Nanos(*last_start_);
+        order_.compute(node);
+        timed_ = true;
+      }
+    }
+    last_start_ = told;
+    after_wait_ = wait;
+  }
+
+  void markers(const rapidjson::Value* list) {
+    if (list == nullptr || !list->IsArray()) return;
+    for (const auto& one : list->GetArray()) {
+      std::string plain(json::text(&one));
+      for (char& c : plain) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      if (plain.find("step") == std::string::npos && plain.find("iteration") == std::string::npos) continue;
+      if (plain == marker_) return;
+      const std::uint32_t step = builder_.step(std::string(json::text(&one)));
+      if (!marker_.empty()) order_.next_step(step);
+      marker_ = plain;
+      return;
+    }
+  }
+
+  GraphBuilder builder_;
+  JsonElements elements_;
+  std::uint32_t own_;
+  IssueOrder order_;
+  std::map<std::string, std::uint32_t> by_name_;
+  std::map<std::pair<std::string, std::string>, std::size_t> taken_as_;
+  std::map<std::string, std::size_t> unknown_;
+  std::string marker_;
+  std::optional<std::int64_t> last_start_;
+  std::uint32_t group_ = 0;
+  std::uint32_t world_ = 0;
+  std::size_t entries_ = 0;
+  std::size_t computations_ = 0;
+  std::size_t untyped_ = 0;
+  std::size_t untold_ = 0;    ///< communications without a size
+  std::size_t empty_ = 0;     ///< those of 0 bytes
+  std::size_t timeless_ = 0;  ///< entries whose time is none
+  bool after_wait_ = false;
+  bool timed_ = false;
+};
+
+bool recognise(const std::string&, std::string_view beginning) {
+  const std::string_view text = trimmed(beginning);
+  return text.starts_with('[') &&
+         (text.find("\"comms\"") != std::string_view::npos ||
+          (text.find("\"compute\"") != std::string_view::npos && text.find("\"ph\"") == std::string_view::npos));
+}
+
+PartialGraph read(TraceInput& input, const TraceOptions&) { return Reader(input).read(); }
+
+}  // namespace
+
+const TraceFormat kParam{"PARAM communication trace", "what a rank posted, with the time between", recognise, read};
+
+}  // namespace mltcp::workload

@@ -1,0 +1,90 @@
+// Plain data as Python's pickle writes it, protocols 2 to 5 (https://docs.python.org/3/library/pickletools.html):
+// dicts, lists, tuples, texts, numbers, booleans and None. A pickle is a program for a stack machine; the instructions
+// that import or call something are refused, so that nothing of it is ever run.
+//
+// Values that the program uses several times are kept once. They are handed over as JSON, element by element, so that a
+// small file can't unfold to a large one: in all, no more is handed over than a few times what the file holds.
+#pragma once
+
+#include <rapidjson/document.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mltcp/lab/workload/traces/trace_input.h"
+
+namespace mltcp::workload {
+
+bool is_pickle(std::string_view beginning);
+
+class Pickle {
+ public:
+  /// Reads it to its end. `hold` counts what is kept of it. Throws InputError "FILE: byte N: cause; cure".
+  Pickle(TraceInput& input, const std::function<void(std::size_t)>& hold);
+
+  /// As JsonElements::read(): of the dict that it is, calls `member` with all members but the list `key`, then `each`
+  /// with the elements of that, which are dicts, each there once. Members of dicts named `unread` are left out.
+  void read(std::string_view key, std::string_view unread, const std::function<void(const rapidjson::Value&)>& each,
+            const std::function<void(std::string_view key, const rapidjson::Value&)>& member);
+  /// For messages: "element 3".
+  [[nodiscard]] std::string place() const;
+
+ private:
+  enum class Kind : std::uint8_t { none, boolean, whole, real, text, list, tuple, dict };
+  using Index = std::uint32_t;
+  struct Value {
+    Kind kind = Kind::none;
+    std::uint32_t size = 0;  ///< bytes of a text; items of a list, tuple or dict, of which keys are items, too
+    /// A number, of a real one its bits; where a text begins in texts_; the first chunk in items_, and the last one in
+    /// the upper half.
+    std::uint64_t bits = 0;
+  };
+
+  void run();
+  bool step(std::uint8_t operation);
+  void push(Index value);
+  Index add(Kind kind, std::uint64_t bits = 0, std::uint32_t size = 0);
+  void push_text(std::size_t size);
+  std::size_t above_mark();                  ///< how many values are; the mark goes
+  void require(std::size_t size) const;      ///< that as many may be taken
+  void append(Kind kind, std::size_t size);  ///< the topmost to what is below them
+  void collect(std::size_t size);            ///< a tuple of the topmost
+  void remember(std::uint64_t place);
+  void recall(std::uint64_t place);
+
+  std::uint8_t byte();
+  std::uint64_t number(std::size_t bytes);
+  std::uint64_t long_number(std::size_t bytes);
+  bool fill();
+  void count(std::size_t bytes);
+  [[noreturn]] void fail(std::string_view cause, std::string_view cure = "copy or record it again") const;
+
+  void each_item(const Value& value, const std::function<void(Index)>& each) const;
+  [[nodiscard]] std::string_view text_of(Index value) const;
+  rapidjson::Value json(Index value, std::string_view unread, std::size_t depth);
+
+  TraceInput& input_;
+  const std::function<void(std::size_t)>& hold_;
+  std::vector<char> buffer_;
+  std::size_t at_ = 0;
+  std::size_t end_ = 0;
+  std::uint64_t before_ = 0;  ///< bytes of the input before buffer_
+  std::size_t counted_ = 0;   ///< bytes not yet told to hold_
+  std::deque<Value> values_;
+  std::string texts_;
+  std::vector<Index> items_;  ///< chunks: number of items, place of the next chunk, items
+  std::vector<Index> stack_;
+  std::vector<std::size_t> marks_;
+  std::vector<Index> memo_;
+  std::uint64_t shown_ = 0;         ///< values handed over
+  std::uint64_t shown_of_one_ = 0;  ///< of one element
+  std::size_t element_ = 0;
+  rapidjson::Document document_;
+};
+
+}  // namespace mltcp::workload

@@ -1,0 +1,217 @@
+// The table of formats, and how the inputs of a job are read (see read_traces.h).
+#include "mltcp/lab/workload/traces/read_traces.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/file_format.h"
+#include "mltcp/base/text.h"
+#include "mltcp/lab/workload/traces/aicb_csv.h"
+#include "mltcp/lab/workload/traces/astra_text.h"
+#include "mltcp/lab/workload/traces/chakra.h"
+#include "mltcp/lab/workload/traces/comm_groups.h"
+#include "mltcp/lab/workload/traces/flight_recorder.h"
+#include "mltcp/lab/workload/traces/hpcc_flows.h"
+#include "mltcp/lab/workload/traces/htsim_cm.h"
+#include "mltcp/lab/workload/traces/kineto_graph.h"
+#include "mltcp/lab/workload/traces/libra.h"
+#include "mltcp/lab/workload/traces/nccl_inspector.h"
+#include "mltcp/lab/workload/traces/nccl_log.h"
+#include "mltcp/lab/workload/traces/nsight_sqlite.h"
+#include "mltcp/lab/workload/traces/param.h"
+#include "mltcp/lab/workload/traces/pytorch_et.h"
+
+namespace mltcp::workload {
+namespace {
+
+const TraceFormat* recognised(TraceInput& input) {
+  const std::string_view beginning = input.beginning();
+  for (const TraceFormat& format : trace_formats())
+    if (format.recognise(input.name(), beginning)) return &format;
+  return nullptr;
+}
+
+/// The parts of a job's inputs, one after the other.
+class Parts {
+ public:
+  explicit Parts(const TraceOptions& options) : given_(options), options_(options) {}
+
+  /// What other files of the job need to be read: before all of them.
+  void add_settings(TraceInput& input) {
+    if (!is_libra(input.beginning())) return;
+    const TraceOptions before = std::exchange(options_, given_);
+    read_libra(input, options_);
+    for (const auto which : {&TraceOptions::ranks, &TraceOptions::model_ranks, &TraceOptions::data_ranks}) {
+      const std::uint32_t one = before.*which;
+      std::uint32_t& other = options_.*which;
+      if (one != given_.*which && other != given_.*which && one != other)
+        throw InputError(
+            fmt::format("{}: it tells {} ranks where another file of LIBRA tells {}; keep one of them "
+                        "beside the workload",
+                        input.name(), other, one));
+      if (other == given_.*which) other = one;
+    }
+    settings_.push_back(input.name());
+  }
+
+  void add(TraceInput& input) {
+    input.share(budget_);
+    const std::string_view beginning = input.beginning();
+    if (is_libra(beginning)) {
+      // Alone it is no trace.
+      if (libra_.empty()) libra_ = input.name();
+      if (std::find(settings_.begin(), settings_.end(), input.name()) == settings_.end())
+        unused_.push_back(
+            fmt::format("{}: it describes the job for LIBRA or ASTRA-sim, and is not used; give it as a file of its "
+                        "own that ends in .yml",
+                        input.name()));
+      return;
+    }
+    if (is_comm_groups(beginning)) {
+      if (libra_.empty()) libra_ = input.name();
+      groups_.read(input);
+      return;
+    }
+    const TraceFormat* format = recognised(input);
+    if (format == nullptr) {
+      unknown_.push_back(unknown_format(input.name(), beginning));
+      return;
+    }
+    if (format_ != nullptr && format_ != format)
+      throw InputError(fmt::format("{}: {}, but {} is {}; traces of a job are of one format", input.name(),
+                                   format->name, first_, format_->name));
+    if (format_ == nullptr) first_ = input.name();
+    format_ = format;
+    parts_.push_back(format->read(input, options_));
+  }
+
+  ExecutionGraph joined() {
+    if (parts_.empty() && !libra_.empty())
+      throw InputError(
+          fmt::format("{}: it is of LIBRA or ASTRA-sim and describes groups of ranks, a network or costs, but no "
+                      "work; give it together with the workload: text in 12 columns, or Chakra's traces",
+                      libra_));
+    if (parts_.empty())
+      throw InputError(unknown_.empty() ? "a trace: none was given; give the path of one" : unknown_.front());
+    auto& warnings = parts_.front().graph.warnings;
+    warnings.insert(warnings.end(), unknown_.begin(), unknown_.end());
+    warnings.insert(warnings.end(), unused_.begin(), unused_.end());
+    if (!groups_.empty())
+      for (PartialGraph& part : parts_) groups_.apply(part);
+    return join(std::move(parts_), options_);
+  }
+
+  /// What no format was known for, since the last call: for a file that was named by itself, that is an error.
+  void refuse_unknown(bool alone) {
+    if (alone && unknown_.size() > told_) throw InputError(unknown_[told_]);
+    told_ = unknown_.size();
+  }
+
+ private:
+  TraceOptions given_;
+  TraceOptions options_;  ///< with what settings tell
+  std::shared_ptr<TraceBudget> budget_ = std::make_shared<TraceBudget>();
+  std::vector<std::string> settings_;  ///< inputs
+  std::vector<std::string> unused_;    ///< a warning for each file of settings that was not among them
+  std::vector<PartialGraph> parts_;
+  std::vector<std::string> unknown_;
+  std::size_t told_ = 0;
+  const TraceFormat* format_ = nullptr;
+  std::string first_;
+  std::string libra_;  ///< the first file beside the traces that describes the job
+  CommGroups groups_;
+};
+
+/// Files that may hold settings: those given, and those of folders. In an archive they would be found only by unpacking
+/// all of it first.
+std::vector<std::filesystem::path> settings_among(std::span<const std::filesystem::path> paths) {
+  const auto may_be = [](const std::filesystem::path& path) {
+    return path.extension() == ".yml" || path.extension() == ".yaml";
+  };
+  std::vector<std::filesystem::path> found;
+  for (const std::filesystem::path& path : paths) {
+    std::error_code error;
+    if (!std::filesystem::is_directory(path, error)) {
+      if (may_be(path)) found.push_back(path);
+      continue;
+    }
+    // What can't be opened is told when its traces are read.
+    const std::size_t first = found.size();
+    std::filesystem::directory_iterator entry(path, error);
+    for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+      std::error_code unknown;
+      if (may_be(entry->path()) && entry->path().filename().string().front() != '.' && entry->is_regular_file(unknown))
+        found.push_back(entry->path());
+    }
+    std::sort(found.begin() + static_cast<std::ptrdiff_t>(first), found.end());
+  }
+  return found;
+}
+
+}  // namespace
+
+std::span<const TraceFormat> trace_formats() {
+  // Those that are recognised by little come last.
+  static const std::array formats{kKinetoFormat,        kFlightRecorder,  kNsightSqlite, kPytorchEt,   kParam,
+                                  kNcclInspectorFormat, kNcclLogFormat,   kAicbFormat,   kHtsimFormat, kHpccFlows,
+                                  kChakraJson,          kAstraTextFormat, kChakra};
+  return formats;
+}
+
+std::string unknown_format(const std::string& name, std::string_view beginning, std::string_view more) {
+  constexpr std::size_t shown = 32;
+  if (beginning.empty()) return fmt::format("{}: it is empty; give a trace that has been written to its end", name);
+  std::vector<std::string_view> known;
+  for (const TraceFormat& format : trace_formats()) known.push_back(format.name);
+  if (!more.empty()) known.push_back(more);
+  const FileFormat format = file_format(beginning);
+  const bool is_yaml = name.ends_with(".yml") || name.ends_with(".yaml");
+  std::string cure(is_yaml ? "settings of LIBRA and ASTRA-sim: give them together with the workload" : format.cure);
+  if (!cure.empty()) cure.insert(0, "; ");
+  return fmt::format("{}: it {}begins with {}, which is no trace that is known; known are: {}{}", name,
+                     format.name.empty() ? "" : fmt::format("is {} and ", format.name),
+                     in_quotes(trimmed(beginning.substr(0, shown))), fmt::join(known, ", "), cure);
+}
+
+const TraceFormat* format_of(const std::filesystem::path& path) {
+  struct Seen {
+    const TraceFormat* format;
+  };
+  // The way out of a stream that need not be read to its end.
+  try {
+    for_each_input(path, [](TraceInput& input) { throw Seen{recognised(input)}; });
+  } catch (const Seen& seen) {
+    return seen.format;
+  }
+  return nullptr;
+}
+
+ExecutionGraph read_traces(std::span<const std::filesystem::path> paths, const TraceOptions& options) {
+  Parts parts(options);
+  for (const std::filesystem::path& path : settings_among(paths))
+    for_each_input(path, [&](TraceInput& input) { parts.add_settings(input); });
+  for (const std::filesystem::path& path : paths) {
+    std::size_t inputs = 0;
+    for_each_input(path, [&](TraceInput& input) {
+      ++inputs;
+      parts.add(input);
+    });
+    parts.refuse_unknown(inputs == 1);
+  }
+  return parts.joined();
+}
+
+ExecutionGraph parse_trace_graph(std::string_view text, const std::string& name, const TraceOptions& options) {
+  Parts parts(options);
+  for_each_input_in(text, name, [&](TraceInput& input) { parts.add(input); });
+  return parts.joined();
+}
+
+}  // namespace mltcp::workload

@@ -1,0 +1,328 @@
+// Inputs of traces (see trace_input.h), unpacked by libarchive:
+// https://github.com/libarchive/libarchive/wiki/ManualPages.
+//
+// What is packed is recognised by its first bytes, not by its name, and may lie one in the other: a tar archive that is
+// packed by gzip, with members that are packed by zstd.
+#include "mltcp/lab/workload/traces/trace_input.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/file.h"
+#include "mltcp/base/text.h"
+
+namespace mltcp::workload {
+namespace {
+
+constexpr std::size_t kBeginning = std::size_t{64} << 10;
+constexpr std::size_t kBlock = std::size_t{256} << 10;
+constexpr std::size_t kMostFiles = 100'000;  // of a folder, and members of an archive
+
+[[noreturn]] void fail(std::string_view name, std::string_view cause, std::string_view cure) {
+  throw InputError(fmt::format("{}: {}; {}", name, cause, cure));
+}
+
+/// Where packed bytes come from. An exception must not cross libarchive, which is C: it is kept until that has
+/// returned.
+class Source {
+ public:
+  virtual ~Source() = default;
+  /// As TraceInput::read().
+  virtual std::size_t read(char* to, std::size_t most) = 0;
+};
+
+class Descriptor final : public Source {
+ public:
+  Descriptor(const std::filesystem::path& path, std::string name) : name_(std::move(name)) {
+    // Without O_NONBLOCK a pipe would be waited for until somebody opens its other end.
+    number_ = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (number_ < 0)
+      fail(name_, fmt::format("the file can't be opened ({})", std::strerror(errno)), "check its path and permissions");
+    if (fcntl(number_, F_SETFL, 0) != 0) {
+      close(number_);
+      fail(name_, fmt::format("the file can't be opened ({})", std::strerror(errno)), "check its permissions");
+    }
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() override { close(number_); }
+
+  std::size_t read(char* to, std::size_t most) override {
+    while (true) {
+      const ssize_t count = ::read(number_, to, most);
+      if (count >= 0) return static_cast<std::size_t>(count);
+      if (errno != EINTR)
+        fail(name_, fmt::format("the file can't be read ({})", std::strerror(errno)), "check the disk");
+    }
+  }
+
+ private:
+  std::string name_;
+  int number_ = -1;
+};
+
+class Memory final : public Source {
+ public:
+  explicit Memory(std::string_view text) : text_(text) {}
+  std::size_t read(char* to, std::size_t most) override {
+    const std::size_t count = std::min(most, text_.size());
+    std::copy_n(text_.data(), count, to);
+    text_.remove_prefix(count);
+    return count;
+  }
+
+ private:
+  std::string_view text_;
+};
+
+struct CloseArchive {
+  void operator()(archive* opened) const { archive_read_free(opened); }
+};
+
+/// An archive, or something packed that is no archive: then it has one member without a name.
+class Unpacked {
+ public:
+  Unpacked(Source& source, std::string name)
+      : source_(&source), name_(std::move(name)), block_(kBlock), archive_(archive_read_new()) {
+    if (archive_ == nullptr) fail(name_, "there is no memory to unpack it", "close other programs");
+    // Not all: some filters are programs that libarchive would start.
+    archive_read_support_filter_gzip(archive_.get());
+    archive_read_support_filter_bzip2(archive_.get());
+    archive_read_support_filter_xz(archive_.get());
+    archive_read_support_filter_zstd(archive_.get());
+    archive_read_support_format_tar(archive_.get());
+    archive_read_support_format_raw(archive_.get());
+    archive_read_support_format_empty(archive_.get());
+    opened(archive_read_open(archive_.get(), this, nullptr, &Unpacked::more, nullptr));
+  }
+
+  /// Goes to the next member that is a file; false after the last one.
+  bool next() {
+    while (true) {
+      archive_entry* entry = nullptr;
+      const int result = archive_read_next_header(archive_.get(), &entry);
+      if (result == ARCHIVE_EOF) {
+        rethrow();
+        return false;
+      }
+      opened(result);
+      if (++members_ > kMostFiles)
+        fail(name_, fmt::format("the archive has more than {} members", kMostFiles), "give those of one job");
+      is_archive_ = archive_format(archive_.get()) != ARCHIVE_FORMAT_RAW;
+      if (archive_format(archive_.get()) == ARCHIVE_FORMAT_EMPTY) return false;
+      if (!is_archive_) {
+        member_.clear();
+        return true;
+      }
+      if (archive_entry_filetype(entry) != AE_IFREG || archive_entry_hardlink(entry) != nullptr) continue;
+      const char* path = archive_entry_pathname(entry);
+      member_ = one_line(path == nullptr ? "?" : path);
+      if (!std::filesystem::path(member_).filename().string().starts_with('.')) return true;
+    }
+  }
+
+  /// Name for messages of what next() went to.
+  [[nodiscard]] std::string name() const { return is_archive_ ? fmt::format("{}:{}", name_, member_) : name_; }
+  [[nodiscard]] bool is_archive() const { return is_archive_; }
+
+  std::size_t read(char* to, std::size_t most) {
+    const la_ssize_t count = archive_read_data(archive_.get(), to, most);
+    rethrow();
+    if (count >= 0) return static_cast<std::size_t>(count);
+    damaged();
+  }
+
+ private:
+  static la_ssize_t more(archive* opened, void* self, const void** block) {
+    auto& unpacked = *static_cast<Unpacked*>(self);
+    try {
+      *block = unpacked.block_.data();
+      return static_cast<la_ssize_t>(unpacked.source_->read(unpacked.block_.data(), unpacked.block_.size()));
+    } catch (...) {
+      unpacked.failure_ = std::current_exception();
+      archive_set_error(opened, EIO, "the input failed");
+      return ARCHIVE_FATAL;
+    }
+  }
+
+  void rethrow() {
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  }
+
+  void opened(int result) {
+    rethrow();
+    // A warning is about attributes of a member that don't matter here.
+    if (result < ARCHIVE_WARN) damaged();
+  }
+
+  [[noreturn]] void damaged() {
+    const char* why = archive_error_string(archive_.get());
+    fail(name(), fmt::format("what is packed in it is damaged or cut off ({})", one_line(why == nullptr ? "?" : why)),
+         "copy or record it again");
+  }
+
+  Source* source_;
+  std::string name_;
+  std::string member_;
+  std::vector<char> block_;
+  std::unique_ptr<archive, CloseArchive> archive_;
+  std::exception_ptr failure_;
+  std::size_t members_ = 0;
+  bool is_archive_ = false;
+};
+
+class Member final : public Source {
+ public:
+  explicit Member(Unpacked& unpacked) : unpacked_(&unpacked) {}
+  std::size_t read(char* to, std::size_t most) override { return unpacked_->read(to, most); }
+
+ private:
+  Unpacked* unpacked_;
+};
+
+/// What readers see: a source whose first bytes can be looked at.
+class Input final : public TraceInput {
+ public:
+  Input(Source& source, std::string name) : source_(&source), name_(std::move(name)) {}
+
+  [[nodiscard]] const std::string& name() const override { return name_; }
+  std::string_view beginning() override {
+    if (!begun_) {
+      begun_ = true;
+      beginning_.resize(kBeginning);
+      std::size_t size = 0;
+      while (size < kBeginning) {
+        const std::size_t count = source_->read(beginning_.data() + size, kBeginning - size);
+        if (count == 0) break;
+        size += count;
+      }
+      beginning_.resize(size);
+    }
+    return std::string_view(beginning_).substr(taken_);
+  }
+  std::size_t read(char* to, std::size_t most) override {
+    if (taken_ == beginning_.size()) return source_->read(to, most);
+    const std::size_t count = beginning_.copy(to, most, taken_);
+    taken_ += count;
+    return count;
+  }
+
+ private:
+  Source* source_;
+  std::string name_;
+  std::string beginning_;
+  std::size_t taken_ = 0;
+  bool begun_ = false;
+};
+
+class InputSource final : public Source {
+ public:
+  explicit InputSource(Input& input) : input_(&input) {}
+  std::size_t read(char* to, std::size_t most) override { return input_->read(to, most); }
+
+ private:
+  Input* input_;
+};
+
+class OwnedInput final : public TraceInput {
+ public:
+  OwnedInput(std::string_view text, std::string name) : memory_(text), input_(memory_, std::move(name)) {}
+  [[nodiscard]] const std::string& name() const override { return input_.name(); }
+  std::string_view beginning() override { return input_.beginning(); }
+  std::size_t read(char* to, std::size_t most) override { return input_.read(to, most); }
+
+ private:
+  Memory memory_;
+  Input input_;
+};
+
+bool is_packed(std::string_view beginning) {
+  using namespace std::literals;
+  for (const std::string_view magic : {"\x1f\x8b"sv, "\x28\xb5\x2f\xfd"sv, "BZh"sv, "\xfd\x37zXZ\0"sv})
+    if (beginning.starts_with(magic)) return true;
+  return false;
+}
+
+void each_unpacked(Source& source, const std::string& name, const std::function<void(TraceInput&)>& each) {
+  Unpacked unpacked(source, name);
+  bool any = false;
+  while (unpacked.next()) {
+    any = true;
+    Member member(unpacked);
+    Input input(member, unpacked.name());
+    if (!unpacked.is_archive() || !is_packed(input.beginning())) {
+      each(input);
+      continue;
+    }
+    // A packed member, which may not be an archive again: its one input is named like the member.
+    InputSource again(input);
+    Unpacked inner(again, unpacked.name());
+    if (!inner.next()) continue;
+    if (inner.is_archive())
+      fail(unpacked.name(), "this is an archive within an archive", "unpack the outer one, and give the inner one");
+    Member inner_member(inner);
+    Input inner_input(inner_member, unpacked.name());
+    each(inner_input);
+  }
+  if (!any) fail(name, "it holds nothing", "give a trace that has been written to its end");
+}
+
+void each_of_file(const std::filesystem::path& path, const std::function<void(TraceInput&)>& each) {
+  const std::string name = one_line(path.string());
+  Descriptor file(path, name);
+  each_unpacked(file, name, each);
+}
+
+}  // namespace
+
+void for_each_input(const std::filesystem::path& path, const std::function<void(TraceInput&)>& each) {
+  const std::string name = one_line(path.string());
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (status.type() == std::filesystem::file_type::not_found) {
+    // Throws, and knows what may have been meant.
+    read_text_file(path, name, TextFile{"a trace", 0});
+    fail(name, "there is no such file", "give the path of a trace");
+  }
+  if (error)
+    fail(name, fmt::format("the file can't be opened ({})", error.message()), "check its path and permissions");
+  if (std::filesystem::is_regular_file(status) || std::filesystem::is_fifo(status)) return each_of_file(path, each);
+  if (!std::filesystem::is_directory(status))
+    fail(name, "this is no file but a device or socket", "give the path of a trace");
+  std::vector<std::filesystem::path> files;
+  std::filesystem::directory_iterator entry(path, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    std::error_code unknown;
+    if (!entry->is_regular_file(unknown) || entry->path().filename().string().starts_with('.')) continue;
+    files.push_back(entry->path());
+    if (files.size() > kMostFiles)
+      fail(name, fmt::format("the folder has more than {} files", kMostFiles), "give those of one job");
+  }
+  if (error) fail(name, fmt::format("the folder can't be read ({})", error.message()), "check its permissions");
+  if (files.empty()) fail(name, "the folder has no files", "give a folder with a trace of each rank");
+  std::sort(files.begin(), files.end());
+  for (const std::filesystem::path& file : files) each_of_file(file, each);
+}
+
+void for_each_input_in(std::string_view text, const std::string& name, const std::function<void(TraceInput&)>& each) {
+  Memory memory(text);
+  each_unpacked(memory, name, each);
+}
+
+std::unique_ptr<TraceInput> memory_input(std::string_view text, std::string name) {
+  return std::make_unique<OwnedInput>(text, std::move(name));
+}
+
+}  // namespace mltcp::workload

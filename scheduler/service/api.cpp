@@ -1,0 +1,224 @@
+// Routes and bodies of the HTTP interface (see api.h).
+#include "mltcp/scheduler/service/api.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <new>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/scheduler/service/internal/api_json.h"
+
+namespace mltcp::service {
+namespace {
+
+constexpr std::uint32_t default_candidates = 10;
+constexpr std::int64_t most_candidates = 1000;
+constexpr std::size_t most_placements = 1000;
+
+std::string path_of(const ApiRequest& request) { return fmt::format("/{}", fmt::join(request.path, "/")); }
+
+struct NoSuchPath {};
+struct WrongMethod {
+  std::string allowed;
+};
+
+void allow(const ApiRequest& request, std::initializer_list<std::string_view> methods) {
+  if (std::find(methods.begin(), methods.end(), request.method) == methods.end())
+    throw WrongMethod{fmt::format("{}", fmt::join(methods, ", "))};
+}
+
+/// A parameter that is a whole number.
+std::uint64_t number(const ApiRequest& request, std::string_view key, std::uint64_t most) {
+  const auto found = request.query.find(key);
+  if (found == request.query.end()) return 0;
+  const std::string& text = found->second;
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size() || value > most)
+    throw InputError(
+        fmt::format("parameter {}: {} is out of range; give a whole number from 0 to {}", key, in_quotes(text), most));
+  return value;
+}
+
+void only_parameters(const ApiRequest& request, std::initializer_list<std::string_view> known) {
+  for (const auto& [key, value] : request.query)
+    if (std::find(known.begin(), known.end(), key) == known.end())
+      throw InputError(fmt::format("parameter {} is not known; {}", in_quotes(key),
+                                   known.size() == 0 ? "leave it out" : fmt::format("{} are", fmt::join(known, ", "))));
+}
+
+JsonDocument body_of(const ApiRequest& request) { return {request.body, "body", kMostBodyBytes, kBodyLimits}; }
+
+Json to_json(const SchedulerService& service) {
+  const Topology& topology = service.topology();
+  const std::vector<std::uint32_t> free = service.free_slots();
+  Json hosts = Json::array();
+  for (Topology::Host host = 0; host < topology.hosts(); ++host)
+    hosts.push_back({{"name", service.host_names()[host]}, {"rack", topology.rack(host)}, {"free_slots", free[host]}});
+  return {{"slots_per_host", service.slots_per_host()},
+          {"host_rate_bps", topology.fastest_host().bits_per_second},
+          {"racks", topology.racks()},
+          {"switches", topology.switches()},
+          {"links", topology.links()},
+          {"oversubscription", topology.oversubscription()},
+          {"hosts", std::move(hosts)}};
+}
+
+}  // namespace
+
+std::string Api::error_body(std::string_view message) { return to_text(Json{{"error", one_line(message)}}); }
+
+ApiAnswer Api::answer(const ApiRequest& request, Nanos now, bool may_wait) {
+  ApiAnswer answer = answered(request, now, may_wait);
+  // What is to be asked again is counted then.
+  if (!answer.wait) metrics_.count(answer.status);
+  return answer;
+}
+
+ApiAnswer Api::answered(const ApiRequest& request, Nanos now, bool may_wait) {
+  const auto error = [](int status, std::string_view message) { return ApiAnswer{status, error_body(message), {}}; };
+  try {
+    return routed(request, now, may_wait);
+  } catch (const InputError& wrong) {
+    return error(400, wrong.what());
+  } catch (const NotFound& wrong) {
+    return error(404, wrong.what());
+  } catch (const NoSuchPath&) {
+    return error(404, fmt::format("there is nothing at {}; docs/scheduler-service.md lists the paths",
+                                  in_quotes(path_of(request))));
+  } catch (const WrongMethod& wrong) {
+    return error(405, fmt::format("{} is not for {}; use {}", in_quotes(request.method), in_quotes(path_of(request)),
+                                  wrong.allowed));
+  } catch (const Conflict& wrong) {
+    return error(409, wrong.what());
+  } catch (const Unavailable& wrong) {
+    return error(503, wrong.what());
+  } catch (const std::bad_alloc&) {
+    return error(503, "out of memory; ask for less, or later");
+  } catch (const std::exception& wrong) {
+    return error(500, fmt::format("an error of the service: {}; please report it", wrong.what()));
+  }
+}
+
+ApiAnswer Api::routed(const ApiRequest& request, Nanos now, bool may_wait) {
+  const std::vector<std::string>& parts = request.path;
+  const auto is = [&](std::initializer_list<std::string_view> path) {
+    return std::equal(parts.begin(), parts.end(), path.begin(), path.end());
+  };
+  if (is({"kubernetes", "filter"})) {
+    allow(request, {"POST"});
+    return {200, kubernetes_.filter(request.body, now), {}};
+  }
+  if (is({"kubernetes", "prioritize"})) {
+    allow(request, {"POST"});
+    return {200, kubernetes_.prioritize(request.body, now), {}};
+  }
+  const bool is_plan = parts.size() == 4 && parts[0] == "v1" && parts[1] == "jobs" && parts[3] == "plan";
+  only_parameters(request, is_plan ? std::initializer_list<std::string_view>{"after", "wait_ms"}
+                                   : std::initializer_list<std::string_view>{});
+  if (is_plan) {
+    allow(request, {"GET"});
+    return plan(parts[2], request, may_wait);
+  }
+  if (is({"metrics"})) {
+    allow(request, {"GET"});
+    return {200, metrics_.text(service_), {}, "text/plain; version=0.0.4; charset=utf-8"};
+  }
+  if (is({"v1", "health"})) {
+    allow(request, {"GET"});
+    const std::vector<JobPlan> plans = service_.plans();
+    return {200,
+            to_text(Json{{"status", "ok"},
+                         {"jobs", plans.size()},
+                         {"revision", service_.revision()},
+                         {"epoch_unix_ns", service_.epoch_unix_ns()}}),
+            {}};
+  }
+  if (is({"v1", "topology"})) {
+    allow(request, {"GET"});
+    return {200, to_text(to_json(service_)), {}};
+  }
+  if (is({"v1", "placements"})) {
+    allow(request, {"POST"});
+    return rank(request);
+  }
+  if (is({"v1", "plans"})) {
+    allow(request, {"GET"});
+    const std::vector<JobPlan> plans = service_.plans();
+    return {200, to_text(Json{{"plans", list_to_json(plans)}}), {}};
+  }
+  if (is({"v1", "jobs"})) {
+    allow(request, {"GET", "POST"});
+    if (request.method == "POST") return arrive(request);
+    return {200, to_text(Json{{"jobs", list_to_json(service_.jobs())}}), {}};
+  }
+  if (parts.size() == 3 && parts[0] == "v1" && parts[1] == "jobs") {
+    allow(request, {"GET", "DELETE"});
+    if (request.method == "DELETE")
+      return {200, to_text(Json{{"id", parts[2]}, {"moves", list_to_json(service_.depart(parts[2]))}}), {}};
+    for (const RunningJob& job : service_.jobs())
+      if (job.request.id == parts[2]) return {200, to_text(mltcp::service::to_json(job)), {}};
+    static_cast<void>(service_.plan(parts[2]));  // says that it is not there
+  }
+  throw NoSuchPath();
+}
+
+ApiAnswer Api::arrive(const ApiRequest& request) {
+  const JsonDocument document = body_of(request);
+  const JsonReader body = document.root();
+  body.only({"id", "name", "workers", "flows", "profile", "allowed_hosts", "most_per_host", "hosts", "assume_room"});
+  const JobRequest job = request_from(body, service_.topology().fastest_host());
+  std::vector<std::string> hosts;
+  if (body.has("hosts")) {
+    hosts = body.texts("hosts", kMostWorkers);
+    if (hosts.empty()) body.fail("hosts", "the list is empty", "name the host of every worker, or leave it out");
+  }
+  const bool assumed = body.optional_truth("assume_room").value_or(false);
+  if (assumed && hosts.empty()) body.fail("assume_room", "no hosts are named that could have it", "give hosts, too");
+  const Arrival arrival =
+      service_.arrive(job, hosts, assumed ? SchedulerService::Room::assumed : SchedulerService::Room::needed);
+  return {arrival.known ? 200 : 201,
+          to_text(Json{{"plan", mltcp::service::to_json(arrival.plan)}, {"moves", list_to_json(arrival.moves)}}),
+          {}};
+}
+
+ApiAnswer Api::rank(const ApiRequest& request) {
+  const JsonDocument document = body_of(request);
+  const JsonReader body = document.root();
+  body.only(
+      {"id", "name", "workers", "flows", "profile", "allowed_hosts", "most_per_host", "candidates", "placements"});
+  const JobRequest job = request_from(body, service_.topology().fastest_host());
+  if (!body.has("placements")) {
+    const std::int64_t candidates =
+        body.has("candidates") ? body.whole("candidates", 1, most_candidates) : default_candidates;
+    return {200,
+            to_text(Json{{"placements", list_to_json(service_.rank(job, static_cast<std::uint32_t>(candidates)))}}),
+            {}};
+  }
+  if (body.has("candidates")) body.fail("candidates", "placements are named", "give one of the two");
+  std::vector<std::vector<std::string>> placements;
+  for (const JsonReader& one : body.list("placements", most_placements)) {
+    one.only({"hosts"});
+    placements.push_back(one.texts("hosts", kMostWorkers));
+  }
+  return {200, to_text(Json{{"placements", list_to_json(service_.rank(job, placements))}}), {}};
+}
+
+ApiAnswer Api::plan(const std::string& id, const ApiRequest& request, bool may_wait) {
+  const std::uint64_t after = number(request, "after", std::uint64_t{1} << 62U);
+  const std::uint64_t wait_ms = number(request, "wait_ms", static_cast<std::uint64_t>(kLongestWait.count / 1'000'000));
+  const JobPlan plan = service_.plan(id);
+  ApiAnswer answer{200, to_text(mltcp::service::to_json(plan)), {}};
+  if (may_wait && wait_ms > 0 && plan.revision <= after)
+    answer.wait = ApiAnswer::Wait{id, after, Nanos(static_cast<std::int64_t>(wait_ms) * 1'000'000)};
+  return answer;
+}
+
+}  // namespace mltcp::service

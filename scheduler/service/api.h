@@ -1,0 +1,67 @@
+// The service's HTTP interface, version 1, without HTTP: requests in, status and JSON out. docs/scheduler-service.md
+// describes it. Any thread may ask.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mltcp/base/units.h"
+#include "mltcp/scheduler/service/kubernetes.h"
+#include "mltcp/scheduler/service/metrics.h"
+#include "mltcp/scheduler/service/scheduler_service.h"
+
+namespace mltcp::service {
+
+struct ApiRequest {
+  std::string method;                                     ///< "GET", "POST", "DELETE"
+  std::vector<std::string> path;                          ///< its parts, decoded: "/v1/jobs/a%2Fb" is v1, jobs, a/b
+  std::map<std::string, std::string, std::less<>> query;  ///< decoded parameters
+  std::string body;
+};
+
+struct ApiAnswer {
+  int status = 200;
+  std::string body;  ///< JSON in one line, or what `type` says, with a line end
+  /// The plan has not changed yet: to be asked again when it may have, and at the latest after `timeout`, with may_wait
+  /// false. The answer is as good as it is now.
+  struct Wait {
+    std::string job;
+    std::uint64_t after = 0;
+    Nanos timeout;
+  };
+  std::optional<Wait> wait;
+  const char* type = "application/json";
+};
+
+/// Longest wait_ms of GET /v1/jobs/ID/plan.
+inline constexpr Nanos kLongestWait(300'000'000'000);
+/// Maximum length of a body.
+inline constexpr std::size_t kMostBodyBytes = 4U << 20;
+
+class Api {
+ public:
+  /// Both must outlive it.
+  Api(SchedulerService& service, KubernetesExtender& kubernetes) : service_(service), kubernetes_(kubernetes) {}
+
+  /// Never throws. `now` is of any clock that is monotonic.
+  [[nodiscard]] ApiAnswer answer(const ApiRequest& request, Nanos now, bool may_wait = true);
+  /// {"error": message}, as all errors are answered.
+  [[nodiscard]] static std::string error_body(std::string_view message);
+
+ private:
+  [[nodiscard]] ApiAnswer answered(const ApiRequest& request, Nanos now, bool may_wait);
+  [[nodiscard]] ApiAnswer routed(const ApiRequest& request, Nanos now, bool may_wait);
+  [[nodiscard]] ApiAnswer arrive(const ApiRequest& request);
+  [[nodiscard]] ApiAnswer rank(const ApiRequest& request);
+  [[nodiscard]] ApiAnswer plan(const std::string& id, const ApiRequest& request, bool may_wait);
+
+  SchedulerService& service_;
+  KubernetesExtender& kubernetes_;
+  ServiceMetrics metrics_;
+};
+
+}  // namespace mltcp::service

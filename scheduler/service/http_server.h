@@ -1,0 +1,65 @@
+// The service's door: HTTP/1.1 on a Unix socket, or on a loopback address with a bearer token, for clients that may be
+// slow, broken or hostile.
+//
+// One thread does all input and output, with sockets that never block, so that a client that sends a byte a second, or
+// reads none, keeps nobody but itself waiting. Only a whole request, within bounds, goes to a worker: it is handed over
+// with nothing but its method, target and body (no compression, no ranges, no forms, no chunks), parsed by cpp-httplib,
+// and answered by the Api. One worker does what changes something, as that is one at a time in any case; others read,
+// so that plans are told while a placement is computed. A client that waits for a plan (Api's wait) takes no thread.
+//
+// A connection carries one request. When all places are taken, the client that has been sending its request for longest
+// loses its own to the new one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "mltcp/base/units.h"
+#include "mltcp/scheduler/service/api.h"
+
+namespace mltcp::service {
+
+struct HttpOptions {
+  /// Of the Unix socket; its folder is made if missing. A socket that is there is replaced if nobody answers on it.
+  std::filesystem::path socket;
+  /// "127.0.0.1:8080" or "[::1]:8080", in place of the socket; port 0: any.
+  std::string listen;
+  std::string token;  ///< with `listen`: what clients have to show; 16 bytes or more
+
+  std::size_t connections = 512;                ///< at a time
+  std::size_t most_header_bytes = 16'384;       ///< request line and headers
+  std::size_t most_buffered_bytes = 64U << 20;  ///< of requests, and of long answers, of all connections together
+  std::size_t most_waiting_changes = 64;        ///< requests that wait for the worker that changes things
+  Nanos request_time{10'000'000'000};           ///< to send a whole request, and to take an answer
+};
+
+/// The token in a file that nobody else may read: its owner is this user or root, its mode 0600, 0640 or less. Throws
+/// InputError.
+std::string read_token(const std::filesystem::path& file);
+
+class HttpServer {
+ public:
+  /// Listens. `api` and `service` must outlive it. Throws InputError for an address that is not loopback, a socket on
+  /// which somebody answers or a path that is none, RunError if the system refuses.
+  HttpServer(Api& api, SchedulerService& service, const HttpOptions& options);
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  /// The socket's path, or "127.0.0.1:PORT".
+  [[nodiscard]] const std::string& address() const;
+  /// Serves until `ended`, which is asked several times a second and after every signal; then answers what has come,
+  /// for at most `request_time`. `tick` is called about once a second, by the worker that changes things.
+  void run(const std::function<bool()>& ended, const std::function<void(Nanos now)>& tick = {});
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace mltcp::service

@@ -1,0 +1,418 @@
+// The journal of the service (see journal.h).
+#include "mltcp/scheduler/service/journal.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/file.h"
+#include "mltcp/base/fingerprint.h"
+#include "mltcp/base/text.h"
+#include "mltcp/scheduler/service/internal/json_reader.h"
+
+namespace mltcp::service {
+namespace {
+
+constexpr std::string_view schema = "mltcp.scheduler-journal/1";
+constexpr TextFile journal_file{"a journal", std::size_t{1} << 32};
+constexpr std::size_t most_line_bytes = std::size_t{1} << 28;
+constexpr JsonLimits line_limits{8, std::size_t{1} << 24};
+constexpr std::uint64_t least_to_rewrite = 1U << 20;  // of events, in bytes
+constexpr std::string_view sum_key = ",\"sum\":\"";
+constexpr std::size_t sum_digits = 32;
+constexpr std::int64_t most_whole = std::numeric_limits<std::int64_t>::max();
+constexpr std::size_t most_listed = std::size_t{1} << 22;
+
+// ---- lines ---------------------------------------------------------------------------------------------------------
+
+void add_told(Json& json, const std::optional<bool>& slots, const std::string& reason) {
+  if (!slots) return;
+  json["slots"] = *slots;
+  if (!reason.empty()) json["reason"] = reason;
+}
+
+Json to_json(const StoredJob& job) {
+  Json bursts = Json::array();
+  for (const scheduler::Burst& burst : job.request.demand.bursts)
+    bursts.push_back(
+        {{"from_ns", burst.from.count}, {"to_ns", burst.to.count}, {"rate_bps", burst.rate.bits_per_second}});
+  Json json{{"id", job.request.id},
+            {"name", job.request.name},
+            {"workers", job.request.workers},
+            {"flows", job.request.flows},
+            {"period_ns", job.request.demand.period.count},
+            {"bursts", std::move(bursts)},
+            {"hosts", job.hosts},
+            {"number", job.number},
+            {"slot_period_ns", job.slot_period.count},
+            {"time_shift_ns", job.time_shift.count},
+            {"revision", job.revision}};
+  add_told(json, job.slots, job.reason);
+  return json;
+}
+
+StoredJob job_from(const JsonReader& reader) {
+  constexpr auto most_number = std::int64_t{std::numeric_limits<std::uint32_t>::max()};
+  StoredJob job;
+  job.request.id = reader.text("id");
+  job.request.name = reader.text("name");
+  job.request.workers = static_cast<std::uint32_t>(reader.whole("workers", 1, kMostWorkers));
+  job.request.flows = static_cast<std::uint32_t>(reader.whole("flows", 1, most_number));
+  job.request.demand.period = Nanos(reader.whole("period_ns", 1, most_whole));
+  for (const JsonReader& burst : reader.list("bursts", most_listed))
+    job.request.demand.bursts.push_back({Nanos(burst.whole("from_ns", 0, most_whole)),
+                                         Nanos(burst.whole("to_ns", 0, most_whole)),
+                                         Rate(static_cast<std::uint64_t>(burst.whole("rate_bps", 1, most_whole)))});
+  scheduler::check(job.request.demand);
+  job.hosts = reader.texts("hosts", kMostWorkers);
+  job.number = static_cast<std::uint32_t>(reader.whole("number", 1, most_number));
+  job.slot_period = Nanos(reader.whole("slot_period_ns", 1, most_whole));
+  job.time_shift = Nanos(reader.whole("time_shift_ns", 0, most_whole));
+  job.revision = static_cast<std::uint64_t>(reader.whole("revision", 0, most_whole));
+  job.slots = reader.optional_truth("slots");
+  if (reader.has("reason")) job.reason = reader.text("reason");
+  return job;
+}
+
+/// The object as a line: with its number first and its check sum last.
+std::string line_of(std::uint64_t number, const Json& members) {
+  Json object{{"line", number}};
+  object.update(members);
+  std::string line = object.dump();
+  line.pop_back();
+  const std::string sum = Fingerprint().add(line).text();
+  return fmt::format("{}{}{}\"}}\n", line, sum_key, sum);
+}
+
+/// Whether the check sum of a line, without its end, is right.
+bool checks(std::string_view line) {
+  const std::size_t tail = sum_key.size() + sum_digits + 2;
+  if (line.size() <= tail) return false;
+  const std::string_view body = line.substr(0, line.size() - tail);
+  return line.substr(body.size()) == fmt::format("{}{}\"}}", sum_key, Fingerprint().add(body).text());
+}
+
+// ---- states --------------------------------------------------------------------------------------------------------
+
+std::vector<StoredJob>::iterator find(ServiceState& state, std::string_view id) {
+  return std::find_if(state.jobs.begin(), state.jobs.end(), [&](const StoredJob& job) { return job.request.id == id; });
+}
+
+/// Throws InputError if the event does not fit the state.
+void check(const JournalEvent& event, ServiceState& state) {
+  const auto listed = [](const auto& list, const std::string& id) {
+    return std::find(list.begin(), list.end(), id) != list.end();
+  };
+  const auto arrives = [&](const std::string& id) {
+    return std::any_of(event.arrived.begin(), event.arrived.end(),
+                       [&](const StoredJob& job) { return job.request.id == id; });
+  };
+  if (event.revision <= state.revision) throw InputError("its revision is not above the one before");
+  for (const std::string& id : event.departed)
+    if (find(state, id) == state.jobs.end())
+      throw InputError(fmt::format("job {} departs and is not there", in_quotes(id)));
+  for (const StoredJob& job : event.arrived)
+    if (find(state, job.request.id) != state.jobs.end() && !listed(event.departed, job.request.id))
+      throw InputError(fmt::format("job {} arrives and is there already", in_quotes(job.request.id)));
+  for (const JournalEvent::Change& change : event.changed)
+    if (!arrives(change.id) && (find(state, change.id) == state.jobs.end() || listed(event.departed, change.id)))
+      throw InputError(fmt::format("job {} changes and is not there", in_quotes(change.id)));
+}
+
+/// Of an event that fits.
+void apply(const JournalEvent& event, ServiceState& state) {
+  for (const std::string& id : event.departed) state.jobs.erase(find(state, id));
+  for (const StoredJob& job : event.arrived) {
+    state.last_number = job.number;
+    state.jobs.push_back(job);
+  }
+  for (const JournalEvent::Change& change : event.changed) {
+    const auto job = find(state, change.id);
+    job->slot_period = change.slot_period;
+    job->time_shift = change.time_shift;
+    job->revision = event.revision;
+    job->slots = change.slots;
+    job->reason = change.reason;
+  }
+  state.revision = event.revision;
+}
+
+Json to_json(const JournalEvent& event) {
+  Json arrived = Json::array();
+  for (const StoredJob& job : event.arrived) arrived.push_back(to_json(job));
+  Json changed = Json::array();
+  for (const JournalEvent::Change& change : event.changed) {
+    changed.push_back(
+        {{"id", change.id}, {"slot_period_ns", change.slot_period.count}, {"time_shift_ns", change.time_shift.count}});
+    add_told(changed.back(), change.slots, change.reason);
+  }
+  return {{"revision", event.revision},
+          {"arrived", std::move(arrived)},
+          {"departed", event.departed},
+          {"changed", std::move(changed)}};
+}
+
+JournalEvent event_from(const JsonReader& reader) {
+  JournalEvent event;
+  event.revision = static_cast<std::uint64_t>(reader.whole("revision", 0, most_whole));
+  for (const JsonReader& job : reader.list("arrived", most_listed)) event.arrived.push_back(job_from(job));
+  event.departed = reader.texts("departed", most_listed);
+  for (const JsonReader& change : reader.list("changed", most_listed))
+    event.changed.push_back({change.text("id"), Nanos(change.whole("slot_period_ns", 1, most_whole)),
+                             Nanos(change.whole("time_shift_ns", 0, most_whole)), change.optional_truth("slots"),
+                             change.has("reason") ? change.text("reason") : std::string()});
+  return event;
+}
+
+// ---- files ---------------------------------------------------------------------------------------------------------
+
+std::string why() { return std::strerror(errno); }
+
+/// Empty, or what went wrong.
+std::string write_all(int file, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(file, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return why();
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+/// So that a name in the folder is on the disk.
+std::string sync_folder(const std::filesystem::path& folder) {
+  const int opened = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (opened < 0) return why();
+  const std::string wrong = fsync(opened) != 0 ? why() : std::string();
+  close(opened);
+  return wrong;
+}
+
+constexpr std::string_view cure = "give --state a folder on a disk with room that this user may write";
+
+}  // namespace
+
+std::filesystem::path Journal::file() const { return folder_ / "journal.jsonl"; }
+
+Journal::Journal(std::filesystem::path folder, std::int64_t epoch_if_new, Log log)
+    : folder_(std::move(folder)), log_(std::move(log)) {
+  state_.epoch_unix_ns = epoch_if_new;
+  if (folder_.empty()) return;
+  try {
+    lock();
+    load(epoch_if_new);
+  } catch (...) {
+    if (file_ >= 0) close(file_);
+    if (lock_ >= 0) close(lock_);
+    throw;
+  }
+}
+
+Journal::~Journal() {
+  if (file_ >= 0) close(file_);
+  if (lock_ >= 0) close(lock_);
+}
+
+void Journal::lock() {
+  std::error_code error;
+  std::filesystem::path parent = folder_.parent_path();
+  if (!parent.empty()) std::filesystem::create_directories(parent, error);
+  static_cast<void>(output_target(folder_));
+  if (mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST)
+    throw RunError(fmt::format("{}: the folder can't be made ({}); {}", folder_.string(), why(), cure));
+  const std::filesystem::path name = folder_ / "lock";
+  lock_ = open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (lock_ < 0) throw RunError(fmt::format("{}: it can't be opened ({}); {}", name.string(), why(), cure));
+  if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+    std::array<char, 32> holder{};
+    const ssize_t length = pread(lock_, holder.data(), holder.size() - 1, 0);
+    const std::string pid(trimmed({holder.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0))}));
+    throw InputError(fmt::format("{}: another service keeps its jobs here{}; give each service a --state of its own",
+                                 folder_.string(), pid.empty() ? "" : fmt::format(", process {}", one_line(pid))));
+  }
+  // For people alone: the lock is what counts.
+  const std::string pid = fmt::format("{}\n", getpid());
+  if (ftruncate(lock_, 0) != 0 || pwrite(lock_, pid.data(), pid.size(), 0) < 0)
+    log_(fmt::format("warning: {}: it can't be written ({}), and so doesn't say which process this is", name.string(),
+                     why()));
+}
+
+void Journal::load(std::int64_t epoch_if_new) {
+  const std::filesystem::path left_over = file().string() + ".new";
+  if (unlink(left_over.c_str()) != 0 && errno != ENOENT)
+    throw RunError(fmt::format("{}: it can't be removed ({}); {}", left_over.string(), why(), cure));
+  struct stat found {};
+  if (stat(file().c_str(), &found) != 0) {
+    if (errno != ENOENT) throw RunError(fmt::format("{}: it can't be read ({}); {}", file().string(), why(), cure));
+    state_ = {};
+    state_.epoch_unix_ns = epoch_if_new;
+    try {
+      rewrite();
+    } catch (const Unavailable& error) {
+      throw RunError(error.what());
+    }
+    return;
+  }
+  read(read_text_file(file(), file().string(), journal_file));
+  file_ = open(file().c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (file_ < 0) throw RunError(fmt::format("{}: it can't be written ({}); {}", file().string(), why(), cure));
+  // What was dropped must not stand before the next event.
+  if (ftruncate(file_, static_cast<off_t>(size_)) != 0 || fsync(file_) != 0)
+    throw RunError(fmt::format("{}: it can't be written ({}); {}", file().string(), why(), cure));
+}
+
+void Journal::read(std::string text) {
+  const std::string name = file().string();
+  const auto damaged = [&](std::string_view what) {
+    return InputError(fmt::format(
+        "{}:{}: the journal is damaged: {}; put a good copy back, or move the file away to begin without jobs", name,
+        lines_ + 1, one_line(what)));
+  };
+  std::uint64_t snapshot_lines = 1;
+  for (std::size_t at = 0; at < text.size() || lines_ < snapshot_lines;) {
+    const std::size_t end = text.find('\n', at);
+    const std::string_view line = std::string_view(text).substr(at, std::min(end, text.size()) - at);
+    if (end == std::string::npos || !checks(line)) {
+      const bool last = end == std::string::npos || end + 1 == text.size();
+      const bool torn = last && (end == std::string::npos || line.find('\0') != std::string_view::npos);
+      if (lines_ < snapshot_lines)
+        throw damaged(torn && lines_ > 0 ? fmt::format("it ends after {} of its first {} lines", lines_, snapshot_lines)
+                                         : "a line does not check");
+      if (!torn) throw damaged("a line does not check");
+      log_(
+          fmt::format("{}:{}: warning: the last {} bytes are an event that was never finished, and answered to nobody; "
+                      "they are dropped",
+                      name, lines_ + 1, text.size() - at));
+      break;
+    }
+    try {
+      const JsonDocument document(line, "line", most_line_bytes, line_limits);
+      const JsonReader reader = document.root();
+      if (reader.whole("line", 0, most_whole) != static_cast<std::int64_t>(lines_))
+        throw InputError("a line is missing before it");
+      if (lines_ == 0) {
+        if (reader.text("schema") != schema)
+          throw InputError(
+              fmt::format("it has the schema {} and this version reads {}", in_quotes(reader.text("schema")), schema));
+        state_ = {};
+        state_.epoch_unix_ns = reader.whole("epoch_unix_ns", 0, most_whole);
+        state_.revision = static_cast<std::uint64_t>(reader.whole("revision", 0, most_whole));
+        state_.last_number =
+            static_cast<std::uint32_t>(reader.whole("last_number", 0, std::numeric_limits<std::uint32_t>::max()));
+        snapshot_lines += static_cast<std::uint64_t>(reader.whole("jobs", 0, most_listed));
+      } else if (lines_ < snapshot_lines) {
+        state_.jobs.push_back(job_from(reader.object("job")));
+      } else {
+        const JournalEvent event = event_from(reader.object("event"));
+        check(event, state_);
+        apply(event, state_);
+      }
+    } catch (const InputError& error) {
+      throw damaged(error.what());
+    }
+    ++lines_;
+    at = end + 1;
+    size_ = at;
+    if (lines_ == snapshot_lines) snapshot_size_ = size_;
+  }
+}
+
+void Journal::rewrite() {
+  const std::string name = file().string() + ".new";
+  const auto fail = [&](std::string_view what, const std::string& because) {
+    throw Unavailable(fmt::format("{}: {} ({}); nothing has changed: {}", name, what, because, cure));
+  };
+  std::string text = line_of(0, {{"schema", schema},
+                                 {"epoch_unix_ns", state_.epoch_unix_ns},
+                                 {"revision", state_.revision},
+                                 {"last_number", state_.last_number},
+                                 {"jobs", state_.jobs.size()}});
+  std::uint64_t lines = 1;
+  for (const StoredJob& job : state_.jobs) text += line_of(lines++, {{"job", to_json(job)}});
+  const int opened = open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (opened < 0) fail("it can't be opened", why());
+  std::string wrong = write_all(opened, text);
+  if (wrong.empty() && fsync(opened) != 0) wrong = why();
+  if (wrong.empty() && rename(name.c_str(), file().c_str()) != 0) wrong = why();
+  if (!wrong.empty()) {
+    close(opened);
+    unlink(name.c_str());
+    fail("it can't be written", wrong);
+  }
+  if (file_ >= 0) close(file_);
+  file_ = opened;
+  size_ = snapshot_size_ = text.size();
+  lines_ = lines;
+  // Until the new name is on the disk, a loss of power may bring the old file back, without events that come now.
+  wrong = sync_folder(folder_);
+  broken_ = !wrong.empty();
+  if (broken_) fail("its folder can't be synchronised", wrong);
+}
+
+void Journal::write_event(const std::string& line) {
+  const std::string wrong = write_all(file_, line);
+  if (wrong.empty() && fdatasync(file_) == 0) return;
+  const std::string because = wrong.empty() ? why() : wrong;
+  // Once the disk has failed to synchronise, what it holds is not known (fsync(2), "Errors").
+  broken_ = wrong.empty() || ftruncate(file_, static_cast<off_t>(size_)) != 0;
+  throw Unavailable(
+      fmt::format("{}: it can't be written ({}); nothing has changed: {}", file().string(), because, cure));
+}
+
+void Journal::check_place() const {
+  for (const auto& [opened, name] : {std::pair(file_, file()), std::pair(lock_, folder_ / "lock")}) {
+    struct stat own {};
+    struct stat there {};
+    if (fstat(opened, &own) == 0 && own.st_nlink > 0 && stat(name.c_str(), &there) == 0 && own.st_dev == there.st_dev &&
+        own.st_ino == there.st_ino)
+      continue;
+    throw Unavailable(
+        fmt::format("{}: the file was removed or replaced while the service runs; nothing has changed: "
+                    "put it back, or start the service anew",
+                    name.string()));
+  }
+}
+
+void Journal::check_writable() {
+  if (folder_.empty()) return;
+  check_place();
+  if (failed_ || broken_) rewrite();
+  failed_ = false;
+}
+
+void Journal::append(const JournalEvent& event) {
+  check(event, state_);
+  if (!folder_.empty()) {
+    failed_ = true;
+    check_place();
+    if (broken_) rewrite();
+    const std::string line = line_of(lines_, {{"event", to_json(event)}});
+    write_event(line);
+    failed_ = false;
+    size_ += line.size();
+    ++lines_;
+  }
+  apply(event, state_);
+  const std::uint64_t events = size_ - snapshot_size_;
+  if (folder_.empty() || events < least_to_rewrite || events < 4 * snapshot_size_) return;
+  try {
+    rewrite();
+  } catch (const Unavailable& error) {
+    log_(fmt::format("warning: {}", error.what()));
+  }
+}
+
+}  // namespace mltcp::service

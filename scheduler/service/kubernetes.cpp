@@ -1,0 +1,303 @@
+// The extender of Kubernetes' scheduler (see kubernetes.h).
+#include "mltcp/scheduler/service/kubernetes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/scheduler/service/api.h"
+#include "mltcp/scheduler/service/internal/api_json.h"
+
+namespace mltcp::service {
+namespace {
+
+constexpr std::string_view job_key = "mltcp.dev/job";
+constexpr std::string_view workers_key = "mltcp.dev/workers";
+constexpr std::string_view profile_key = "mltcp.dev/profile";
+constexpr std::string_view completion_index = "batch.kubernetes.io/job-completion-index";
+constexpr std::string_view pod_index = "apps.kubernetes.io/pod-index";
+constexpr int highest_score = 10;  // MaxExtenderPriority
+constexpr std::size_t most_nodes = 65'536;
+
+/// A text of an object of texts; empty if there is none.
+std::string text_in(const Json& object, std::string_view list, std::string_view key) {
+  const auto texts = object.find(list);
+  if (texts == object.end() || !texts->is_object()) return {};
+  const auto found = texts->find(key);
+  if (found == texts->end()) return {};
+  if (!found->is_string())
+    throw InputError(fmt::format("pod: {} {} is no text; write it in quotes", list, in_quotes(key)));
+  return found->get<std::string>();
+}
+
+std::optional<std::uint32_t> whole_from(std::string_view text) {
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+struct KubernetesExtender::Args {
+  Pod pod;
+  std::vector<std::string> nodes;  ///< names
+  /// The nodes as they were given, if not by their names alone.
+  std::optional<Json> given;
+};
+
+bool KubernetesExtender::Group::complete() const {
+  return restored || std::none_of(pods.begin(), pods.end(), [](const std::string& pod) { return pod.empty(); });
+}
+
+KubernetesExtender::Args KubernetesExtender::read(std::string_view text) {
+  const JsonDocument document(text, "ExtenderArgs", kMostBodyBytes, kBodyLimits);
+  const JsonReader root = document.root();
+  Args args;
+  const JsonReader pod = root.object("Pod");
+  const Json& metadata = pod.object("metadata").value();
+  if (const auto found = metadata.find("uid"); found != metadata.end() && found->is_string())
+    args.pod.uid = found->get<std::string>();
+  const std::string job = text_in(metadata, "annotations", job_key);
+  args.pod.workers = text_in(metadata, "annotations", workers_key);
+  args.pod.profile = text_in(metadata, "annotations", profile_key);
+  std::string name_space = "default";
+  if (const auto found = metadata.find("namespace"); found != metadata.end() && found->is_string())
+    name_space = found->get<std::string>();
+  if (!job.empty()) args.pod.job = fmt::format("{}/{}", name_space, job);
+  for (const auto& [list, key] : {std::pair{"annotations", completion_index}, std::pair{"labels", pod_index}})
+    if (const std::string index = text_in(metadata, list, key); !index.empty()) args.pod.index = whole_from(index);
+  if (root.has("NodeNames") && !root.value("NodeNames").is_null()) {
+    args.nodes = root.texts("NodeNames", most_nodes);
+    return args;
+  }
+  if (!root.has("Nodes") || root.value("Nodes").is_null())
+    root.fail("NodeNames", "the key is missing, and so is Nodes", "give one of the two");
+  const JsonReader nodes = root.object("Nodes");
+  args.given = nodes.value();
+  const std::string_view items = nodes.has("items") ? "items" : "Items";
+  if (nodes.has(items) && !nodes.value(items).is_null())
+    for (const JsonReader& node : nodes.list(items, most_nodes))
+      args.nodes.push_back(node.object("metadata").text("name"));
+  return args;
+}
+
+JobRequest KubernetesExtender::request_of(const Pod& pod, const std::vector<std::string>& nodes) const {
+  JobRequest request;
+  request.id = pod.job;
+  const auto workers = whole_from(pod.workers);
+  if (!workers || *workers < 1 || *workers > kMostWorkers)
+    throw InputError(fmt::format("annotation {} of a pod of job {} is {}; write the number of its pods, 1 to {}",
+                                 workers_key, in_quotes(pod.job), in_quotes(pod.workers), kMostWorkers));
+  if (pod.index && *pod.index >= *workers)
+    throw InputError(
+        fmt::format("a pod of job {} has index {} and the job {}; write as many as there are in annotation {}",
+                    in_quotes(pod.job), *pod.index, plural(*workers, "pod"), workers_key));
+  request.workers = *workers;
+  if (pod.profile.empty())
+    throw InputError(fmt::format("a pod of job {} has no annotation {}; write what it does in an iteration",
+                                 in_quotes(pod.job), profile_key));
+  const JobProfile profile = profile_from_text(pod.profile, fmt::format("annotation {}", profile_key));
+  request.demand = demand_of(profile, service_.topology().fastest_host());
+  request.flows = std::max<std::uint32_t>(1, profile.job.flows);
+  request.name = profile.job.name;
+  const std::set<std::string> known(service_.host_names().begin(), service_.host_names().end());
+  for (const std::string& node : nodes)
+    if (known.contains(node)) request.allowed_hosts.push_back(node);
+  if (request.allowed_hosts.empty())
+    throw Conflict(fmt::format("none of {} is a host of the topology; name the topology's hosts as Kubernetes does",
+                               plural(nodes.size(), "node")));
+  return request;
+}
+
+KubernetesExtender::Group& KubernetesExtender::group_of(const Pod& pod, const std::vector<std::string>& nodes,
+                                                        Nanos now) {
+  // Checked with every pod: one that contradicts the others must not take their places.
+  JobRequest request = request_of(pod, nodes);
+  const auto known = groups_.find(pod.job);
+  try {
+    const JobPlan plan = service_.plan(pod.job);
+    if (known != groups_.end()) {
+      if (known->second.hosts.size() != request.workers)
+        throw Conflict(fmt::format("job {} has {}, and a pod of it says {}; give all of them the same annotations",
+                                   in_quotes(pod.job), plural(known->second.hosts.size(), "pod"), request.workers));
+      if (known->second.demand != request.demand || known->second.flows != request.flows)
+        throw Conflict(
+            fmt::format("job {} has another profile than a pod of it says; give all of them the same "
+                        "annotations",
+                        in_quotes(pod.job)));
+      return known->second;
+    }
+    Group group;
+    group.hosts = plan.hosts;
+    group.pods.resize(plan.hosts.size());
+    group.restored = true;
+    group.seen = now;
+    for (const RunningJob& job : service_.jobs()) {
+      if (job.request.id != pod.job) continue;
+      group.demand = job.request.demand;
+      group.flows = job.request.flows;
+    }
+    if (group.hosts.size() != request.workers)
+      throw Conflict(fmt::format("job {} runs already, with {}; delete it, or give the new one another name",
+                                 in_quotes(pod.job), plural(group.hosts.size(), "worker")));
+    if (group.demand != request.demand || group.flows != request.flows)
+      throw Conflict(
+          fmt::format("job {} runs already, with another profile; delete it, or give the new one another "
+                      "name",
+                      in_quotes(pod.job)));
+    return groups_[pod.job] = std::move(group);
+  } catch (const NotFound&) {
+    // It has been deleted, or was never there.
+    if (known != groups_.end()) groups_.erase(known);
+  }
+  Group group;
+  group.hosts = service_.arrive(request).plan.hosts;
+  group.pods.resize(group.hosts.size());
+  group.seen = now;
+  group.demand = request.demand;
+  group.flows = request.flows;
+  return groups_[pod.job] = std::move(group);
+}
+
+std::vector<std::string> KubernetesExtender::places(const Pod& pod, const std::vector<std::string>& nodes, Nanos now) {
+  Group& group = group_of(pod, nodes, now);
+  const std::set<std::string_view> feasible(nodes.begin(), nodes.end());
+  const auto place_of = [&](const auto& wanted) {
+    for (std::size_t i = 0; i < group.pods.size(); ++i)
+      if (wanted(i)) return i;
+    return group.pods.size();
+  };
+  std::size_t place = group.pods.size();
+  if (pod.index) {
+    place = *pod.index;
+  } else {
+    if (!pod.uid.empty()) place = place_of([&](std::size_t i) { return group.pods[i] == pod.uid; });
+    if (place == group.pods.size())
+      place = place_of([&](std::size_t i) { return group.pods[i].empty() && feasible.contains(group.hosts[i]); });
+  }
+  if (place == group.pods.size() || (group.restored && !pod.index)) {
+    // All have come: it stands for one of them that is no more, and nobody says for which.
+    std::vector<std::string> all;
+    const std::set<std::string_view> own(group.hosts.begin(), group.hosts.end());
+    for (const std::string& node : nodes)
+      if (own.contains(node)) all.push_back(node);
+    if (!all.empty()) {
+      group.seen = now;
+      return all;
+    }
+  } else if (feasible.contains(group.hosts[place])) {
+    group.seen = now;
+    group.pods[place] = pod.uid.empty() ? "?" : pod.uid;
+    return {group.hosts[place]};
+  }
+  const std::string wanted = place < group.pods.size() ? group.hosts[place] : group.hosts.front();
+  throw Conflict(
+      fmt::format("job {} has its place on node {}, which is not feasible for the pod; wait, or delete the job "
+                  "so that it is placed anew",
+                  in_quotes(pod.job), in_quotes(wanted)));
+}
+
+std::string KubernetesExtender::filter(std::string_view text, Nanos now) {
+  Args args = read(text);
+  const std::scoped_lock lock(mutex_);
+  expire_locked(now);
+  std::vector<std::string> passing = args.nodes;
+  // A map first: keys of an object of Json are looked for one by one.
+  std::map<std::string, std::string> failed;
+  std::string error;
+  if (!args.pod.job.empty()) {
+    std::string why = fmt::format("job {} has its place on another node", in_quotes(args.pod.job));
+    try {
+      passing = places(args.pod, args.nodes, now);
+    } catch (const InputError& wrong) {
+      error = wrong.what();
+    } catch (const Unavailable& wrong) {
+      error = wrong.what();
+    } catch (const Conflict& wrong) {
+      // Another pod's end, or another node, may change that.
+      passing.clear();
+      why = wrong.what();
+    }
+    if (error.empty()) {
+      const std::set<std::string> kept(passing.begin(), passing.end());
+      for (const std::string& node : args.nodes)
+        if (!kept.contains(node)) failed[node] = why;
+    } else {
+      passing.clear();
+    }
+  }
+  Json result = Json::object();
+  if (args.given) {
+    const std::set<std::string> kept(passing.begin(), passing.end());
+    const std::string_view items = args.given->contains("items") ? "items" : "Items";
+    Json nodes = Json::array();
+    if (const auto all = args.given->find(items); all != args.given->end() && all->is_array())
+      for (Json& node : *all)
+        if (kept.contains(node["metadata"]["name"].get<std::string>())) nodes.push_back(std::move(node));
+    (*args.given)["items"] = std::move(nodes);
+    result["Nodes"] = std::move(*args.given);
+    result["NodeNames"] = nullptr;
+  } else {
+    result["Nodes"] = nullptr;
+    result["NodeNames"] = passing;
+  }
+  result["FailedNodes"] = failed;
+  result["FailedAndUnresolvableNodes"] = Json::object();
+  result["Error"] = one_line(error);
+  return to_text(result);
+}
+
+std::string KubernetesExtender::prioritize(std::string_view text, Nanos now) {
+  const Args args = read(text);
+  const std::scoped_lock lock(mutex_);
+  expire_locked(now);
+  std::set<std::string> best;
+  if (!args.pod.job.empty()) {
+    try {
+      for (std::string& node : places(args.pod, args.nodes, now)) best.insert(std::move(node));
+    } catch (const Conflict&) {
+      // There is no better one than another.
+    }
+  }
+  Json list = Json::array();
+  for (const std::string& node : args.nodes)
+    list.push_back({{"Host", node}, {"Score", best.contains(node) ? highest_score : 0}});
+  return to_text(list);
+}
+
+void KubernetesExtender::expire(Nanos now) {
+  const std::scoped_lock lock(mutex_);
+  expire_locked(now);
+}
+
+void KubernetesExtender::expire_locked(Nanos now) {
+  for (auto entry = groups_.begin(); entry != groups_.end();) {
+    const auto& [id, group] = *entry;
+    if (now - group.seen <= options_.patience) {
+      ++entry;
+      continue;
+    }
+    if (!group.complete()) {
+      try {
+        service_.depart(id);
+      } catch (const NotFound&) {
+        // Somebody was faster.
+      } catch (const std::exception&) {
+        // The disk is full, for one: later, then.
+        ++entry;
+        continue;
+      }
+    }
+    entry = groups_.erase(entry);
+  }
+}
+
+}  // namespace mltcp::service

@@ -1,0 +1,419 @@
+// Slurm's programs and what they print (see slurm_client.h).
+#include "mltcp/scheduler/service/slurm_client.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <thread>
+
+#include "mltcp/base/text.h"
+
+extern "C" {
+extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX leaves it to programs
+}
+
+namespace mltcp::service {
+namespace {
+
+using std::chrono::steady_clock;
+
+// Between fields: no name in Slurm has it.
+constexpr char separator = '\x1f';
+
+// What squeue is asked for, in this order.
+enum JobField : std::size_t {
+  job_id,
+  array_task,
+  submit_time,
+  state_code,
+  priority,
+  reason,
+  node_count,
+  cpu_count,
+  least_cpus,
+  sharing,
+  node_list,
+  asked_list,
+  partition,
+  feature_list,
+  user_name,
+  het_job,
+  admin_comment,
+  job_fields
+};
+constexpr std::array<std::string_view, job_fields> job_columns{
+    "JobID",     "ArrayTaskID", "SubmitTime", "StateCompact",  "PriorityLong", "Reason",
+    "NumNodes",  "NumCPUs",     "MinCpus",    "OverSubscribe", "NodeList",     "ReqNodes",
+    "Partition", "Feature",     "UserName",   "HetJobID",      "admin_comment"};
+
+enum NodeField : std::size_t { node_name, node_state, node_cpus, node_partition, node_features, node_fields };
+
+std::vector<std::string_view> split(std::string_view text, char at) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const std::size_t end = text.find(at);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+template <typename Number>
+std::optional<Number> number(std::string_view text) {
+  Number value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+/// "2", "2-4" (the least counts), "3K".
+std::optional<std::uint32_t> count(std::string_view text) {
+  text = text.substr(0, text.find('-'));
+  std::uint64_t unit = 1;
+  if (!text.empty() && (text.back() == 'K' || text.back() == 'M')) {
+    unit = text.back() == 'K' ? 1'000 : 1'000'000;
+    text.remove_suffix(1);
+  }
+  const auto value = number<std::uint32_t>(text);
+  if (!value || *value * unit > 1'000'000'000) return std::nullopt;
+  return static_cast<std::uint32_t>(*value * unit);
+}
+
+std::string present(std::string_view text) {
+  return text == "(null)" || text == "N/A" ? std::string() : std::string(text);
+}
+
+SlurmJob::State state_of(std::string_view code) {
+  // Ended: boot fail, cancelled, completed, completing, deadline, failed, node fail, out of memory, preempted, revoked,
+  // timeout. Tasks of one that completes are over.
+  constexpr std::array ended{"BF", "CA", "CD", "CG", "DL", "F", "NF", "OOM", "PR", "RV", "TO"};
+  if (std::find(ended.begin(), ended.end(), code) != ended.end()) return SlurmJob::State::ended;
+  // Pending: also in a reservation that was deleted, requeued, special exit.
+  constexpr std::array pending{"PD", "RD", "RH", "RF", "RQ", "SE"};
+  return std::find(pending.begin(), pending.end(), code) != pending.end() ? SlurmJob::State::pending
+                                                                          : SlurmJob::State::running;
+}
+
+SlurmJob parse_job(std::string_view line) {
+  const auto refuse = [&](std::string_view what) {
+    return SlurmError(fmt::format("squeue says {}, of which {} is not understood", in_quotes(line), what));
+  };
+  // Comments are last, and may have anything in them.
+  std::array<std::string_view, job_fields> fields;
+  for (std::size_t i = 0; i < job_fields; ++i) {
+    const std::size_t end = i + 1 < job_fields ? line.find(separator) : line.rfind(separator);
+    if (end == std::string_view::npos) throw refuse("the number of fields");
+    fields[i] = line.substr(0, end);
+    line.remove_prefix(end + 1);
+  }
+  line = fields[job_id];
+  SlurmJob job;
+  const auto id = number<std::uint32_t>(fields[job_id]);
+  const auto submitted = number<std::int64_t>(fields[submit_time]);
+  const auto nodes = count(fields[node_count]);
+  const auto cpus = count(fields[cpu_count]);
+  const auto least = count(fields[least_cpus]);
+  if (!id) throw refuse("the number of a job");
+  if (!submitted) throw refuse("the time of submission");
+  if (!nodes || !cpus || !least) throw refuse("a number of nodes or CPUs");
+  job.id = *id;
+  job.submitted = *submitted;
+  job.in_array = !present(fields[array_task]).empty();
+  // "0" or "N/A" of others, by release.
+  job.in_het_job = !present(fields[het_job]).empty() && fields[het_job] != "0";
+  job.state = state_of(fields[state_code]);
+  job.held = job.state == SlurmJob::State::pending && fields[priority] == "0";
+  job.held_by_administrator = job.held && fields[reason] == "JobHeldAdmin";
+  job.whole_nodes = fields[sharing] == "NO";
+  job.node_count = std::max(1U, *nodes);
+  job.cpus_per_node = std::max({1U, *least, (*cpus + job.node_count - 1) / job.node_count});
+  for (const auto& [field, list] : {std::pair{node_list, &job.nodes}, {asked_list, &job.asked_nodes}}) {
+    auto names = expand_hosts(fields[field]);
+    if (!names) throw refuse("a list of nodes");
+    *list = std::move(*names);
+  }
+  job.partition = fields[partition];
+  job.features = present(fields[feature_list]);
+  job.user = fields[user_name];
+  job.admin_comment = present(fields[admin_comment]);
+  return job;
+}
+
+/// As one_line(), and without what Slurm says before it.
+std::string last_words(std::string_view text) {
+  text = trimmed(text.substr(0, text.find_last_not_of("\r\n \t") + 1));
+  if (const std::size_t begin = text.rfind('\n'); begin != std::string_view::npos) text.remove_prefix(begin + 1);
+  return one_line(text.substr(0, 300));
+}
+
+struct Pipe {
+  std::array<int, 2> ends{-1, -1};
+  Pipe() {
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw SlurmError(fmt::format("no pipe can be made: {}", strerror(errno)));
+  }
+  ~Pipe() {
+    shut(0);
+    shut(1);
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  void shut(std::size_t end) {
+    if (ends[end] >= 0) close(ends[end]);
+    ends[end] = -1;
+  }
+};
+
+/// The environment of Slurm's programs: nothing of the caller's that changes what they print.
+std::vector<std::string> program_environment() {
+  std::vector<std::string> kept{"SLURM_TIME_FORMAT=%s", "LC_ALL=C"};
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const bool of_slurm = text.starts_with("SQUEUE_") || text.starts_with("SINFO_") || text.starts_with("SCONTROL_") ||
+                          text.starts_with("SLURM_CLUSTERS=") || text.starts_with("SLURM_TIME_FORMAT=") ||
+                          text.starts_with("SLURM_BITSTR_LEN=") || text.starts_with("LC_ALL=");
+    if (!of_slurm) kept.emplace_back(text);
+  }
+  return kept;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> result;
+  for (std::string& word : words) result.push_back(word.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+}  // namespace
+
+std::optional<std::vector<std::string>> expand_hosts(std::string_view list) {
+  constexpr std::size_t most = 65'536;
+  std::vector<std::string> found;
+  if (list == "(null)" || list == "None assigned") return found;
+  while (!list.empty()) {
+    // One element: up to a comma outside of brackets.
+    std::size_t end = 0;
+    for (bool inside = false; end < list.size() && (inside || list[end] != ','); ++end) {
+      if (list[end] == '[') {
+        if (inside) return std::nullopt;
+        inside = true;
+      } else if (list[end] == ']') {
+        inside = false;
+      }
+    }
+    std::string_view element = list.substr(0, end);
+    list.remove_prefix(std::min(end + 1, list.size()));
+    std::vector<std::string> names{""};
+    while (!element.empty()) {
+      const std::size_t open = element.find('[');
+      for (std::string& name : names) name += element.substr(0, open);
+      if (open == std::string_view::npos) break;
+      const std::size_t shut = element.find(']', open);
+      if (shut == std::string_view::npos) return std::nullopt;
+      std::vector<std::string> grown;
+      for (const std::string_view range : split(element.substr(open + 1, shut - open - 1), ',')) {
+        const std::size_t dash = range.find('-');
+        const std::string_view first = range.substr(0, dash);
+        const auto from = number<std::uint32_t>(first);
+        const auto to = dash == std::string_view::npos ? from : number<std::uint32_t>(range.substr(dash + 1));
+        if (!from || !to || *to < *from || *to - *from >= most) return std::nullopt;
+        for (std::uint32_t i = *from; i <= *to; ++i)
+          for (const std::string& name : names) {
+            if (grown.size() == most) return std::nullopt;
+            grown.push_back(fmt::format("{}{:0{}}", name, i, first.size()));
+          }
+      }
+      names = std::move(grown);
+      element.remove_prefix(shut + 1);
+    }
+    if (names.front().empty() || found.size() + names.size() > most) return std::nullopt;
+    found.insert(found.end(), names.begin(), names.end());
+  }
+  return found;
+}
+
+std::vector<SlurmJob> parse_jobs(std::string_view output) {
+  std::vector<SlurmJob> jobs;
+  // A comment may have ends of lines in it: a line that doesn't begin a job goes on with the one before.
+  std::string whole;
+  const auto begins = [](std::string_view line) {
+    const std::size_t end = line.find(separator);
+    return end != std::string_view::npos && number<std::uint32_t>(line.substr(0, end)) &&
+           static_cast<std::size_t>(std::count(line.begin(), line.end(), separator)) >= job_fields - 1;
+  };
+  for (const std::string_view line : split(output, '\n')) {
+    if (begins(line)) {
+      if (!whole.empty()) jobs.push_back(parse_job(whole));
+      whole = line;
+    } else if (!whole.empty()) {
+      whole += '\n';
+      whole += line;
+    } else if (!trimmed(line).empty()) {
+      throw SlurmError(fmt::format("squeue says {}, which is not understood", in_quotes(line)));
+    }
+  }
+  if (!whole.empty()) jobs.push_back(parse_job(whole));
+  return jobs;
+}
+
+void parse_barred_nodes(std::string_view output, std::vector<SlurmJob>& jobs) {
+  for (const std::string_view line : split(output, '\n')) {
+    if (trimmed(line).empty()) continue;
+    const auto fields = split(line, separator);
+    const auto id = number<std::uint32_t>(fields[0]);
+    auto names = fields.size() == 2 ? expand_hosts(fields[1]) : std::nullopt;
+    if (!id || !names) throw SlurmError(fmt::format("squeue says {}, which is not understood", in_quotes(line)));
+    for (SlurmJob& job : jobs)
+      if (job.id == *id) job.barred_nodes = *names;
+  }
+}
+
+std::vector<SlurmNode> parse_nodes(std::string_view output) {
+  std::vector<SlurmNode> nodes;
+  for (const std::string_view line : split(output, '\n')) {
+    if (trimmed(line).empty()) continue;
+    const auto fields = split(line, separator);
+    const auto cpus = fields.size() == node_fields ? split(fields[node_cpus], '/') : std::vector<std::string_view>();
+    const auto free = cpus.size() == 4 ? count(cpus[1]) : std::nullopt;  // allocated, idle, other, total
+    if (!free) throw SlurmError(fmt::format("sinfo says {}, which is not understood", in_quotes(line)));
+    const std::string_view state = fields[node_state];
+    const std::string_view word = state.substr(0, state.find_first_not_of("abcdefghijklmnopqrstuvwxyz_"));
+    SlurmNode node;
+    node.name = fields[node_name];
+    node.partition = fields[node_partition];
+    node.idle = word == "idle";
+    // Behind the state: * does not answer, $ maintenance, @ ^ about to reboot, ! powers down. One that is powered off
+    // (~) is started for a job.
+    node.takes_jobs = (word == "idle" || word == "mix") && state.find_first_of("*$@^!") == std::string_view::npos;
+    node.free_cpus = node.takes_jobs ? *free : 0;
+    if (const std::string features = present(fields[node_features]); !features.empty())
+      for (const std::string_view feature : split(features, ',')) node.features.emplace_back(feature);
+    nodes.push_back(std::move(node));
+  }
+  return nodes;
+}
+
+std::string SlurmPrograms::run(const std::string& program, const std::vector<std::string>& arguments) const {
+  const std::string path = options_.folder.empty() ? program : (options_.folder / program).string();
+  std::vector<std::string> words{path};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<std::string> environment = program_environment();
+  Pipe output;
+  Pipe errors;
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, output.ends[1], STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, errors.ends[1], STDERR_FILENO);
+  // Signals that a thread of the service blocks are none of theirs.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  pid_t process = 0;
+  const int problem =
+      posix_spawnp(&process, path.c_str(), &actions, &attributes, pointers(words).data(), pointers(environment).data());
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  if (problem != 0)
+    throw SlurmError(
+        fmt::format("{} can't be run: {}; install Slurm's clients, or give their folder by --slurm-programs", path,
+                    strerror(problem)));
+  output.shut(1);
+  errors.shut(1);
+  const auto until = steady_clock::now() + std::chrono::nanoseconds(options_.limit.count);
+  std::string text;
+  std::string complaint;
+  std::string trouble;
+  std::array<char, 65'536> piece{};
+  while (output.ends[0] >= 0 || errors.ends[0] >= 0) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - steady_clock::now()).count();
+    std::array watched{pollfd{output.ends[0], POLLIN, 0}, pollfd{errors.ends[0], POLLIN, 0}};
+    const int ready = left > 0 ? poll(watched.data(), watched.size(), static_cast<int>(left)) : 0;
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) {
+      trouble = fmt::format("does not end within {}", to_text(options_.limit));
+      break;
+    }
+    for (std::size_t i = 0; i < watched.size(); ++i) {
+      if (watched[i].revents == 0) continue;
+      Pipe& pipe = i == 0 ? output : errors;
+      const ssize_t got = read(pipe.ends[0], piece.data(), piece.size());
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) {
+        pipe.shut(0);
+      } else {
+        std::string& to = i == 0 ? text : complaint;
+        if (to.size() + static_cast<std::size_t>(got) <= options_.most_output)
+          to.append(piece.data(), static_cast<std::size_t>(got));
+        else
+          trouble = "prints more than it should";
+      }
+    }
+    if (!trouble.empty()) break;
+  }
+  if (!trouble.empty()) kill(process, SIGKILL);
+  int status = 0;
+  // One that has closed its output ends soon; it is not waited for longer than for the output.
+  while (waitpid(process, &status, WNOHANG) == 0) {
+    if (trouble.empty() && steady_clock::now() > until) {
+      trouble = fmt::format("does not end within {}", to_text(options_.limit));
+      kill(process, SIGKILL);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  if (!trouble.empty()) throw SlurmError(fmt::format("{} {}", program, trouble));
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    const std::string said = last_words(complaint);
+    throw SlurmError(said.empty() ? fmt::format("{} fails", program) : fmt::format("{} fails: {}", program, said));
+  }
+  return text;
+}
+
+std::vector<SlurmJob> SlurmPrograms::jobs() {
+  // "NAME:SUFFIX" is a field of its own length.
+  std::string format;
+  for (const std::string_view column : job_columns) format += fmt::format("{}:{},", column, separator);
+  format.pop_back();
+  std::vector<SlurmJob> jobs = parse_jobs(run("squeue", {"--noheader", "--all", "--states=all", "--Format=" + format}));
+  if (std::none_of(jobs.begin(), jobs.end(), [](const SlurmJob& job) { return job.held; })) return jobs;
+  // Version 22.05 has nothing to say in the column ExcNodes, and says it in the older form alone.
+  parse_barred_nodes(
+      run("squeue", {"--noheader", "--all", "--states=PENDING", fmt::format("--format=%A{}%x", separator)}), jobs);
+  return jobs;
+}
+
+std::vector<SlurmNode> SlurmPrograms::nodes() {
+  return parse_nodes(
+      run("sinfo", {"--noheader", "--all", "--Node", fmt::format("--format=%N{0}%t{0}%C{0}%R{0}%f", separator)}));
+}
+
+void SlurmPrograms::set_comment(std::uint32_t job, const std::string& comment) {
+  run("scontrol", {"update", fmt::format("JobId={}", job), "AdminComment=" + comment});
+}
+
+void SlurmPrograms::set_nodes(std::uint32_t job, const std::string& comment, const std::vector<std::string>& nodes) {
+  run("scontrol", {"update", fmt::format("JobId={}", job), "AdminComment=" + comment,
+                   fmt::format("ReqNodeList={}", fmt::join(nodes, ","))});
+}
+
+void SlurmPrograms::release(std::uint32_t job) { run("scontrol", {"release", fmt::format("{}", job)}); }
+
+void SlurmPrograms::hold(std::uint32_t job) { run("scontrol", {"uhold", fmt::format("{}", job)}); }
+
+}  // namespace mltcp::service

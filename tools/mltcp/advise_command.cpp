@@ -1,0 +1,351 @@
+// `mltcp advise`: will these jobs get in each other's way, and what would help?
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "command_line.h"
+#include "commands.h"
+#include "end_on_signal.h"
+#include "experiment_options.h"
+#include "mltcp/base/error.h"
+#include "mltcp/base/file.h"
+#include "mltcp/base/text.h"
+#include "mltcp/lab/experiment/advice/advice.h"
+#include "mltcp/lab/experiment/files/experiment_file.h"
+#include "mltcp/lab/experiment/files/file_kind.h"
+#include "mltcp/lab/experiment/files/job_file.h"
+#include "mltcp/lab/workload/graph_phases.h"
+#include "mltcp/lab/workload/profile.h"
+#include "mltcp/lab/workload/traces/read_traces.h"
+#include "output_file.h"
+#include "provenance.h"
+#include "terminal.h"
+#include "trace_summary.h"
+
+namespace mltcp::tools {
+namespace {
+
+struct AdviseArguments {
+  std::vector<std::string> files;
+  std::optional<std::string> network;  ///< an experiment file
+  std::string rate = "100 Gbps";       ///< this and the next three: of the link, without --network
+  std::string delay = "10 us";
+  std::optional<std::string> buffer;
+  std::optional<std::string> ecn;
+  std::optional<std::string> cc;
+  std::optional<std::uint64_t> seed;
+  std::uint32_t starts = experiment::AdviceOptions{}.starts;
+  std::uint32_t iterations = experiment::AdviceOptions{}.iterations;
+  double jitter = experiment::AdviceOptions{}.jitter;
+  std::string level = "auto";
+  std::uint32_t workers = 0;  ///< 0: as the trace says
+  std::uint32_t threads = 0;
+  std::optional<std::string> json;
+};
+
+void add_options(Options& options, AdviseArguments& arguments) {
+  options
+      .add("FILE...", arguments.files,
+           "The jobs: traces and profiles as mltcp inspect reads them, jobs as it prints them with --toml, or "
+           "experiments, all of whose jobs count")
+      .required()
+      .words(1, 64);
+  options.add("--network", arguments.network,
+              "An experiment file: its network and settings, without its jobs; default: one link");
+  options.add("--rate", arguments.rate, "Rate of that link; default \"100 Gbps\"");
+  options.add("--delay", arguments.delay, "Its delay, one way and each hop; default \"10 us\"");
+  options.add("--buffer", arguments.buffer, "Its buffer; default: what it sends in 1 ms, and at least 75 kB");
+  options.add("--ecn", arguments.ecn,
+              "Queue from which on it marks; default: none, or a fifth of the buffer where --cc needs marks");
+  options.add("--cc", arguments.cc, "Congestion control; default: the network's, or reno").suggest(algorithm_names());
+  add_seed(options, arguments.seed, "Seed of compute times; default: the network's, or 1");
+  options.add("--starts", arguments.starts, "From how many constellations of starts jobs are run; default 8")
+      .check(whole(1, 1000));
+  options
+      .add("--iterations", arguments.iterations,
+           "Iterations from each of the job that has the shortest; the others run as long; default 40")
+      .check(whole(2, 1'000'000));
+  options
+      .add("--jitter", arguments.jitter,
+           "Standard deviation of compute times of jobs that have none, as a share of them; default 0.005")
+      .check(share(0.5));
+  options
+      .add("--level", arguments.level,
+           "packet (all by packets), flow (all by flows), or auto: fair and mltcp by packets where these are not too "
+           "many, schedules by flows; default auto")
+      .check(one_of({"auto", "flow", "packet"}));
+  options
+      .add("--workers", arguments.workers,
+           "Workers that reduce weight gradients, of traces in the 12-column text format; default: the trace's, or 2")
+      .check(whole(2, 1'000'000));
+  options.add("--threads", arguments.threads, "Runs at a time; results are the same; default: one a core");
+  options.add("--json", arguments.json, "Write the advice to this file (docs/advise.md); - is standard output");
+}
+
+/// A text as TOML.
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      result += fmt::format("\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    else
+      result += c;
+  }
+  return result + "\"";
+}
+
+/// The network: the file's, or one link.
+experiment::Experiment network_of(const AdviseArguments& arguments) {
+  experiment::FileOptions options = file_options();
+  options.cc = arguments.cc;
+  options.seed = arguments.seed;
+  options.datapath = "sim";
+  if (arguments.network) return experiment::load_experiment(*arguments.network, options);
+  Rate rate;
+  try {
+    rate = parse_rate(arguments.rate);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("--rate: {}", error.what()));
+  }
+  if (rate.is_zero()) throw InputError("--rate 0: a link needs a rate above 0, as in \"100 Gbps\"");
+  std::string text = fmt::format("name = \"advice\"\n[bottleneck]\nrate = {}\ndelay = {}\n", quoted(arguments.rate),
+                                 quoted(arguments.delay));
+  // What the link sends in a millisecond, as switches for clusters have.
+  const std::uint64_t millisecond = rate.bits_per_second / 8 / 1000;
+  text += "buffer = " +
+          (arguments.buffer ? quoted(*arguments.buffer)
+                            : fmt::format("\"{} B\"", std::max<std::uint64_t>(75'000, millisecond))) +
+          "\n";
+  const bool marks = arguments.cc && (*arguments.cc == "dctcp" || *arguments.cc == "dcqcn");
+  if (arguments.ecn || marks) {
+    const std::string threshold = arguments.ecn
+                                      ? quoted(*arguments.ecn)
+                                      : fmt::format("\"{} B\"", std::max<std::uint64_t>(30'000, millisecond / 5));
+    text += fmt::format("ecn = {{ kmin = {0}, kmax = {0}, pmax = 1.0 }}\n", threshold);
+  }
+  text += "[[job]]\nname = \"none\"\ncompute = \"1 ms\"\ncommunicate = \"1 B\"\n";  // files of no jobs are refused
+  return experiment::parse_experiment(text, "--rate, --delay, --buffer, --ecn, --cc", options);
+}
+
+using Period = std::optional<experiment::Advice::Period>;
+
+constexpr std::size_t kMostPhases = 6'000;  // of an iteration: each costs an event in every one that is run
+
+/// At most so many phases, of which each stands for as many in a row: first all that they compute, then all that they
+/// send.
+std::vector<workload::Phase> coarsened(const std::vector<workload::Phase>& phases) {
+  using Kind = workload::Phase::Kind;
+  const std::size_t each = (2 * phases.size() + kMostPhases - 1) / kMostPhases;
+  std::vector<workload::Phase> result;
+  for (std::size_t first = 0; first < phases.size(); first += each) {
+    workload::Phase compute;
+    workload::Phase send;
+    send.kind = Kind::communicate;
+    send.overlap = true;
+    for (std::size_t i = first; i < std::min(first + each, phases.size()); ++i) {
+      compute.compute += phases[i].compute;
+      send.bytes = std::min(send.bytes + phases[i].bytes, Bytes{1} << 62U);
+      if (phases[i].kind == Kind::communicate) send.overlap = send.overlap && phases[i].overlap;
+    }
+    if (compute.compute.count > 0) result.push_back(compute);
+    if (send.bytes > 0) result.push_back(send);
+  }
+  return result;
+}
+
+/// A trace as the job of its first rank, on a link of that rate.
+workload::Job job_of_trace(const std::string& file, Rate link, std::uint32_t workers, Period& period,
+                           std::vector<std::string>& warnings) {
+  TraceRequest request;
+  request.files = {file};
+  request.link = link;
+  std::error_code error;
+  const bool looked_into = std::filesystem::is_regular_file(file, error) || std::filesystem::is_directory(file, error);
+  if (workers != 0 && looked_into)
+    if (const auto* format = workload::format_of(file); format != nullptr && format->name == workload::kTwelveColumns)
+      request.workers = workers;
+  const workload::GraphSummary summary = summarise_traces(request);
+  warnings.insert(warnings.end(), summary.warnings.begin(), summary.warnings.end());
+  constexpr double sure = 0.5;  // of a single step that the trace marks
+  const Nanos length = summary.steps[summary.typical].length;
+  if (summary.confidence < sure)
+    warnings.push_back(
+        fmt::format("{}: its iterations of {:.3f} ms are {}, with a confidence of {:.2f}: check them by "
+                    "mltcp inspect, or record it with steps that are marked",
+                    file, length.millis(), name(summary.period), summary.confidence));
+  period = experiment::Advice::Period{length, std::string(key_of(summary.period)), summary.confidence};
+  workload::Job job = workload::to_job(summary, std::filesystem::path(file).stem().string());
+  if (job.phases.size() > kMostPhases) {
+    const std::size_t all = job.phases.size();
+    job.phases = coarsened(job.phases);
+    warnings.push_back(
+        fmt::format("{}: its iteration has {} phases, and is run as {}, each of which stands for several", file, all,
+                    job.phases.size()));
+  }
+  return job;
+}
+
+workload::Job job_of_profile(const std::string& file) {
+  workload::Job job;
+  job.name = std::filesystem::path(file).stem().string();
+  job.phases = workload::to_phases(workload::load_profile(file));
+  return job;
+}
+
+/// The jobs of a file, and the period of a trace; `link`: of the network, at which what a trace has no times for is
+/// laid out.
+std::vector<workload::Job> jobs_of(const std::string& file, Rate link, std::uint32_t workers, Period& period,
+                                   std::vector<std::string>& warnings) {
+  constexpr TextFile kind{"a trace, a job or an experiment", std::size_t{1} << 30};
+  std::vector<workload::Job> jobs;
+  if (std::filesystem::path(file).extension() != ".toml") {
+    jobs.push_back(is_measured_profile(file) ? job_of_profile(file)
+                                             : job_of_trace(file, link, workers, period, warnings));
+    return jobs;
+  }
+  const std::string text = read_text_file(file, file, kind);
+  // A job alone, as mltcp inspect prints it, is a table [[job]], too, but has no network.
+  const bool network = text.starts_with("[bottleneck") || text.starts_with("[topology") ||
+                       text.find("\n[bottleneck") != std::string::npos ||
+                       text.find("\n[topology") != std::string::npos ||
+                       text.find("\nbottleneck") != std::string::npos || text.find("\ntopology") != std::string::npos;
+  if (network && experiment::kind_of(text) == experiment::FileKind::experiment) {
+    experiment::FileOptions options = file_options();
+    options.datapath = "sim";
+    experiment::Experiment all = experiment::load_experiment(file, options);
+    warnings.insert(warnings.end(), all.warnings.begin(), all.warnings.end());
+    return std::move(all.jobs);
+  }
+  workload::Job job = experiment::parse_job(text, file);
+  if (job.name.empty()) job.name = std::filesystem::path(file).stem().string();
+  jobs.push_back(std::move(job));
+  return jobs;
+}
+
+/// `periods`: by job, of those from traces.
+experiment::Experiment experiment_of(const AdviseArguments& arguments, std::vector<Period>& periods) {
+  experiment::Experiment experiment = network_of(arguments);
+  experiment.name = "advice";
+  if (!arguments.network) experiment.warnings.clear();
+  experiment.jobs.clear();
+  experiment.places.clear();
+  std::set<std::string> names;
+  for (const std::string& file : arguments.files) {
+    Period period;
+    for (workload::Job& job :
+         jobs_of(file, experiment.bottleneck.rate, arguments.workers, period, experiment.warnings)) {
+      periods.push_back(period);
+      const std::string name = job.name;
+      for (int i = 2; !names.insert(job.name).second; ++i) job.name = fmt::format("{}-{}", name, i);
+      if (!experiment.topology) job.hosts.clear();
+      experiment.places.push_back(fmt::format("{}: job {}", file, in_quotes(job.name)));
+      experiment.jobs.push_back(std::move(job));
+    }
+  }
+  return experiment;
+}
+
+void print_advice(const experiment::Advice& advice, std::FILE* out) {
+  std::vector<std::string> header{"job", "alone ms", "busy"};
+  for (const auto& policy : advice.policies) header.push_back(policy.name);
+  Table jobs(header, 1);
+  for (std::size_t i = 0; i < advice.jobs.size(); ++i) {
+    const auto& job = advice.jobs[i];
+    std::vector<std::string> row{one_line(job.name), fmt::format("{:.2f}", job.isolated.millis()),
+                                 fmt::format("{:.1f}%", 100 * job.busy)};
+    for (const auto& policy : advice.policies)
+      row.push_back(
+          fmt::format("{:.3f} ({:.2f} to {:.2f})", policy.jobs[i].mean, policy.jobs[i].best, policy.jobs[i].worst));
+    jobs.add(std::move(row));
+  }
+  std::vector<std::string> means{"all", "", ""};
+  std::vector<std::string> by{"by", "", ""};
+  for (const auto& policy : advice.policies) {
+    means.push_back(fmt::format("{:.3f}", policy.mean()));
+    by.push_back(policy.packets ? "packets" : "flows");
+  }
+  jobs.add(std::move(means));
+  jobs.add(std::move(by));
+  fmt::print(out, "{}, {}, {} iterations from each of {} starts; slow-downs: mean (best to worst start)\n\n{}\n",
+             plural(advice.jobs.size(), "job"), advice.cc, advice.iterations, advice.starts, jobs.text());
+  bool any = false;
+  for (const auto& job : advice.jobs) {
+    if (!job.period) continue;
+    fmt::print(out, "period of {}: {:.3f} ms, {}, confidence {:.2f}\n", one_line(job.name), job.period->length.millis(),
+               job.period->found, job.period->confidence);
+    any = true;
+  }
+  if (any) fmt::print(out, "\n");
+  if (!advice.pairs.empty()) {
+    Table pairs({"pair", "", "score", "bound", "fair", "mltcp"}, 2);
+    for (const auto& pair : advice.pairs)
+      pairs.add({one_line(advice.jobs[pair.a].name), one_line(advice.jobs[pair.b].name),
+                 experiment::score_text(pair.score), experiment::score_text(pair.upper_bound),
+                 fmt::format("{:.3f}", pair.fair), fmt::format("{:.3f}", pair.mltcp)});
+    fmt::print(out, "{}\n", pairs.text());
+  }
+  fmt::print(out, "compatibility of all: score {}, bound {}{}\n", experiment::score_text(advice.score),
+             experiment::score_text(advice.upper_bound), advice.proven ? ", proven" : "");
+  fmt::print(out, "{}\n", advice.sentence);
+}
+
+int advise(const AdviseArguments& arguments) {
+  if (arguments.json && arguments.json->empty())
+    throw InputError("--json: the name is empty; name a file, or - for standard output");
+  if (arguments.network && (arguments.rate != AdviseArguments{}.rate || arguments.delay != AdviseArguments{}.delay ||
+                            arguments.buffer || arguments.ecn))
+    throw InputError("--network names the network; leave out --rate, --delay, --buffer and --ecn");
+  if (arguments.json) check_writable(*arguments.json, arguments.files.front());
+  const FilesRead files;
+  std::vector<Period> periods;
+  const experiment::Experiment experiment = experiment_of(arguments, periods);
+  experiment::AdviceOptions options;
+  using Level = experiment::AdviceOptions::Level;
+  options.level = arguments.level == "flow"     ? Level::flow
+                  : arguments.level == "packet" ? Level::packet
+                                                : Level::automatic;
+  options.starts = arguments.starts;
+  options.iterations = arguments.iterations;
+  options.jitter = arguments.jitter;
+  options.threads = arguments.threads;
+  const EndOnSignal signals;
+  options.stop = [] { return !EndOnSignal::why().empty(); };
+  ProgressBar bar;
+  options.progress = [&](double fraction) { bar.show(fraction, "running"); };
+  const experiment::Provenance provenance = provenance_of(files);
+  experiment::Advice advice;
+  try {
+    advice = experiment::advise(experiment, options);
+  } catch (const RunError&) {
+    bar.clear();
+    if (!EndOnSignal::why().empty())
+      throw RunError(fmt::format("{} before all had been run: nothing is advised", EndOnSignal::why()));
+    throw;
+  }
+  bar.clear();
+  advice.provenance = provenance;
+  for (std::size_t i = 0; i < advice.jobs.size(); ++i) advice.jobs[i].period = periods[i];
+  std::set<std::string> told;
+  for (const std::string& warning : advice.warnings)
+    if (told.insert(warning).second) print_warning(warning);
+  print_advice(advice, arguments.json == "-" ? stderr : stdout);
+  if (arguments.json) write_file(*arguments.json, to_json(advice));
+  return 0;
+}
+
+}  // namespace
+
+void add_advise_command(CommandLine& line) {
+  line.add<AdviseArguments>("advise", "Will these jobs get in each other's way, and what would help? (docs/advise.md)",
+                            add_options, advise);
+}
+
+}  // namespace mltcp::tools

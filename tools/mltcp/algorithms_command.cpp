@@ -1,0 +1,53 @@
+// `mltcp algorithms`: the congestion controls there are, and their parameters.
+#include <fmt/format.h>
+
+#include <sstream>
+
+#include "command_line.h"
+#include "commands.h"
+#include "experiment_options.h"
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/lab/experiment/files/algorithms.h"
+#include "output_file.h"
+
+namespace mltcp::tools {
+namespace {
+
+struct AlgorithmsArguments {
+  std::vector<std::string> names;   ///< NAME or FILE.so:NAME; empty: all that there are
+  bool markdown = false;            ///< their parameters as a table
+  std::optional<std::string> json;  ///< file, or "-" for standard output
+};
+
+void add_options(Options& options, AlgorithmsArguments& arguments) {
+  options.add("NAME", arguments.names, "These only: names, or FILE.so:NAME").suggest(algorithm_names());
+  options.flag("--markdown", arguments.markdown, "The parameters as a table of Markdown");
+  options.add("--json", arguments.json, "Write them to this file; - is standard output");
+}
+
+int algorithms(const AlgorithmsArguments& arguments) {
+  std::vector<const cc::AlgorithmTable*> tables;
+  for (const std::string& name : arguments.names) tables.push_back(&cc::algorithm_from(name));
+  if (tables.empty()) tables.assign(cc::algorithms().begin(), cc::algorithms().end());
+  if (arguments.json) {
+    check_writable(*arguments.json, "");
+    std::ostringstream text;
+    experiment::write_algorithms_json(tables, text);
+    write_file(*arguments.json, text.str());
+  }
+  if (arguments.json != "-")
+    fmt::print("{}",
+               arguments.markdown ? experiment::algorithms_markdown(tables) : experiment::algorithms_text(tables));
+  return 0;
+}
+
+}  // namespace
+
+void add_algorithms_command(CommandLine& line) {
+  line.add<AlgorithmsArguments>("algorithms",
+                                "The congestion controls there are, with their parameters (docs/algorithms.md)",
+                                add_options, algorithms);
+}
+
+}  // namespace mltcp::tools

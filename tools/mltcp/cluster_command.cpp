@@ -1,0 +1,177 @@
+// mltcp cluster: reads a cluster file, runs it under each scheme, and prints how the schemes compare.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "command_line.h"
+#include "commands.h"
+#include "end_on_signal.h"
+#include "experiment_options.h"
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/lab/experiment/cluster/cluster_file.h"
+#include "mltcp/lab/experiment/cluster/cluster_run.h"
+#include "mltcp/lab/experiment/results/table.h"
+#include "mltcp/lab/workload/inspection.h"
+#include "mltcp/lab/workload/models.h"
+#include "output_file.h"
+#include "provenance.h"
+#include "terminal.h"
+
+namespace mltcp::tools {
+namespace {
+
+struct ClusterArguments {
+  std::string file;
+  std::optional<std::string> level;    ///< "packet" or "flow"
+  std::vector<std::string> schemes;    ///< empty: the file's
+  std::optional<std::uint64_t> seed;   ///< the first
+  std::optional<std::uint32_t> seeds;  ///< how many
+  std::uint32_t threads = 0;           ///< 0: one a core
+  std::optional<std::string> json;     ///< files, or "-" for standard output
+  std::optional<std::string> markdown;
+  bool models = false;  ///< list the models that jobs may train instead; there is no file then
+};
+
+void add_options(Options& options, ClusterArguments& arguments) {
+  options.add("FILE.toml", arguments.file,
+              "The cluster: its network, and its jobs, drawn, listed, or of a table of Helios or Philly");
+  options.flag("--models", arguments.models,
+               "List the models that jobs may train, with 8 workers of 50 Gbps and the defaults, and their "
+               "sources; without a file");
+  options
+      .add("--level", arguments.level,
+           "packet (every packet) or flow (fluid, for large ones); default: the file's, or packet")
+      .check(one_of({"packet", "flow"}));
+  options.add_list("--scheme", arguments.schemes,
+                   fmt::format("Schemes, several as in locality,compatible+schedule+mltcp,ideal; default: the file's, "
+                               "or {}",
+                               fmt::join(experiment::default_schemes(), ",")));
+  add_seed(options, arguments.seed, "The first seed, 0 to 2^63 - 1; default: the file's, or 1");
+  options.add("--seeds", arguments.seeds, "With how many seeds each scheme runs; default: the file's, or 1")
+      .check(whole(1, 1000));
+  options.add("--threads", arguments.threads, "Runs at a time; default: one a core").check(whole(1, 10'000));
+  options.add("--json", arguments.json,
+              "Write all results to this file, anew after each run, so that Ctrl-C keeps what is "
+              "complete; - is standard output");
+  options.add("--markdown", arguments.markdown, "Write the table to this file as Markdown; - as above");
+}
+
+void print_models() {
+  constexpr Rate link(50'000'000'000);
+  Table table({"model", "parallelism", "configuration", "parameters", "batch", "computes ms", "sends MB",
+               "iteration ms", "sending"},
+              3);
+  for (const workload::Model& model : workload::models()) {
+    const workload::Job job = workload::make_job(model);
+    const workload::IdealIteration iteration = workload::ideal_iteration(job, link);
+    table.add({std::string(model.name), std::string(name(model.strategy)), std::string(model.configuration),
+               fmt::format("{:.1f}M", static_cast<double>(model.parameters) * 1e-6), fmt::format("{}", model.batch),
+               fmt::format("{:.0f}", job.compute_per_iteration().millis()),
+               fmt::format("{:.0f}", static_cast<double>(job.bytes_per_iteration()) * 1e-6),
+               fmt::format("{:.0f}", iteration.length.millis()), fmt::format("{:.0f}%", iteration.duty_cycle() * 100)});
+  }
+  fmt::print("{}\n", table.text());
+  for (const workload::Model& model : workload::models()) fmt::print("{}: {}\n", model.name, model.source);
+}
+
+experiment::ClusterExperiment load(const ClusterArguments& arguments) {
+  experiment::ClusterFileOptions options;
+  if (arguments.level)
+    options.level = *arguments.level == "flow" ? experiment::ClusterExperiment::Level::flow
+                                               : experiment::ClusterExperiment::Level::packet;
+  options.schemes = arguments.schemes;
+  options.seed = arguments.seed;
+  options.seeds = arguments.seeds;
+  return experiment::load_cluster(arguments.file, options);
+}
+
+void check_outputs(const ClusterArguments& arguments) {
+  for (const auto& file : {arguments.json, arguments.markdown})
+    if (file) check_writable(*file, arguments.file);
+  if (arguments.json == "-" && arguments.markdown == "-")
+    throw InputError("--json, --markdown: one of them can have standard output; name a file for the other");
+  check_distinct({arguments.json, arguments.markdown}, "--json, --markdown");
+}
+
+/// Runs it with a bar of its progress, and keeps what there is now and then.
+experiment::ClusterResults measure(const ClusterArguments& arguments, const experiment::ClusterExperiment& experiment,
+                                   const experiment::Provenance& provenance) {
+  ProgressBar bar;
+  experiment::ClusterRunSettings settings;
+  settings.threads = arguments.threads;
+  settings.progress = [&](double fraction, const std::string& what) { bar.show(fraction, what); };
+  settings.interrupted = EndOnSignal::why;
+  // However long it takes to write the file, and however many runs there are: most of the time is the runs'.
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point next = Clock::now();
+  if (arguments.json && replaceable(*arguments.json))
+    settings.finished = [&](const std::function<const experiment::ClusterResults&()>& so_far) {
+      constexpr int share = 50;
+      const Clock::time_point begun = Clock::now();
+      if (begun < next) return;
+      experiment::ClusterResults kept = so_far();
+      kept.provenance = provenance;
+      try {
+        write_file(*arguments.json, experiment::to_json(kept));
+      } catch (const RunError& error) {
+        bar.clear();
+        print_warning(error.what());
+      }
+      next = Clock::now() + share * (Clock::now() - begun);
+    };
+  experiment::ClusterResults results = experiment::run_cluster(experiment, settings);
+  results.provenance = provenance;
+  bar.clear();
+  return results;
+}
+
+void print_and_write(const ClusterArguments& arguments, const experiment::ClusterResults& results) {
+  std::FILE* const out = arguments.json == "-" || arguments.markdown == "-" ? stderr : stdout;
+  fmt::print(out, "{}\n\n", experiment::headline(results));
+  const experiment::Cells cells = experiment::cells_of(results);
+  Table table(cells.rows.front(), cells.left);
+  for (std::size_t row = 1; row < cells.rows.size(); ++row) table.add(cells.rows[row]);
+  fmt::print(out, "{}", table.text());
+  if (arguments.json) write_file(*arguments.json, experiment::to_json(results));
+  if (arguments.markdown) write_file(*arguments.markdown, experiment::to_markdown(cells));
+}
+
+int cluster(const ClusterArguments& arguments) {
+  if (arguments.models) {
+    if (!arguments.file.empty()) throw InputError("--models: it lists models and runs no cluster; leave the file out");
+    print_models();
+    return 0;
+  }
+  if (arguments.file.empty()) throw InputError("FILE.toml is required; see mltcp cluster --help");
+  const FilesRead files;
+  const experiment::ClusterExperiment experiment = load(arguments);
+  check_outputs(arguments);
+  print_warnings(experiment.warnings);
+  const experiment::Provenance provenance = provenance_of(files);
+  const EndOnSignal signals;
+  const experiment::ClusterResults results = measure(arguments, experiment, provenance);
+  print_and_write(arguments, results);
+  if (results.unfinished.empty()) return 0;
+  std::vector<std::string> missing;
+  for (const auto& run : results.unfinished) missing.push_back(fmt::format("{} with seed {}", run.scheme, run.seed));
+  throw RunError(fmt::format("{}: {} complete, and the table is of {}; missing: {}", EndOnSignal::why(),
+                             results.runs.size() == 1 ? "1 run is" : fmt::format("{} runs are", results.runs.size()),
+                             results.runs.size() == 1 ? "it" : "these", fmt::join(missing, ", ")));
+}
+
+}  // namespace
+
+void add_cluster_command(CommandLine& line) {
+  line.add<ClusterArguments>(
+      "cluster", "Run a stream of jobs on a cluster, once per scheme of placing and driving them (docs/cluster.md)",
+      add_options, cluster);
+}
+
+}  // namespace mltcp::tools

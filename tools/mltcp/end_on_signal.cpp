@@ -1,0 +1,90 @@
+// Signals that end a command in order (see end_on_signal.h).
+#include "end_on_signal.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <ctime>
+#include <string_view>
+
+namespace mltcp::tools {
+namespace {
+
+// Which signal came, 0 for none. Read by any thread.
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): a signal handler reaches nothing else
+std::atomic<int> ended_by = 0;
+static_assert(std::atomic<int>::is_always_lock_free, "or a signal handler could not write it");
+// Whether somebody has asked since. NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
+std::atomic<bool> noticed = false;
+
+// How long nobody may ask: a second, or up to five while other programs keep this one from the processor.
+constexpr unsigned most_seconds = 5;
+constexpr double least_work = 0.5;      // seconds of the processor
+std::atomic<unsigned> seconds = 0;      // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+std::atomic<double> worked_before = 0;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+static_assert(std::atomic<double>::is_always_lock_free);
+
+double seconds_worked() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+void on_signal(int signal) {
+  ended_by = signal;
+  worked_before = seconds_worked();
+  alarm(1);
+}
+
+// Ends the program as the signal would have done, unless it ends by itself. Calls only what a signal handler may.
+void on_alarm(int /*signal*/) {
+  if (noticed) return;
+  if (seconds_worked() - worked_before < least_work && ++seconds < most_seconds) {
+    alarm(1);
+    return;
+  }
+  constexpr std::string_view text = "mltcp: ended by a signal within its work; results written before are kept\n";
+  const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+  static_cast<void>(written);  // there is nobody else to tell
+  kill(getpid(), ended_by);    // whose action is the default one again (SA_RESETHAND)
+  _exit(128 + ended_by);       // the first process of a PID namespace, a container's, is not ended so
+}
+
+}  // namespace
+
+EndOnSignal::EndOnSignal() {
+  noticed = false;
+  struct sigaction action {};
+  action.sa_handler = on_alarm;
+  action.sa_flags = SA_RESTART;  // whoever has asked may be writing results when it comes
+  sigaction(SIGALRM, &action, &before_alarm_);
+  action.sa_handler = on_signal;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  for (std::size_t i = 0; i < signals.size(); ++i) {
+    sigaction(signals[i], nullptr, &before_[i]);
+    if (before_[i].sa_handler != SIG_IGN) sigaction(signals[i], &action, nullptr);
+  }
+}
+
+EndOnSignal::~EndOnSignal() {
+  alarm(0);
+  sigaction(SIGALRM, &before_alarm_, nullptr);
+  for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &before_[i], nullptr);
+}
+
+bool EndOnSignal::came() {
+  if (ended_by != 0) noticed = true;
+  return ended_by != 0;
+}
+
+std::string EndOnSignal::why() {
+  if (!came()) return "";
+  const int signal = ended_by;
+  if (signal == SIGINT) return "interrupted by its user";
+  // The testbed is the first process of its PID namespace, and says so to all that it starts (lab/testbed/testbed.cpp).
+  if (getppid() == 1 && std::getenv("MLTCP_TESTBED") != nullptr) return "ended by the testbed";
+  return signal == SIGHUP ? "ended by SIGHUP" : "ended by SIGTERM";
+}
+
+}  // namespace mltcp::tools

@@ -1,0 +1,230 @@
+// What experiments across hosts find on this machine (see experiment_doctor.h): by making namespaces with a pair of
+// interfaces, and by loading MPI's module, each in a child process that takes it all with it.
+#include "experiment_doctor.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <string>
+#include <system_error>
+
+#include "load_mpi_module.h"
+#include "mltcp/base/text.h"
+#include "mltcp/dpdk/doctor_checks.h"
+#include "mltcp/plugins/kernel/doctor.h"
+#include "mltcp/socket/doctor.h"
+#if MLTCP_HAS_VERBS
+#include "mltcp/rdma/doctor.h"
+#include "mltcp/rdma/verbs_name.h"
+#endif
+#include "mltcp/lab/testbed/sandbox.h"
+
+namespace mltcp::tools {
+namespace {
+
+using dpdk::Check;
+using dpdk::CheckStatus;
+
+bool works(std::span<const Check> machine, std::string_view name) {
+  return std::any_of(machine.begin(), machine.end(),
+                     [&](const Check& check) { return check.name == name && check.status != CheckStatus::missing; });
+}
+
+/// Whether interfaces of this network namespace may be changed at all: 0, or errno. It takes CAP_NET_ADMIN in the user
+/// namespace that owns it, which a container may lack that may make namespaces.
+int try_interface() {
+  const int file = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (file < 0) return errno;
+  ifreq request{};
+  std::strcpy(request.ifr_name, "lo");  // NOLINT(clang-analyzer-security.insecureAPI.strcpy)
+  request.ifr_flags = IFF_UP;
+  const int error = ioctl(file, SIOCSIFFLAGS, &request) == 0 ? 0 : errno;
+  close(file);
+  return error;
+}
+
+/// What became of namespaces and a pair of interfaces, as it comes out of a child process in a line: a letter, a number
+/// and text.
+struct Trial {
+  enum Kind : char {
+    made = 'o',
+    no_user = 'u',               ///< with "cause; cure"
+    no_pid_namespace = 'p',      ///< with errno
+    no_network_namespace = 'n',  ///< the same
+    no_pair = 'v',               ///< with errno of changing another interface, and ip's words
+    not_tried = 'x',             ///< with why
+  };
+  Kind kind = not_tried;
+  int error = 0;
+  std::string text;
+
+  [[nodiscard]] std::string line() const { return fmt::format("{}{} {}", static_cast<char>(kind), error, text); }
+  static Trial from(const std::string& line) {
+    Trial trial;
+    if (line.empty()) return trial;
+    trial.kind = static_cast<Kind>(line[0]);
+    const char* const end = line.data() + line.size();
+    const auto [at, problem] = std::from_chars(line.data() + 1, end, trial.error);
+    // The reason of in_child() has no number.
+    const char* const text = problem == std::errc() && at != end ? at + 1 : line.data() + 1;
+    trial.text.assign(text, end);
+    return trial;
+  }
+};
+
+/// Makes a PID namespace, a network namespace and a pair of interfaces in it.
+Trial try_namespaces() {
+  return Trial::from(dpdk::in_child(Trial::not_tried, [] {
+    testbed::add_administrators_path();
+    if (const std::string why = testbed::become_root_of_own(); !why.empty())
+      return Trial{Trial::no_user, 0, why}.line();
+    if (unshare(CLONE_NEWPID) != 0) return Trial{Trial::no_pid_namespace, errno, ""}.line();
+    if (unshare(CLONE_NEWNET) != 0) return Trial{Trial::no_network_namespace, errno, ""}.line();
+    try {
+      testbed::run_program({"ip", "-batch", "-"}, "link add name v0 type veth peer name v1\n");
+    } catch (const std::exception& error) {
+      return Trial{Trial::no_pair, try_interface(), error.what()}.line();
+    }
+    return Trial{Trial::made, 0, ""}.line();
+  }));
+}
+
+std::string cure_of(Trial::Kind kind, int error) {
+  const char* const config = kind == Trial::no_pid_namespace ? "CONFIG_PID_NS" : "CONFIG_NET_NS";
+  if (error == EINVAL) return fmt::format("use a kernel with {}=y", config);
+  if (error == ENOSPC)
+    return fmt::format("raise the limit: sysctl user.max_{}_namespaces=1000",
+                       kind == Trial::no_pid_namespace ? "pid" : "net");
+  return "run it outside of this container, or give that CAP_SYS_ADMIN and CAP_NET_ADMIN (docker run --privileged)";
+}
+
+Check check_testbed(std::span<const Check> machine) {
+  const std::string name = "mltcp testbed";
+  std::vector<std::string> lacking;
+  for (const char* const program : {"ip", "nsenter"})
+    if (testbed::find_program(program).empty()) lacking.emplace_back(program);
+  if (!lacking.empty())
+    return dpdk::missing(name, fmt::format("not installed: {}", fmt::join(lacking, ", ")),
+                         "install iproute2 (ip) and util-linux (nsenter)");
+  const bool is_root = geteuid() == 0;
+  const std::string who = is_root ? "root" : "not root";
+  const Trial trial = try_namespaces();
+  if (trial.kind == Trial::no_user) {
+    const std::size_t end = trial.text.find("; ");
+    return dpdk::missing(name, fmt::format("not root, and {}", trial.text.substr(0, end)), trial.text.substr(end + 2));
+  }
+  if (trial.kind == Trial::no_pid_namespace || trial.kind == Trial::no_network_namespace)
+    return dpdk::missing(
+        name,
+        fmt::format("{}, but the kernel makes no {} namespace ({})", who,
+                    trial.kind == Trial::no_pid_namespace ? "PID" : "network", std::strerror(trial.error)),
+        cure_of(trial.kind, trial.error));
+  if (trial.kind == Trial::no_pair)
+    return dpdk::missing(
+        name, fmt::format("namespaces, but no pair of interfaces: {}", one_line(trial.text)),
+        trial.error == EPERM ? cure_of(Trial::no_network_namespace, EPERM) : "load the kernel's module: modprobe veth");
+  if (trial.kind != Trial::made)
+    return dpdk::missing(name, fmt::format("namespaces could not be tried: {}", one_line(trial.text)),
+                         "run it again when the machine has less to do");
+  const std::string detail = fmt::format("{}, ip, nsenter, {}PID and network namespaces, pairs of interfaces (veth)",
+                                         who, is_root ? "" : "user, ");
+  if (!is_root) return dpdk::ok(name, detail + "; --device af_packet or udp");
+  if (works(machine, "AF_XDP")) return dpdk::ok(name, detail);
+  if (works(machine, "AF_PACKET"))
+    return dpdk::warn(name, detail + ", but no AF_XDP", "give it --device af_packet, or see AF_XDP above");
+  return dpdk::missing(name, detail + ", but neither AF_XDP nor AF_PACKET", "see these two above");
+}
+
+Check check_gen(std::span<const Check> machine, std::span<const Check> ports) {
+  const std::string name = "mltcp gen";
+  std::vector<std::string> kinds;
+  if (works(machine, "AF_XDP")) kinds.emplace_back("af_xdp");
+  if (works(machine, "AF_PACKET")) kinds.emplace_back("af_packet");
+  const auto usable = std::count_if(ports.begin(), ports.end(), [](const Check& check) { return check.is_port; });
+  const bool of_kernel =
+      std::any_of(ports.begin(), ports.end(), [](const Check& check) { return check.is_port && check.is_interface; });
+  std::string faster;
+  if (usable > 0)
+    faster = !of_kernel      ? "a NIC below"
+             : kinds.empty() ? ""
+                             : fmt::format("{}, on an interface that is ready below", fmt::join(kinds, " or "));
+  if (works(machine, kUdpCheck))
+    return dpdk::ok(name, faster.empty() ? "a host's port can be udp:, with an address that the kernel has"
+                                         : fmt::format("a host's port can be {}, or udp: with an address that the "
+                                                       "kernel has",
+                                                       faster));
+  if (faster.empty())
+    return dpdk::missing(
+        name, "a host's port can be neither udp nor af_xdp nor af_packet here",
+        "see these above, and the interfaces below, or make hosts of this machine, by mltcp testbed; a "
+        "coordinator needs no port");
+  return dpdk::ok(name, "a host's port can be " + faster);
+}
+
+Check check_mpi() {
+  const std::string name = "mltcp gen --mpi";
+  const std::string result = dpdk::in_child('e', [] {
+    std::string why;
+    return load_mpi_module(why) != nullptr ? std::string("o") : "e" + why;
+  });
+  if (result[0] != 'o')
+    return dpdk::missing(name, fmt::format("the module for MPI can't be loaded ({})", one_line(result.substr(1))),
+                         "install an MPI (Debian: libopenmpi-dev, openmpi-bin) and build again; mltcp gen --join needs "
+                         "none");
+  for (const char* const launcher : {"mpirun", "srun"})
+    if (const std::string path = testbed::find_program(launcher); !path.empty())
+      return dpdk::ok(name, fmt::format("the module for MPI can be loaded, {} starts it", path));
+  return dpdk::missing(name, "the module for MPI can be loaded, but neither mpirun nor srun is in the path",
+                       "install what starts MPI (Debian: openmpi-bin)");
+}
+
+}  // namespace
+
+Check check_udp() {
+  const socket::Examination found = socket::examine();
+  const std::string detail = "udp: " + found.detail;
+  if (!found.works) return dpdk::missing(kUdpCheck, detail, found.cure);
+  return found.cure.empty() ? dpdk::ok(kUdpCheck, detail) : dpdk::warn(kUdpCheck, detail, found.cure);
+}
+
+Check check_kernel_tcp() {
+  constexpr const char* name = "kernel TCP";
+  const kernel::Examination found = kernel::examine();
+  return found.works ? dpdk::ok(name, found.detail) : dpdk::missing(name, found.detail, found.cure);
+}
+
+#if MLTCP_HAS_VERBS
+Check check_verbs(const Check& found) {
+  const rdma::Examination verbs = rdma::examine();
+  if (!verbs.has_devices && found.status != dpdk::CheckStatus::ok) return found;
+  if (!verbs.works || !verbs.cure.empty()) return dpdk::warn(found.name, "verbs: " + verbs.detail, verbs.cure);
+  const std::size_t hint = found.detail.find("; ");  // the UDP port of RoCE
+  return dpdk::ok(found.name,
+                  "verbs: " + verbs.detail + (hint == std::string::npos ? std::string() : found.detail.substr(hint)));
+}
+
+Check check_verbs_port(const std::string& device) {
+  rdma::parse_verbs_name(device);
+  const rdma::Examination found = rdma::examine_port(device);
+  const std::string name = "port " + device;
+  Check check = found.works ? dpdk::ok(name, found.detail) : dpdk::missing(name, found.detail, found.cure);
+  check.is_port = true;
+  check.was_asked_for = true;
+  return check;
+}
+#endif
+
+std::vector<Check> examine_experiments(std::span<const Check> machine, std::span<const Check> ports) {
+  return {check_testbed(machine), check_gen(machine, ports), check_mpi()};
+}
+
+}  // namespace mltcp::tools

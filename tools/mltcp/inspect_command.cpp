@@ -1,0 +1,260 @@
+// `mltcp inspect`: what traces or a measured profile hold, for people, as a job of an experiment or as JSON; and what
+// jobs claim in a capture.
+//
+// Traces of all formats are read as graphs (lab/workload/traces/); a profile has a reader and a summary of its own.
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "claims_table.h"
+#include "command_line.h"
+#include "commands.h"
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/base/units.h"
+#include "mltcp/lab/experiment/files/experiment_file.h"
+#include "mltcp/lab/workload/graph_phases.h"
+#include "mltcp/lab/workload/inspection.h"
+#include "mltcp/lab/workload/profile.h"
+#include "mltcp/lab/workload/schedule.h"
+#include "mltcp/transport/capture/capture_claims.h"
+#include "output_file.h"
+#include "terminal.h"
+#include "trace_summary.h"
+
+namespace mltcp::tools {
+namespace {
+
+struct InspectArguments {
+  std::vector<std::string> files;
+  bool toml = false;
+  std::optional<std::string> name;  ///< default: the file's
+  std::uint32_t workers = 0;        ///< 0: as the trace tells
+  std::string network;              ///< empty: see TraceOptions::network
+  double compute_scale = 1.0;
+  double bytes_scale = 1.0;
+  std::string rate = "100 Gbps";
+  std::optional<std::uint32_t> rank;  ///< whose view is shown; default: the first with a trace
+  std::uint32_t ranks = 0;            ///< of the job; 0: as the trace tells
+  std::optional<std::string> json;    ///< file, or "-" for standard output
+
+  [[nodiscard]] const std::string& file() const { return files.front(); }
+};
+
+void add_options(Options& options, InspectArguments& arguments) {
+  options
+      .add("TRACE", arguments.files,
+           "Traces of one job: files, archives (.tar) or folders with one for each rank, packed or not, of any format "
+           "that "
+           "docs/traces.md lists; or one measured profile (.csv); or a capture (.pcapng), of which it is shown what "
+           "jobs "
+           "claim (docs/captures.md)")
+      .required();
+  options.flag("--toml", arguments.toml, "Print it as a job of an experiment file");
+  options.add("--name", arguments.name, "Name of that job; default: the file's");
+  options
+      .add("--workers", arguments.workers,
+           "Workers that reduce weight gradients, of traces in 12 columns; default: the trace's, or 2")
+      .check(whole(2, 1'000'000));
+  options.add(
+      "--network", arguments.network,
+      "Collectives of traces in 12 columns that cross the network: weight-gradient, inter-server or all; default: "
+      "weight-gradient, or all if there are no such");
+  options.add("--compute-scale", arguments.compute_scale, "Factor on compute times; default 1").check(factor(1e6));
+  options.add("--bytes-scale", arguments.bytes_scale, "Factor on bytes sent; default 1").check(factor(1e6));
+  options.add("--rank", arguments.rank, "Rank whose view is shown, as recorded; default: the first that has a trace");
+  options
+      .add("--ranks", arguments.ranks, "Number of ranks of a job whose trace does not tell; default: as few as can be")
+      .check(whole(1, 1'000'000));
+  options.add("--json", arguments.json, "Write the summary to this file; - is standard output");
+  options.add("--rate", arguments.rate, "Rate of the link for the duty cycle; default \"100 Gbps\"");
+}
+
+void print_toml(const workload::Job& job, const std::vector<std::string>& warnings) {
+  fmt::print("{}", workload::to_toml(job));
+  print_warnings(warnings);
+}
+
+Rate link_rate(const std::string& text) {
+  try {
+    return parse_rate(text);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("--rate: {}", error.what()));
+  }
+}
+
+/// What is asked of any kind of file.
+struct Wanted {
+  TraceRequest trace;
+  std::string name;  ///< of the job
+};
+
+Wanted wanted_of(const InspectArguments& arguments) {
+  Wanted wanted;
+  TraceRequest& trace = wanted.trace;
+  trace.files = arguments.files;
+  trace.ranks = arguments.ranks;
+  trace.rank = arguments.rank;
+  trace.link = link_rate(arguments.rate);
+  if (trace.link.is_zero()) throw InputError("--rate 0: a link needs a rate above 0, as in \"100 Gbps\"");
+  trace.compute_scale = arguments.compute_scale;
+  trace.bytes_scale = arguments.bytes_scale;
+  trace.workers = arguments.workers;
+  if (!arguments.network.empty()) {
+    trace.network = workload::network_from(arguments.network);
+    if (!trace.network)
+      throw InputError(
+          fmt::format("--network {}: unknown; it is weight-gradient, inter-server or all", arguments.network));
+  }
+  wanted.name = arguments.name.value_or(std::filesystem::path(arguments.file()).stem().string());
+  return wanted;
+}
+
+int print_profile(const InspectArguments& arguments, const Wanted& wanted) {
+  if (arguments.workers != 0 || !arguments.network.empty() || arguments.compute_scale != 1 ||
+      arguments.bytes_scale != 1)
+    throw InputError(
+        "--workers, --network, --compute-scale, --bytes-scale: a measured profile tells what was sent, and when; "
+        "leave them out");
+  const workload::Profile profile = workload::load_profile(arguments.file());
+  if (!arguments.toml) {
+    fmt::print("{}", workload::describe(profile, wanted.trace.link));
+    return 0;
+  }
+  workload::Job job;
+  job.name = wanted.name;
+  job.phases = workload::to_phases(profile);
+  print_toml(job, {});
+  return 0;
+}
+
+nlohmann::ordered_json to_json(const workload::GraphSummary& summary) {
+  using Json = nlohmann::ordered_json;
+  Json steps = Json::array();
+  for (const auto& step : summary.steps)
+    steps.push_back({{"name", one_line(step.name)},
+                     {"length_ns", step.length.count},
+                     {"compute_ns", step.compute.count},
+                     {"communicate_ns", step.communicate.count},
+                     {"both_ns", step.both.count},
+                     {"sent_bytes", step.sent},
+                     {"communications", step.communications}});
+  Json communications = Json::array();
+  for (const auto& [kind, sum] : summary.communications)
+    communications.push_back({{"kind", kind}, {"count", sum.count}, {"bytes", sum.size}, {"sent_bytes", sum.sent}});
+  Json phases = Json::array();
+  for (const workload::Phase& phase : summary.phases) {
+    if (phase.kind == workload::Phase::Kind::compute)
+      phases.push_back({{"compute_ns", phase.compute.count}});
+    else
+      phases.push_back({{"bytes", phase.bytes}, {"overlap", phase.overlap}, {"label", one_line(phase.label)}});
+  }
+  return {{"schema", "mltcp.inspection/1"},
+          {"format", summary.format},
+          {"sources", summary.sources},
+          {"ranks", summary.ranks},
+          {"rank", summary.rank},
+          {"times", summary.recorded ? "recorded" : "laid out"},
+          {"period", key_of(summary.period)},
+          {"confidence", summary.confidence},
+          {"typical", summary.typical},
+          {"steps", std::move(steps)},
+          {"communications", std::move(communications)},
+          {"phases", std::move(phases)},
+          {"warnings", summary.warnings}};
+}
+
+int print_graph(const InspectArguments& arguments, const Wanted& wanted) {
+  const workload::GraphSummary summary = summarise_traces(wanted.trace);
+  if (arguments.json)
+    write_file(*arguments.json,
+               to_json(summary).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n');
+  if (arguments.json == "-") return 0;
+  if (arguments.toml)
+    print_toml(workload::to_job(summary, wanted.name), summary.warnings);
+  else
+    fmt::print("{}", workload::describe(summary, wanted.trace.link));
+  return 0;
+}
+
+/// What jobs claim in a capture.
+int print_capture(const InspectArguments& arguments) {
+  if (arguments.toml || arguments.name || arguments.workers != 0 || !arguments.network.empty() ||
+      arguments.compute_scale != 1 || arguments.bytes_scale != 1 || arguments.rank || arguments.ranks != 0 ||
+      arguments.json)
+    throw InputError(fmt::format(
+        "{}: this is a capture, of which it is shown what jobs claim; options are for traces, leave them out",
+        arguments.file()));
+  std::ifstream in(arguments.file(), std::ios::binary);
+  const capture::CaptureClaims claims = capture::read_claims(in, arguments.file());
+  fmt::print("{} in {}\n", plural(claims.packets, "packet"), one_line(arguments.file()));
+  const std::vector<JobClaim> received = claims.received.report();
+  const std::vector<JobClaim> sent = claims.sent.report();
+  if (received.empty() && sent.empty()) fmt::print("none has data of a job\n");
+  if (!received.empty()) fmt::print("\nwhat jobs claimed in packets received\n{}", claims_table(received));
+  if (!sent.empty()) fmt::print("\nwhat jobs claimed in packets sent\n{}", claims_table(sent));
+  std::vector<std::string> warnings = doubts_of(received);
+  for (std::string& doubt : doubts_of(sent)) warnings.push_back(std::move(doubt));
+  if (claims.cut_packets > 0)
+    warnings.push_back(fmt::format("{} cut before what they claim; capture {} bytes or more (snap=)",
+                                   plural(claims.cut_packets, "packet"), capture::least_captured));
+  if (claims.deep_packets > 0)
+    warnings.push_back(fmt::format("{} behind more than {} VLAN tags or MPLS labels left out",
+                                   plural(claims.deep_packets, "packet"), capture::most_tags));
+  if (claims.fragments > 0)
+    warnings.push_back(
+        fmt::format("{} of IP left out; MLTCP's packets are not fragmented, so these are others', or a "
+                    "tunnel on the way fragments them",
+                    plural(claims.fragments, "fragment")));
+  if (claims.extended > 0)
+    warnings.push_back(fmt::format("{} of IPv6 with extension headers left out", plural(claims.extended, "packet")));
+  if (claims.other_packets > 0)
+    warnings.push_back(fmt::format("{} of links of type {} left out; capture on one interface of Ethernet (not any)",
+                                   plural(claims.other_packets, "packet"), claims.other_link));
+  if (claims.is_cut)
+    warnings.push_back(fmt::format("{} ends within a packet: it is still written, or there was no room for all of it",
+                                   arguments.file()));
+  print_warnings(warnings);
+  return 0;
+}
+
+int inspect(const InspectArguments& arguments) {
+  for (const std::string& file : arguments.files) {
+    if (capture::is_classic_capture(file))
+      throw InputError(
+          fmt::format("{0}: this is a capture of the older format pcap; convert it: tshark -F pcapng -r {0} "
+                      "-w NEW.pcapng",
+                      file));
+    if (!capture::is_capture(file)) continue;
+    if (arguments.files.size() == 1) return print_capture(arguments);
+    throw InputError(
+        fmt::format("{}: this is a capture; give one at a time, or join them: mergecap -w ALL.pcapng FILE...", file));
+  }
+  const Wanted wanted = wanted_of(arguments);
+  if (arguments.toml) {
+    const std::string wrong = experiment::objection_to_name(wanted.name);
+    if (!wrong.empty()) throw InputError(fmt::format("--name: {}", wrong));
+  }
+  if (arguments.json) check_writable(*arguments.json, arguments.file());
+  if (arguments.files.size() > 1 || !is_measured_profile(arguments.file())) return print_graph(arguments, wanted);
+  if (arguments.json || arguments.rank || arguments.ranks != 0)
+    throw InputError("--json, --rank, --ranks: for traces of ranks, and this is a measured profile; leave them out");
+  return print_profile(arguments, wanted);
+}
+
+}  // namespace
+
+void add_inspect_command(CommandLine& line) {
+  line.add<InspectArguments>("inspect", "What traces or a profile hold: iterations, phases, bytes (docs/traces.md)",
+                             add_options, inspect);
+}
+
+}  // namespace mltcp::tools

@@ -1,0 +1,53 @@
+// `mltcp key`: makes the key that the hosts of a job share, or says which one a file has. The key itself is never
+// shown.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <string>
+
+#include "command_line.h"
+#include "commands.h"
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/transport/security/job_key.h"
+
+namespace mltcp::tools {
+namespace {
+
+struct KeyArguments {
+  std::string file;
+  bool show = false;
+};
+
+void add_options(Options& options, KeyArguments& arguments) {
+  options
+      .add("FILE", arguments.file,
+           "The new key file, which only its owner can read; with --show, one that is there, or fd:N")
+      .required();
+  options.flag("--show", arguments.show, "Say which key a file has: its id, which tells nothing of the key");
+}
+
+int key(const KeyArguments& arguments) {
+  if (arguments.show) {
+    fmt::print("{:016x}\n", security::JobKey::from_source(arguments.file).id());
+    return 0;
+  }
+  // What --key takes for something else would be a file that it can't name.
+  if (arguments.file.empty() || arguments.file == "-" || arguments.file.starts_with("fd:"))
+    throw InputError(fmt::format("{} is no name for a key file; give another, or write it as {}",
+                                 in_quotes(arguments.file), in_quotes("./" + arguments.file)));
+  const security::JobKey made = security::JobKey::generate();
+  made.write_file(arguments.file);
+  fmt::print("{:016x}\n", made.id());
+  return 0;
+}
+
+}  // namespace
+
+void add_key_command(CommandLine& line) {
+  line.add<KeyArguments>("key",
+                         "Make the key that the hosts of a job share, or say which one a file has (docs/security.md)",
+                         add_options, key);
+}
+
+}  // namespace mltcp::tools

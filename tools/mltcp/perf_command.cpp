@@ -1,0 +1,290 @@
+// `mltcp perf`: what two hosts, or one, carry between two endpoints by the length of messages. One process listens, the
+// other measures and shows a row for each length as it comes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "command_line.h"
+#include "commands.h"
+#include "end_on_signal.h"
+#include "key_option.h"
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/cc/registry.h"
+#include "mltcp/lab/experiment/perf/perf.h"
+#include "mltcp/lab/experiment/results/internal/provenance_json.h"
+#include "output_file.h"
+#include "provenance.h"
+#include "terminal.h"
+
+namespace mltcp::tools {
+namespace {
+
+using experiment::PerfPoint;
+using experiment::PerfTest;
+using experiment::PerfTransfer;
+
+struct PerfArguments {
+  std::string address;  ///< of the server; with --listen, where to listen; empty: all addresses
+  bool listen = false;
+  bool once = false;
+  std::vector<std::string> tests;
+  std::string least = "1B";
+  std::string most = "1GiB";
+  std::uint32_t factor = 4;
+  std::string time = "1s";
+  std::string limit = "60s";
+  std::string wait = "10s";
+  std::optional<std::string> every;
+  std::uint32_t connections = 1;
+  std::uint32_t depth = 64;
+  std::string cc = "reno";
+  std::optional<std::string> json;
+  std::string port = "udp:";
+  std::string ip;
+  std::string gateway;
+  std::uint16_t udp_port = 0;
+  std::string idle = "sleep";
+  std::string cores;
+  std::optional<std::uint32_t> memory_mb;
+  std::uint32_t mtu = 0;
+  std::optional<std::string> key;
+  bool authenticate = false;
+  std::vector<std::string> for_client;  ///< options that were given and are for one that measures
+};
+
+template <typename Value>
+std::string by_default(const Value& value) {
+  return fmt::format("; default: {}", value);
+}
+
+void add_place(Options& options, PerfArguments& arguments) {
+  options.add("--port", arguments.port,
+              "Its port, udp:, af_xdp:IFACE, a PCI address, ... (docs/ports.md)" + by_default(arguments.port));
+  options.add("--ip", arguments.ip, "Its address, and prefix length; default: that of the way to the other host");
+  options.add("--gateway", arguments.gateway, "The way to addresses beyond the prefix; not for udp:; default: none");
+  options.add("--udp-port", arguments.udp_port, "Its UDP port; 0, the default: a free one").check(whole(0, 65535));
+  options
+      .add("--idle", arguments.idle,
+           "Without work: spin, pause or sleep; spin is the fastest" + by_default(arguments.idle))
+      .check(one_of({"spin", "pause", "sleep"}));
+  options.add("--cores", arguments.cores, "The CPU to work on; default: any");
+  options.add("--memory", arguments.memory_mb, "Memory of DPDK in MB; default: what is needed").check(whole(32, 65536));
+  options.add("--mtu", arguments.mtu, "Longest IP packet; default: the interface's").check(whole(576, 65535));
+  add_key_option(options, arguments.key, "Seal all, at both ends,");
+  add_authenticate_option(options, arguments.authenticate);
+}
+
+void add_options(Options& options, PerfArguments& arguments) {
+  options.add("address", arguments.address,
+              "The server: HOST or HOST:PORT. With --listen, where: default 0.0.0.0:62400; the port is TCP's");
+  options.flag("--listen", arguments.listen, "Be the server: do what clients say");
+  options.flag("--once", arguments.once, "With --listen: end after one client");
+  add_place(options, arguments);
+  options.group("Who measures", arguments.for_client);
+  options.add_list("--tests", arguments.tests,
+                   "latency, out (to the server), in (from it), both (at once); default: latency,out,both");
+  options.add("--least", arguments.least, "Shortest message" + by_default(arguments.least));
+  options.add("--most", arguments.most, "Longest message; up to 4GiB - 1" + by_default(arguments.most));
+  options.add("--factor", arguments.factor, "From length to length" + by_default(arguments.factor))
+      .check(whole(2, 1024));
+  options.add("--for", arguments.time, "About how long each number is measured" + by_default(arguments.time));
+  options.add("--limit", arguments.limit,
+              "What takes longer ends the run; longer messages than fit into half of it are left out" +
+                  by_default(arguments.limit));
+  options.add("--every", arguments.every,
+              "Show, and write to --json, how much came in each interval; default: no intervals");
+  options.add("--connections", arguments.connections, "Side by side" + by_default(arguments.connections))
+      .check(whole(1, 64));
+  options.add("--depth", arguments.depth, "Messages under way on each, but 64MB at most" + by_default(arguments.depth))
+      .check(whole(1, 1024));
+  options.add("--cc", arguments.cc, "Congestion control, at both ends" + by_default(arguments.cc));
+  options.add("--wait", arguments.wait, "How long the server may take to come" + by_default(arguments.wait));
+  options.add("--json", arguments.json, "Write the results to this file; - is standard output");
+}
+
+template <typename Parse>
+auto of_option(std::string_view option, Parse parse) {
+  try {
+    return parse();
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: {}", option, error.what()));
+  }
+}
+
+experiment::PerfSettings settings_of(const PerfArguments& arguments) {
+  experiment::PerfSettings settings;
+  if (!arguments.tests.empty()) settings.tests.clear();
+  for (const std::string& test : arguments.tests)
+    settings.tests.push_back(of_option("--tests", [&] { return experiment::perf_test_of(test); }));
+  settings.least = of_option("--least", [&] { return parse_bytes(arguments.least); });
+  settings.most = of_option("--most", [&] { return parse_bytes(arguments.most); });
+  settings.factor = arguments.factor;
+  settings.time = of_option("--for", [&] { return parse_duration(arguments.time); });
+  settings.limit = of_option("--limit", [&] { return parse_duration(arguments.limit); });
+  if (arguments.every) settings.every = of_option("--every", [&] { return parse_duration(*arguments.every); });
+  settings.connections = arguments.connections;
+  settings.depth = arguments.depth;
+  settings.congestion_control = arguments.cc;
+  check(settings);
+  return settings;
+}
+
+experiment::PerfPlace place_of(const PerfArguments& arguments) {
+  experiment::PerfPlace place;
+  place.device = arguments.port;
+  place.ip = arguments.ip;
+  place.gateway = arguments.gateway;
+  place.udp_port = arguments.udp_port;
+  place.idle = arguments.idle == "spin" ? Idle::spin : arguments.idle == "pause" ? Idle::pause : Idle::sleep;
+  place.cores = arguments.cores;
+  place.memory_mb = arguments.memory_mb;
+  place.mtu = arguments.mtu;
+  if (const auto key = key_of(arguments.key)) place.key = std::make_shared<const security::JobKey>(*key);
+  place.protection = protection_of(arguments.key, arguments.authenticate);
+  return place;
+}
+
+/// "64 KiB" where that is even, as it is from the default lengths, or as all sizes are written.
+std::string length_text(Bytes bytes) {
+  for (const auto& [unit, name] : {std::pair(Bytes{1} << 30, "GiB"), {Bytes{1} << 20, "MiB"}, {Bytes{1} << 10, "KiB"}})
+    if (bytes >= unit && bytes % unit == 0) return fmt::format("{} {}", bytes / unit, name);
+  return bytes_to_text(bytes);
+}
+
+/// "1.2 us", "45.6 ms": three digits are what measurements of time are worth.
+std::string time_text(Nanos time) {
+  const double nanos = static_cast<double>(time.count);
+  if (nanos < 1e6) return fmt::format("{:.{}f} us", nanos * 1e-3, nanos < 1e5 ? 1 : 0);
+  return fmt::format("{:.{}f} ms", nanos * 1e-6, nanos < 1e8 ? 1 : 0);
+}
+
+std::string count_text(double number) {
+  if (number >= 1e6) return fmt::format("{:.2f} M", number * 1e-6);
+  if (number >= 1e4) return fmt::format("{:.1f} k", number * 1e-3);
+  return fmt::format("{:.0f}", number);
+}
+
+/// A row for each length, as it has been measured.
+class Rows {
+ public:
+  Rows(const experiment::PerfSettings& settings, std::FILE* out) : tests_(settings.tests), out_(out) {}
+
+  void show_header() const {
+    std::string first = fmt::format("{:>12}", "");
+    std::string second = fmt::format("{:>12}", "message");
+    for (const PerfTest test : tests_) {
+      if (test == PerfTest::latency) {
+        first += fmt::format("{:>{}}", "latency, one way", 3 * kTime);
+        second += fmt::format("{:>{}}{:>{}}{:>{}}", "median", kTime, "99%", kTime, "99.9%", kTime);
+      } else {
+        first += fmt::format("{:>{}}", test == PerfTest::both ? "both ways" : to_text(test), kRate + kCount);
+        second += fmt::format("{:>{}}{:>{}}", "Gbps", kRate, "messages/s", kCount);
+      }
+    }
+    fmt::print(out_, "{}\n{}\n", first, second);
+    std::fflush(out_);
+  }
+
+  void show(const PerfPoint& point) const {
+    fmt::print(out_, "{:>12}", length_text(point.bytes));
+    for (const PerfTest test : tests_) {
+      if (test == PerfTest::latency && point.latency) {
+        for (const Nanos time : {point.latency->p50, point.latency->p99, point.latency->p999})
+          fmt::print(out_, "{:>{}}", time_text(time), kTime);
+        continue;
+      }
+      const auto& transfer = test == PerfTest::out ? point.out : test == PerfTest::in ? point.in : point.both;
+      if (transfer)
+        fmt::print(out_, "{:>{}.3f}{:>{}}", transfer->bits_per_second() * 1e-9, kRate,
+                   count_text(transfer->messages_per_second()), kCount);
+    }
+    fmt::print(out_, "\n");
+    for (const auto& [name, transfer] : {std::pair("out", &point.out), {"in", &point.in}, {"both", &point.both}})
+      if (*transfer) show_intervals(name, **transfer);
+    std::fflush(out_);
+  }
+
+ private:
+  static constexpr int kTime = 10;
+  static constexpr int kRate = 10;
+  static constexpr int kCount = 12;
+
+  void show_intervals(std::string_view name, const PerfTransfer& transfer) const {
+    for (const auto& one : transfer.intervals)
+      fmt::print(out_, "{:>12}  {:>9} to {:>9}: {:.3f} Gbps\n", name, time_text(one.begun), time_text(one.ended),
+                 static_cast<double>(one.bytes) * 8 / static_cast<double>((one.ended - one.begun).count));
+  }
+
+  const std::vector<PerfTest> tests_;
+  std::FILE* const out_;
+};
+
+int listen(const PerfArguments& arguments) {
+  if (!arguments.for_client.empty())
+    throw InputError(fmt::format("{}: for the one that measures, and --listen is the other; give it there",
+                                 arguments.for_client.front()));
+  const EndOnSignal signals;
+  experiment::PerfCallbacks callbacks;
+  callbacks.tell = [](const std::string& line) {
+    fmt::print("{}\n", line);
+    std::fflush(stdout);
+  };
+  callbacks.interrupted = EndOnSignal::why;
+  const std::string where = arguments.address.empty() ? "0.0.0.0" : arguments.address;
+  serve_perf(experiment::perf_address(where), place_of(arguments), arguments.once, callbacks, version_text());
+  return 0;
+}
+
+int measure(const PerfArguments& arguments) {
+  if (arguments.address.empty())
+    throw InputError("say who the other end is: mltcp perf --listen on one host, and mltcp perf HOST on the other");
+  if (arguments.once) throw InputError("--once: for --listen; leave it out here");
+  const experiment::PerfSettings settings = settings_of(arguments);
+  if (arguments.json) check_writable(*arguments.json, "");
+  // Results on standard output are alone there.
+  std::FILE* const out = arguments.json == "-" ? stderr : stdout;
+  const EndOnSignal signals;
+  const FilesRead files;
+  const experiment::Provenance provenance = provenance_of(files);
+  const Rows rows(settings, out);
+  experiment::PerfCallbacks callbacks;
+  callbacks.tell = [&](const std::string& line) {
+    fmt::print(out, "{}\n\n", line);
+    rows.show_header();
+  };
+  callbacks.measured = [&](const PerfPoint& point) { rows.show(point); };
+  callbacks.interrupted = EndOnSignal::why;
+  const Nanos patience = of_option("--wait", [&] { return parse_duration(arguments.wait); });
+  const experiment::PerfResults results = run_perf(experiment::perf_address(arguments.address), patience,
+                                                   place_of(arguments), settings, callbacks, version_text());
+  for (const Bytes bytes : results.left_out)
+    print_warning(
+        fmt::format("messages of {} are left out, since they would take longer than half of --limit {}; raise it",
+                    length_text(bytes), arguments.limit));
+  fmt::print(out, "\n{} packets sent, {} of them with data that was sent before\n", results.packets_sent,
+             results.retransmitted_packets);
+  if (!arguments.json) return 0;
+  auto json = nlohmann::ordered_json::parse(to_json_text(results));
+  json["provenance"] = experiment::to_json(provenance);
+  write_file(*arguments.json, json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  return 0;
+}
+
+int perf(const PerfArguments& arguments) { return arguments.listen ? listen(arguments) : measure(arguments); }
+
+}  // namespace
+
+void add_perf_command(CommandLine& line) {
+  line.add<PerfArguments>("perf",
+                          "Latency, bandwidth and messages a second between two hosts, by length (docs/perf.md)",
+                          add_options, perf);
+}
+
+}  // namespace mltcp::tools

@@ -1,0 +1,41 @@
+// `mltcp profile`: a job's profile as the scheduler's service and its managers take it, in one line of JSON. Slurm's
+// plug-in runs it where a job is submitted.
+#include <fmt/format.h>
+
+#include <string>
+
+#include "command_line.h"
+#include "commands.h"
+#include "mltcp/base/file.h"
+#include "mltcp/scheduler/service/job_profile.h"
+#include "mltcp/scheduler/service/slurm_mark.h"
+
+namespace mltcp::tools {
+namespace {
+
+struct ProfileArguments {
+  std::string file;
+};
+
+void add_options(Options& options, ProfileArguments& arguments) {
+  options
+      .add("FILE", arguments.file,
+           "A job: TOML as mltcp inspect --toml prints it, or JSON as the scheduler's service takes it")
+      .required();
+}
+
+int print(const ProfileArguments& arguments) {
+  constexpr TextFile kind{"a job's profile", service::kMostProfileBytes};
+  const std::string text = read_text_file(arguments.file, arguments.file, kind);
+  fmt::print("{}\n", service::to_line(service::profile_from_line(text, arguments.file)));
+  return 0;
+}
+
+}  // namespace
+
+void add_profile_command(CommandLine& line) {
+  line.add<ProfileArguments>("profile", "A job's profile in a line of JSON, for schedulers (docs/slurm.md)",
+                             add_options, print);
+}
+
+}  // namespace mltcp::tools

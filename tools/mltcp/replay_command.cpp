@@ -1,0 +1,484 @@
+// `mltcp replay`: recorded traces as jobs whose ranks follow them, over a network in virtual time or on datapath ring.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "command_line.h"
+#include "commands.h"
+#include "end_on_signal.h"
+#include "experiment_options.h"
+#include "gen_command.h"
+#include "key_option.h"
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/cc/registry.h"
+#include "mltcp/lab/experiment/backends/datapath.h"
+#include "mltcp/lab/experiment/backends/flow_level.h"
+#include "mltcp/lab/experiment/backends/run_plan.h"
+#include "mltcp/lab/experiment/files/algorithms.h"
+#include "mltcp/lab/experiment/files/policy.h"
+#include "mltcp/lab/experiment/replay/replay_experiment.h"
+#include "mltcp/lab/experiment/replay/replay_summary.h"
+#include "mltcp/lab/experiment/replay/replay_timeline.h"
+#include "mltcp/lab/experiment/run/runner.h"
+#include "mltcp/transport/capture/capture_options.h"
+#include "output_file.h"
+#include "provenance.h"
+#include "results_output.h"
+#include "series_output.h"
+#include "terminal.h"
+
+namespace mltcp::tools {
+namespace {
+
+struct ReplayArguments {
+  std::vector<std::string> words;
+  ExperimentArguments experiment;
+  std::optional<std::string> cores;
+  std::optional<std::string> serve;
+  std::string wait = "60s";
+  std::optional<std::string> key;
+  std::optional<std::string> rate;
+  std::optional<std::string> delay;
+  std::optional<std::string> buffer;
+  std::optional<std::string> ecn;
+  std::uint32_t mtu = 0;  ///< 0: not given
+  std::string steps = "all";
+  std::string ranks;  ///< empty: all
+  std::uint32_t trace_ranks = 0;
+  std::string algorithm = "ring";
+  bool whole = false;
+  std::uint32_t islands = 1;
+  std::string island_rate;  ///< empty: no time
+  std::uint32_t flows = 1;
+  double compute_scale = 1;
+  double bytes_scale = 1;
+  bool no_delays = false;
+  bool verify = false;
+  std::uint32_t threads = 0;
+  std::optional<std::string> json;
+  std::optional<std::string> report;
+  std::optional<std::string> timeline;
+  std::optional<std::string> pcap;
+  SeriesArguments series;
+};
+
+constexpr std::uint32_t kIterationsAlone = 3;
+constexpr std::uint32_t kIterationsTogether = 20;
+
+std::vector<std::string> ring_tree_halving() {
+  std::vector<std::string> names;
+  for (const auto algorithm :
+       {workload::Algorithm::ring, workload::Algorithm::tree, workload::Algorithm::halving_doubling})
+    names.emplace_back(name(algorithm));
+  return names;
+}
+
+void add_options(Options& options, ReplayArguments& arguments) {
+  options
+      .add(
+          "TRACE", arguments.words,
+          "The traces of one job: a file for each rank, or one for all, an archive or a folder; or several jobs, as in "
+          "a=TRACE,TRACE b=TRACE@100ms (docs/replay.md)")
+      .required();
+  options
+      .add(
+          "--datapath", arguments.experiment.datapath,
+          "sim (virtual time, packets), flow (virtual time, flows in place of packets: for thousands of ranks) or ring "
+          "(DPDK, real time; two ranks of a job); default: sim, or flow where packets would take long")
+      .suggest(experiment::available_datapaths());
+  options.add("--serve", arguments.serve,
+              "Be the coordinator at HOST:PORT or unix:/path of a host for each rank, which join with mltcp gen --join "
+              "(docs/gen.md), in real time over their ports");
+  options.add("--wait", arguments.wait, "How long the coordinator waits for hosts; default 60s");
+  add_key_option(options, arguments.key, "With --serve: seal what hosts say to it and to each other");
+  options.add("--rate", arguments.rate, "Rate of each link; default \"100 Gbps\"");
+  options.add("--delay", arguments.delay, "Delay of each link, one way; default \"1 us\"");
+  options.add("--buffer", arguments.buffer, "Buffer of each port of the switch; default \"1 MB\"");
+  options.add("--ecn", arguments.ecn, "Length of a port's queue beyond which it marks packets; default: it marks none");
+  options.add("--mtu", arguments.mtu, "Size of IP packets; default 1500").check(whole(576, 9000));
+  options.add("--network-of", arguments.experiment.file,
+              "An experiment whose network and settings are taken, in place of one switch; its jobs are left out");
+  options
+      .add("--cc", arguments.experiment.cc,
+           fmt::format("Congestion control: {} (docs/algorithms.md); default: the file's, or reno",
+                       experiment::algorithm_choices()))
+      .suggest(algorithm_names());
+  options
+      .add_list("--policy", arguments.experiment.policies,
+                "Policies, several as in fair,mltcp; default: the file's, or fair, and mltcp for several jobs")
+      .suggest(experiment::policy_names());
+  options
+      .add("--iterations", arguments.experiment.iterations,
+           fmt::format("How often the steps are repeated; default: the file's, or {}, for several jobs {}",
+                       kIterationsAlone, kIterationsTogether))
+      .check(whole(1, 1'000'000));
+  add_seed(options, arguments.experiment.seed, "Seed of everything random, 0 to 2^63 - 1; default: the file's, or 1");
+  options.add("--steps", arguments.steps,
+              "Steps of the traces that an iteration replays: all, typical (that of median length), 2 or 1-3; default: "
+              "all");
+  options.add("--ranks", arguments.ranks,
+              "Ranks that are replayed, by their recorded numbers, as in 0-3,6; default: all");
+  options
+      .add("--trace-ranks", arguments.trace_ranks,
+           "Number of ranks of traces that do not tell; default: as few as can be")
+      .check(whole(2, 65'536));
+  options.add("--algorithm", arguments.algorithm, "Of collectives: ring, tree or halving-doubling; default: ring")
+      .check(one_of(ring_tree_halving()));
+  options.flag("--whole", arguments.whole,
+               "A ring's steps are one message of each rank: for hundreds of ranks and more, on datapath flow");
+  options
+      .add("--islands", arguments.islands,
+           "Ranks that are connected by something faster (NVLink): collectives cross the network once for each place "
+           "in an island; default 1")
+      .check(whole(1, 1024));
+  options.add("--island-rate", arguments.island_rate, "Rate of each rank within its island; default: it takes no time");
+  options.add("--flows", arguments.flows, "Connections between two ranks; default 1").check(whole(1, 64));
+  options.add("--compute-scale", arguments.compute_scale, "Factor on compute times; default 1").check(factor(1e6));
+  options.add("--bytes-scale", arguments.bytes_scale, "Factor on bytes sent; default 1").check(factor(1e6));
+  options.flag("--no-delays", arguments.no_delays,
+               "Begin what waits for nothing more at once, also where the recording did not");
+  options.flag("--verify", arguments.verify, "Carry and verify every byte on datapath sim too (ring always does)");
+  options.add("--cores", arguments.cores, "CPUs of datapath ring: one, or two with the switch on the second, as in 0,1")
+      .check(cpu_list());
+  options.add("--threads", arguments.threads,
+              "Runs at a time, in virtual time; results are the same; default: one a core");
+  options.add("--json", arguments.json, "Write the results to this file (docs/results-file.md); - is standard output");
+  options.add("--report", arguments.report,
+              "Write the page of the results, too, with charts of --series (docs/report.md); - is standard output");
+  options.add(
+      "--pcap", arguments.pcap,
+      "Capture the packets of all hosts, of each policy's run: FILE[,snap=BYTES][,size=BYTES][,files=N], as pcapng "
+      "(docs/captures.md)");
+  options.add("--timeline", arguments.timeline,
+              "Write the recording and its replay as a Chrome trace, for Perfetto, to this file");
+  add_series_options(options, arguments.series);
+}
+
+/// Of an option with a unit.
+template <typename Value>
+Value value_of(const char* option, const std::string& text, Value (*parse)(std::string_view)) {
+  try {
+    return parse(text);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: {}", option, error.what()));
+  }
+}
+
+Rate rate_of(const char* option, const std::string& text) {
+  const Rate rate = value_of(option, text, parse_rate);
+  if (rate.is_zero()) throw InputError(fmt::format("{} 0: a rate is above 0, as in \"100 Gbps\"", option));
+  return rate;
+}
+
+/// The settings that are not of the traces: of a file, or of the command line alone.
+experiment::Experiment settings_of(const ReplayArguments& arguments, std::size_t jobs) {
+  const ExperimentArguments& given = arguments.experiment;
+  if (!given.file.empty()) {
+    for (const auto& [option, is_given] :
+         {std::pair("--rate", arguments.rate.has_value()), std::pair("--delay", arguments.delay.has_value()),
+          std::pair("--buffer", arguments.buffer.has_value()), std::pair("--ecn", arguments.ecn.has_value()),
+          std::pair("--mtu", arguments.mtu != 0)})
+      if (is_given)
+        throw InputError(fmt::format("{}: the network is that of {}; give one of the two", option, given.file));
+    if (!arguments.serve) return load_experiment(given);
+    ExperimentArguments of_hosts = given;
+    of_hosts.datapath = "sim";  // it has all that hosts have
+    experiment::Experiment settings = load_experiment(of_hosts);
+    settings.datapath = "hosts";
+    return settings;
+  }
+  experiment::Experiment settings;
+  settings.datapath = given.datapath.value_or("sim");
+  if (arguments.serve) {
+    if (given.datapath) throw InputError("--serve: hosts are a datapath of their own; leave --datapath out");
+    settings.datapath = "hosts";
+  }
+  const std::vector<std::string>& datapaths = experiment::available_datapaths();
+  if (!arguments.serve && std::find(datapaths.begin(), datapaths.end(), settings.datapath) == datapaths.end())
+    throw InputError(fmt::format("--datapath {}: there is none of that name; take {}", in_quotes(settings.datapath),
+                                 fmt::join(datapaths, ", ")));
+  if (given.cc) {
+    try {
+      settings.cc = cc::algorithm_from(*given.cc).name;
+    } catch (const InputError& error) {
+      throw InputError(one_line(fmt::format("--cc: {}", error.what())));
+    }
+  }
+  if (cc::find_algorithm(settings.cc).capabilities.needs_ecn && !arguments.ecn)
+    throw InputError(fmt::format(
+        "--cc: {} needs ECN and the switch marks no packets; add --ecn \"60 kB\", or take another", settings.cc));
+  settings.policies = jobs > 1 ? std::vector<std::string>{"fair", "mltcp"} : std::vector<std::string>{"fair"};
+  if (!given.policies.empty()) settings.policies = given.policies;
+  const std::vector<std::string> policies = experiment::policy_names();
+  for (const std::string& policy : settings.policies)
+    if (std::find(policies.begin(), policies.end(), policy) == policies.end())
+      throw InputError(fmt::format("--policy {}: there is no policy of that name; take one of {}", in_quotes(policy),
+                                   fmt::join(policies, ", ")));
+  settings.iterations = given.iterations.value_or(jobs > 1 ? kIterationsTogether : kIterationsAlone);
+  settings.seed = given.seed.value_or(settings.seed);
+  return settings;
+}
+
+experiment::ReplayRequest request_of(const ReplayArguments& arguments) {
+  experiment::ReplayRequest request;
+  request.jobs = experiment::parse_replay_jobs(arguments.words);
+  const auto named = [](const char* option, auto&& parse) {
+    try {
+      return parse();
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("{}: {}", option, error.what()));
+    }
+  };
+  request.steps = named("--steps", [&] { return workload::StepChoice::from_text(arguments.steps); });
+  if (!arguments.ranks.empty())
+    request.graph.ranks = named("--ranks", [&] { return workload::ranks_from_text(arguments.ranks); });
+  request.trace_ranks = arguments.trace_ranks;
+  request.flows = arguments.flows;
+  for (const auto algorithm :
+       {workload::Algorithm::ring, workload::Algorithm::tree, workload::Algorithm::halving_doubling})
+    if (arguments.algorithm == name(algorithm)) request.graph.algorithm = algorithm;
+  request.graph.whole = arguments.whole;
+  request.graph.islands = arguments.islands;
+  if (!arguments.island_rate.empty()) request.graph.island_rate = rate_of("--island-rate", arguments.island_rate);
+  request.graph.compute_scale = arguments.compute_scale;
+  request.graph.bytes_scale = arguments.bytes_scale;
+  request.graph.delays = !arguments.no_delays;
+  if (arguments.rate) request.network.rate = rate_of("--rate", *arguments.rate);
+  if (arguments.delay) request.network.delay = duration_of("--delay", *arguments.delay);
+  if (arguments.buffer) request.network.buffer = value_of("--buffer", *arguments.buffer, parse_bytes);
+  if (arguments.ecn) {
+    request.network.ecn.enabled = true;
+    request.network.ecn.kmin_bytes = request.network.ecn.kmax_bytes = value_of("--ecn", *arguments.ecn, parse_bytes);
+    request.network.ecn.pmax = 1;
+  }
+  if (arguments.mtu != 0) request.network.mtu = arguments.mtu;
+  return request;
+}
+
+/// Packets of so many bytes take some ten seconds; of more, flows are what is wanted unless something asks for packets.
+constexpr Bytes kMostByPackets = 20'000'000'000;
+
+/// What all runs of it send, about: each policy's, and those of jobs alone.
+double bytes_sent(const experiment::Replay& replay) {
+  double bytes = 0;
+  for (const experiment::ReplayedTrace& trace : replay.traces)
+    for (const workload::RankProgram& rank : trace.programs.ranks)
+      for (const workload::Operation& operation : rank.operations)
+        if (operation.kind == workload::Operation::Kind::send) bytes += static_cast<double>(operation.bytes);
+  const std::size_t runs = replay.experiment.policies.size() + 1;
+  return bytes * static_cast<double>(replay.experiment.iterations) * static_cast<double>(runs);
+}
+
+/// Takes datapath flow where nothing asks for packets, and there would be too many; says so.
+void choose_datapath(const ReplayArguments& arguments, experiment::Replay& replay, std::FILE* out) {
+  const std::vector<std::string>& policies = replay.experiment.policies;
+  const bool only_packets = std::any_of(policies.begin(), policies.end(), [](const std::string& policy) {
+    return experiment::policy_named(policy).priorities;
+  });
+  const bool asks = arguments.experiment.datapath || !arguments.experiment.file.empty() || arguments.pcap ||
+                    arguments.series.file || arguments.verify || arguments.cores || arguments.ecn || arguments.buffer ||
+                    arguments.mtu != 0 || only_packets;
+  if (asks || arguments.serve) return;
+  const double bytes = bytes_sent(replay);
+  if (bytes <= static_cast<double>(kMostByPackets)) return;
+  replay.experiment.datapath = "flow";
+  fmt::print(out, "By flows, as {:.0f} GB would take long as packets (--datapath sim has them{}).\n", bytes * 1e-9,
+             arguments.whole ? "" : "; --whole is faster still");
+}
+
+std::unique_ptr<experiment::Datapath> make_datapath(const ReplayArguments& arguments,
+                                                    const experiment::Experiment& experiment) {
+  if (arguments.cores && experiment.datapath != "ring")
+    throw InputError(fmt::format("--cores is for datapath ring and this is {}; leave it out, or add --datapath ring",
+                                 experiment.datapath));
+  if (experiment.datapath == "flow") {
+    if (arguments.verify)
+      throw InputError("--verify: datapath flow carries no bytes; leave it out, or take --datapath sim");
+    return experiment::make_flow_datapath();
+  }
+  if (experiment.datapath == "ring")
+    return experiment::make_ring_datapath(arguments.cores.value_or(""), experiment::network_of(experiment));
+  return experiment::make_sim_datapath(arguments.verify);
+}
+
+std::string percent(Nanos replayed, Nanos recorded) {
+  if (recorded.count <= 0) return "-";
+  const double ratio = static_cast<double>(replayed.count) / static_cast<double>(recorded.count);
+  return fmt::format("{:+.1f}%", (ratio - 1) * 100);
+}
+
+std::string millis(Nanos time) { return time.count > 0 ? fmt::format("{:.3f}", time.millis()) : std::string("-"); }
+
+/// Steps and collectives of the first run beside the recording.
+void print_comparison(const experiment::Run& run, std::FILE* out) {
+  constexpr std::size_t most_steps = 12;
+  for (const experiment::JobResult& job : run.jobs) {
+    if (!job.replay) continue;
+    const experiment::ReplayResult& replay = *job.replay;
+    fmt::print(out, "\n{} under {}, beside its recording ({}):\n", job.name, run.policy, replay.format);
+    Table table({"", "count", "recorded ms", "replayed ms", "difference", "mean error"}, 1);
+    for (std::size_t i = 0; i < std::min(replay.steps.size(), most_steps); ++i) {
+      const auto& step = replay.steps[i];
+      table.add({step.name.empty() ? fmt::format("step {}", i) : step.name, "", millis(step.recorded),
+                 millis(step.replayed), percent(step.replayed, step.recorded), ""});
+    }
+    if (replay.steps.size() > most_steps)
+      table.add({fmt::format("and {} more", plural(replay.steps.size() - most_steps, "step")), "", "", "", "", ""});
+    for (const auto& collective : replay.collectives)
+      table.add({collective.name, fmt::format("{}", collective.count), millis(collective.recorded),
+                 millis(collective.replayed), percent(collective.replayed, collective.recorded),
+                 collective.recorded.count > 0 ? fmt::format("{:.1f}%", collective.mean_error * 100) : "-"});
+    fmt::print(out, "{}", table.text());
+  }
+}
+
+void print_simplified(const experiment::Replay& replay, std::FILE* out) {
+  for (const experiment::ReplayedTrace& trace : replay.traces) {
+    for (const std::string& warning : trace.graph->warnings) fmt::print(out, "simplified: {}\n", one_line(warning));
+    for (const std::string& warning : trace.programs.warnings) fmt::print(out, "simplified: {}\n", one_line(warning));
+  }
+  fmt::print(out, "\n");
+  std::fflush(out);
+}
+
+/// Adds to the results what became of each trace.
+void compare(const experiment::Replay& replay, experiment::Results& results) {
+  for (experiment::Run& run : results.runs)
+    for (std::size_t i = 0; i < run.jobs.size(); ++i)
+      run.jobs[i].replay =
+          experiment::summarize_replay(*replay.traces[i].graph, replay.traces[i].programs, run.jobs[i]);
+}
+
+int replay_on_hosts(const ReplayArguments& arguments, const experiment::StreamKey& key,
+                    const experiment::Replay& replay, const FilesRead& files, std::FILE* out) {
+  const EndOnSignal signals;
+  Serving serving;
+  serving.address = *arguments.serve;
+  serving.key = key;
+  serving.wait = duration_of("--wait", arguments.wait);
+  serving.json = arguments.json;
+  serving.report = arguments.report;
+  serving.series = arguments.series;
+  serving.complete = [&](experiment::Results& results) { compare(replay, results); };
+  print_simplified(replay, out);
+  const experiment::Results results = serve_experiment(replay.experiment, serving, files, out);
+  if (!results.runs.empty()) print_comparison(results.runs.front(), out);
+  return 0;
+}
+
+int replay(const ReplayArguments& arguments) {
+  for (const auto& [option, output] : {std::pair("--json", arguments.json), std::pair("--report", arguments.report)})
+    if (output && output->empty())
+      throw InputError(fmt::format("{}: the name is empty; name a file, or - for standard output", option));
+  const FilesRead files;
+  experiment::ReplayRequest request = request_of(arguments);
+  experiment::Experiment settings = settings_of(arguments, request.jobs.size());
+  const bool own_network = arguments.experiment.file.empty();
+  request.network.dumbbell = settings.datapath == "ring";
+  if (own_network) settings.name = request.jobs.size() == 1 ? request.jobs.front().name : "replay";
+  if (arguments.serve && arguments.timeline)
+    throw InputError("--timeline: hosts do not tell when each of their operations ran; leave it out, or --serve");
+  if (arguments.serve && arguments.pcap)
+    throw InputError("--pcap: hosts capture by themselves (mltcp gen --join --pcap); leave it out, or --serve");
+  if (!arguments.serve && arguments.wait != ReplayArguments().wait)
+    throw InputError("--wait is for a coordinator; add --serve, or leave it out");
+  if (!arguments.serve && arguments.key)
+    throw InputError("--key is for a coordinator, which seals what hosts say; add --serve, or leave it out");
+  for (const auto& output : {arguments.json, arguments.report, arguments.timeline})
+    if (output) check_writable(*output, request.jobs.front().files.front().string());
+  check_distinct({arguments.json, arguments.report, arguments.timeline}, "--json, --report, --timeline");
+  if ((arguments.json == "-") + (arguments.report == "-") + (arguments.timeline == "-") > 1)
+    throw InputError("--json, --report, --timeline: one of them can have standard output; name files for the others");
+  const experiment::StreamKey key = arguments.serve ? stream_key_of(arguments.key) : nullptr;
+  experiment::Replay replay = experiment::make_replay(request, std::move(settings), own_network);
+  const experiment::Experiment& experiment = replay.experiment;
+
+  const bool is_taken = arguments.json == "-" || arguments.report == "-" || arguments.timeline == "-";
+  std::FILE* const out = is_taken ? stderr : stdout;
+  if (arguments.serve) return replay_on_hosts(arguments, key, replay, files, out);
+  choose_datapath(arguments, replay, out);
+  std::vector<std::string> ties;
+  if (experiment.datapath == "flow") ties = experiment::warnings_at_flow_level(experiment);
+  print_warnings(ties.empty() ? experiment::warnings_of_ties(experiment) : ties);
+  const std::unique_ptr<experiment::Datapath> datapath = make_datapath(arguments, experiment);
+  experiment::RunOptions options;
+  options.threads = arguments.threads;
+  options.series = check_series(arguments.series, request.jobs.front().files.front().string(),
+                                {arguments.json, arguments.report, arguments.timeline});
+  experiment::SeriesFile series;
+  options.recorded = &series.runs;
+  if (arguments.pcap && experiment.datapath == "flow")
+    throw InputError("--pcap: datapath flow has no packets; leave it out, or take --datapath sim");
+  if (options.series && experiment.datapath == "flow")
+    print_warning(
+        "--series: datapath flow has no series of replayed connections, only of links; for both take "
+        "--datapath sim");
+  if (arguments.pcap) options.capture = capture::parse_capture("--pcap", *arguments.pcap);
+  experiment::check(experiment, *datapath, options);
+  fmt::print(out, "{}\n", headline(experiment, *datapath));
+  print_simplified(replay, out);
+
+  const EndOnSignal signals;
+  const experiment::Provenance provenance = provenance_of(files);
+  ProgressBar bar;
+  options.report = [&](const std::string& problem) {
+    bar.clear();
+    print_warning(problem);
+  };
+  options.interrupted = EndOnSignal::why;
+  options.captured = [&](const std::string& line, bool is_complete) {
+    bar.clear();
+    if (is_complete)
+      fmt::print(out, "captured, {}\n", line);
+    else
+      print_warning("captured, " + line);
+  };
+  options.finished = [&](const experiment::Results& so_far) {
+    experiment::Results kept = so_far;
+    kept.provenance = provenance;
+    compare(replay, kept);
+    bar.clear();
+    keep_results(kept, arguments.json);
+  };
+  experiment::Results results = experiment::run_experiment(
+      experiment, *datapath, [&](double fraction, const std::string& what) { bar.show(fraction, what); }, options);
+  bar.clear();
+  results.provenance = provenance;
+  compare(replay, results);
+  if (options.series) {
+    series.experiment = results.experiment;
+    series.provenance = provenance;
+    write_series(*arguments.series.file, series, results);
+  }
+  print_results(results, *datapath, arguments.experiment.file, arguments.json, out);
+  if (!results.runs.empty()) print_comparison(results.runs.front(), out);
+  if (arguments.timeline && !results.runs.empty()) {
+    std::vector<experiment::DrawnReplay> drawn;
+    for (std::size_t i = 0; i < replay.traces.size(); ++i)
+      drawn.push_back({replay.traces[i].graph.get(), &replay.traces[i].programs, &results.runs.front().jobs[i]});
+    write_file(*arguments.timeline, experiment::replay_timeline(drawn));
+    if (results.runs.size() > 1)
+      fmt::print(out, "\n{} draws the run under {}.\n", *arguments.timeline, results.runs.front().policy);
+  }
+  if (arguments.report) write_report(results, options.series ? &series : nullptr, *arguments.report, out);
+  if (!results.unfinished.empty())
+    throw RunError(fmt::format("{}: {} {} missing", EndOnSignal::why(), fmt::join(results.unfinished, ", "),
+                               results.unfinished.size() == 1 ? "is" : "are"));
+  return 0;
+}
+
+}  // namespace
+
+void add_replay_command(CommandLine& line) {
+  line.add<ReplayArguments>("replay", "Replay recorded traces: ranks follow what they did, over a network", add_options,
+                            replay);
+}
+
+}  // namespace mltcp::tools

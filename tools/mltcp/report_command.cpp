@@ -1,0 +1,201 @@
+// mltcp report: pages and pictures of result files.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <variant>
+#include <vector>
+
+#include "command_line.h"
+#include "commands.h"
+#include "mltcp/base/error.h"
+#include "mltcp/base/file.h"
+#include "mltcp/base/nearest.h"
+#include "mltcp/base/text.h"
+#include "mltcp/lab/experiment/files/file_kind.h"
+#include "mltcp/lab/experiment/report/report_comparison.h"
+#include "mltcp/lab/experiment/report/report_file.h"
+#include "mltcp/lab/experiment/report/report_picture.h"
+#include "output_file.h"
+
+namespace mltcp::tools {
+namespace {
+
+struct ReportArguments {
+  std::vector<std::string> results;   ///< one file, or two to compare
+  std::optional<std::string> output;  ///< the page; default: the name of the results, or of both, with .html
+  std::optional<std::string> svg;     ///< a picture instead, or "-" for standard output
+  std::optional<std::string> chart;   ///< of the picture; default: usage
+  std::vector<std::string> policies;  ///< of the picture; empty: its default
+  std::optional<std::string> series;  ///< file of the same run
+};
+
+void add_options(Options& options, ReportArguments& arguments) {
+  options
+      .add("RESULTS.json", arguments.results,
+           "Written by --json of mltcp run, gen, testbed, sweep, cluster or schedule; two of a run, gen or "
+           "testbed are compared")
+      .required()
+      .words(1, 2);
+  options.add("-o,--output", arguments.output,
+              "The page; default: the results' name with .html, of two both names; - is standard output");
+  options.add("--svg", arguments.svg, "Writes a picture instead of a page; - is standard output");
+  options.add("--chart", arguments.chart,
+              "With --svg: usage (who used the link when) or iterations (slow-downs); default usage");
+  options.add_list("--policy", arguments.policies,
+                   "With --svg: these policies, comma-separated; default: usage shows the first and the last, "
+                   "iterations all");
+  options.add("--series", arguments.series,
+              "Charts of these series, too: the .json that --series of the same mltcp run wrote (docs/series.md)");
+}
+
+using experiment::Results;
+
+// Beside the first file: of two it has both names.
+std::filesystem::path default_page(const std::vector<std::string>& results) {
+  std::filesystem::path page = results.front();
+  if (results.size() > 1) {
+    const std::filesystem::path other = results.back();
+    return page.replace_filename(page.stem().string().append("-").append(other.stem().string()).append(".html"));
+  }
+  if (page.extension() == ".json")
+    page.replace_extension(".html");
+  else
+    page += ".html";
+  return page;
+}
+
+const Results& comparable(const experiment::ReportFile& file, const std::string& name) {
+  const Results* results = std::get_if<Results>(&file);
+  if (results == nullptr)
+    throw InputError(one_line(fmt::format(
+        "{}: this is {}, and only \"{}\" can be compared; give two files that mltcp run, gen or testbed wrote", name,
+        in_quotes(experiment::schema_of(file)), experiment::kResultsSchema)));
+  return *results;
+}
+
+experiment::ReportFile read_results(const std::string& name) {
+  try {
+    return experiment::read_report_file(name);
+  } catch (const InputError&) {
+    std::error_code error;
+    if (std::filesystem::is_regular_file(name, error)) {  // what a pipe held is gone
+      constexpr TextFile results{"a file that --json of mltcp run, gen, testbed, sweep, cluster or schedule wrote",
+                                 std::size_t{1} << 30};
+      using experiment::FileKind;
+      experiment::refuse_other_kind(
+          read_text_file(name, name, results), name, results.what,
+          {FileKind::results, FileKind::sweep_results, FileKind::cluster_results, FileKind::schedule});
+    }
+    throw;
+  }
+}
+
+void check_options(const ReportArguments& arguments) {
+  if (arguments.output && arguments.output->empty())
+    throw InputError("--output: the name is empty; name a file, or - for standard output");
+  if (arguments.series && (arguments.svg || arguments.results.size() > 1))
+    throw InputError("--series is for the page of one file of results; leave it out");
+  if (!arguments.svg) {
+    if (arguments.chart) throw InputError("--chart is for a picture; give --svg FILE with it");
+    if (!arguments.policies.empty()) throw InputError("--policy is for a picture; give --svg FILE with it");
+    return;
+  }
+  if (arguments.chart && std::find(experiment::kPictures.begin(), experiment::kPictures.end(), *arguments.chart) ==
+                             experiment::kPictures.end()) {
+    const std::vector<std::string> known(experiment::kPictures.begin(), experiment::kPictures.end());
+    const auto meant = nearest(*arguments.chart, known);
+    throw InputError(fmt::format(
+        "--chart: {} is not known; {}", in_quotes(*arguments.chart),
+        meant ? fmt::format("did you mean \"{}\"?", *meant) : fmt::format("choose of {}", fmt::join(known, ", "))));
+  }
+  if (arguments.svg->empty()) throw InputError("--svg: the name is empty; name a file, or - for standard output");
+  if (arguments.output) throw InputError("--svg and --output: one at a time; leave one of them out");
+  if (arguments.results.size() > 1) throw InputError("--svg: a picture is of one file; give one");
+}
+
+int write_picture(const ReportArguments& arguments) {
+  const std::string& name = arguments.results.front();
+  check_writable(*arguments.svg, name);
+  const experiment::ReportFile file = read_results(name);
+  const Results* results = std::get_if<Results>(&file);
+  if (results == nullptr)
+    throw InputError(
+        one_line(fmt::format("{}: this is {}, of which there is no picture; give what mltcp run, gen or testbed wrote, "
+                             "or leave out --svg for "
+                             "its page",
+                             name, in_quotes(experiment::schema_of(file)))));
+  experiment::PictureOptions options;
+  if (arguments.chart) options.chart = *arguments.chart;
+  options.policies = arguments.policies;
+  std::string picture;
+  try {
+    picture = experiment::render_picture(*results, options);
+  } catch (const InputError& error) {
+    throw InputError(one_line(fmt::format("{}: {}", name, error.what())));
+  }
+  write_file(*arguments.svg, picture);
+  if (*arguments.svg != "-") fmt::print("{}\n", *arguments.svg);
+  return 0;
+}
+
+/// The series, of which some are of runs of `file`.
+experiment::SeriesFile series_of(const std::string& name, const experiment::ReportFile& file,
+                                 const std::string& results_name) {
+  const Results* results = std::get_if<Results>(&file);
+  if (results == nullptr)
+    throw InputError(one_line(fmt::format("--series: {} is {}, and series are of what mltcp run wrote; leave it out",
+                                          results_name, in_quotes(experiment::schema_of(file)))));
+  experiment::SeriesFile series = experiment::read_series(name);
+  const bool any = std::any_of(series.runs.begin(), series.runs.end(), [&](const experiment::RunSeries& one) {
+    return std::any_of(results->runs.begin(), results->runs.end(),
+                       [&](const experiment::Run& run) { return experiment::belongs(one, run); });
+  });
+  if (!any)
+    throw InputError(one_line(
+        fmt::format("{}: none of its runs is one of {}; give the series that --series of the same mltcp run wrote",
+                    name, results_name)));
+  return series;
+}
+
+int report(const ReportArguments& arguments) {
+  check_options(arguments);
+  if (arguments.svg) return write_picture(arguments);
+  const std::string& first = arguments.results.front();
+  const std::filesystem::path page =
+      arguments.output ? std::filesystem::path(*arguments.output) : default_page(arguments.results);
+  const experiment::ReportFile file = read_results(first);
+  std::string text;
+  if (arguments.results.size() == 1) {
+    std::optional<experiment::SeriesFile> series;
+    if (arguments.series) series = series_of(*arguments.series, file, first);
+    text = experiment::render_page(file, series ? &*series : nullptr);
+  } else {
+    const std::string& second = arguments.results.back();
+    std::error_code unknown;  // what can't be read is told by the reader
+    if (std::filesystem::equivalent(first, second, unknown))
+      throw InputError(one_line(fmt::format(
+          "{}: is compared with itself; give the results of another run as well, or this file alone for its page",
+          second)));
+    const experiment::ReportFile other = read_results(second);
+    check_writable(page.string(), second);
+    text = experiment::render_comparison({first, &comparable(file, first)}, {second, &comparable(other, second)});
+  }
+  check_writable(page.string(), first);
+  if (arguments.series) check_writable(page.string(), *arguments.series);
+  write_file(page.string(), text);
+  if (page != "-") fmt::print("{}\n", page.string());
+  return 0;
+}
+
+}  // namespace
+
+void add_report_command(CommandLine& line) {
+  line.add<ReportArguments>("report", "A self-contained HTML page of results, or a picture of them (docs/report.md)",
+                            add_options, report);
+}
+
+}  // namespace mltcp::tools

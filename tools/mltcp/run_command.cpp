@@ -1,0 +1,197 @@
+// `mltcp run`: an experiment's jobs over its network, once per policy, in virtual time or on datapath ring.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "command_line.h"
+#include "commands.h"
+#include "end_on_signal.h"
+#include "experiment_options.h"
+#include "mltcp/base/error.h"
+#include "mltcp/lab/experiment/backends/datapath.h"
+#include "mltcp/lab/experiment/backends/flow_level.h"
+#include "mltcp/lab/experiment/backends/packet_run.h"
+#include "mltcp/lab/experiment/backends/run_plan.h"
+#include "mltcp/lab/experiment/results/results.h"
+#include "mltcp/lab/experiment/run/runner.h"
+#include "output_file.h"
+#include "provenance.h"
+#include "results_output.h"
+#include "series_output.h"
+#include "terminal.h"
+
+namespace mltcp::tools {
+namespace {
+
+struct RunArguments {
+  ExperimentArguments experiment;
+  std::optional<std::string> cores;  ///< of datapath ring only
+  std::optional<std::string> json;   ///< file, or "-" for standard output
+  std::string plan;                  ///< file; empty: plans are computed
+  std::optional<std::string> report;
+  std::optional<std::string> pcap;  ///< FILE and words, see capture_options.h
+  bool verify = false;              ///< carry and verify payloads in virtual time too
+  SeriesArguments series;
+  std::uint32_t threads = 0;  ///< runs at a time in virtual time; 0: one a core
+};
+
+void add_options(Options& options, RunArguments& arguments) {
+  options.add("EXPERIMENT.toml", arguments.experiment.file, "The experiment (docs/experiment-file.md)").required();
+  options
+      .add("--datapath", arguments.experiment.datapath,
+           "sim (virtual time), flow (virtual time, flows in place of packets: for large networks) or "
+           "ring (DPDK, real time); default: the file's, or sim")
+      .suggest(experiment::available_datapaths());
+  add_experiment_options(options, arguments.experiment, " (docs/algorithms.md)");
+  options.add("--cores", arguments.cores, "CPUs of datapath ring: one, or two with the switch on the second, as in 0,1")
+      .check(cpu_list());
+  options.add("--plan", arguments.plan,
+              "Slots for policies schedule and mltcp+schedule, instead of computing them: a file that is "
+              "watched (docs/plans.md)");
+  options.add("--threads", arguments.threads,
+              "Runs at a time, in virtual time: jobs alone, then policies; results are the same; default: "
+              "one a core");
+  options.flag("--verify", arguments.verify, "Carry and verify every byte on datapath sim too (ring always does)");
+  options.add(
+      "--pcap", arguments.pcap,
+      "Capture the packets of all hosts, of each policy's run: FILE[,snap=BYTES][,size=BYTES][,files=N], as pcapng "
+      "(docs/captures.md)");
+  options.add("--json", arguments.json,
+              "Write the results to this file, anew after each policy, so that Ctrl-C keeps what is "
+              "complete (docs/results-file.md); - is standard output");
+  options.add("--report", arguments.report,
+              "Write the page of the results, too, with charts of --series (docs/report.md); - is standard output");
+  add_series_options(options, arguments.series);
+}
+
+/// What can be refused before anything runs.
+void check_outputs(const RunArguments& arguments, const experiment::Experiment& experiment) {
+  if (arguments.cores && experiment.datapath != "ring")
+    throw InputError(fmt::format("--cores is for datapath ring and this is {}; leave it out, or add --datapath ring",
+                                 experiment.datapath));
+  for (const auto& output : {arguments.json, arguments.report})
+    if (output) check_writable(*output, arguments.experiment.file);
+  check_distinct({arguments.json, arguments.report}, "--json, --report");
+  if (arguments.json == "-" && arguments.report == "-")
+    throw InputError("--json, --report: one of them can have standard output; name a file for the other");
+  if (arguments.pcap && experiment.datapath == "flow")
+    throw InputError("--pcap: datapath flow has no packets; leave it out, or add --datapath sim");
+  if (arguments.pcap) {
+    const capture::CaptureOptions capture = capture::parse_capture("--pcap", *arguments.pcap);
+    for (const std::string& policy : experiment.policies) {
+      const bool alone = experiment.policies.size() == 1;
+      capture::CaptureOptions own = alone ? capture : capture::with_suffix(capture, policy);
+      if (own.files > 1) own = capture::with_suffix(own, "00001");
+      check_writable(own.file, arguments.experiment.file);
+      check_distinct({own.file, arguments.json, arguments.report}, "--pcap, --json, --report");
+      if (!arguments.plan.empty()) check_distinct({own.file, arguments.plan}, "--pcap, --plan");
+    }
+  }
+  if (!arguments.plan.empty())
+    check_distinct({arguments.json, arguments.report, arguments.plan}, "--json, --report, --plan");
+}
+
+std::unique_ptr<experiment::Datapath> make_datapath(const RunArguments& arguments,
+                                                    const experiment::Experiment& experiment) {
+  if (experiment.datapath == "flow") {
+    if (arguments.verify)
+      throw InputError("--verify: datapath flow carries no bytes; leave it out, or add --datapath sim");
+    print_warnings(experiment::warnings_at_flow_level(experiment));
+    return experiment::make_flow_datapath();
+  }
+  if (experiment.datapath == "ring")
+    return experiment::make_ring_datapath(arguments.cores.value_or(""), experiment::network_of(experiment));
+  return experiment::make_sim_datapath(arguments.verify);
+}
+
+/// Runs it with a bar of its progress, and keeps what there is after each policy.
+experiment::Results measure(const RunArguments& arguments, const experiment::Experiment& experiment,
+                            experiment::Datapath& datapath, experiment::RunOptions options,
+                            const experiment::Provenance& provenance) {
+  ProgressBar bar;
+  options.report = [&](const std::string& problem) {
+    bar.clear();
+    print_warning(problem);
+  };
+  options.interrupted = EndOnSignal::why;
+  options.captured = [&](const std::string& line, bool is_complete) {
+    bar.clear();
+    if (is_complete)
+      fmt::print(arguments.json == "-" || arguments.report == "-" ? stderr : stdout, "captured, {}\n", line);
+    else
+      print_warning("captured, " + line);
+  };
+  options.finished = [&](const experiment::Results& so_far) {
+    experiment::Results kept = so_far;
+    kept.provenance = provenance;
+    bar.clear();
+    keep_results(kept, arguments.json);
+  };
+  experiment::Results results = experiment::run_experiment(
+      experiment, datapath, [&](double fraction, const std::string& what) { bar.show(fraction, what); }, options);
+  results.provenance = provenance;
+  bar.clear();
+  return results;
+}
+
+int run(const RunArguments& arguments) {
+  for (const auto& [option, output] : {std::pair("--json", arguments.json), std::pair("--report", arguments.report)})
+    if (output && output->empty())
+      throw InputError(fmt::format("{}: the name is empty; name a file, or - for standard output", option));
+  const FilesRead files;
+  const experiment::Experiment experiment = load_experiment(arguments.experiment);
+  check_outputs(arguments, experiment);
+  // A result on standard output is alone there; the table then goes to standard error.
+  std::FILE* const out = arguments.json == "-" || arguments.report == "-" ? stderr : stdout;
+  print_warnings(experiment.warnings);
+
+  const std::unique_ptr<experiment::Datapath> datapath = make_datapath(arguments, experiment);
+  experiment::RunOptions options;
+  options.plan_file = arguments.plan;
+  options.threads = arguments.threads;
+  options.series = check_series(arguments.series, arguments.experiment.file,
+                                {arguments.json, arguments.report,
+                                 arguments.plan.empty() ? std::nullopt : std::optional<std::string>(arguments.plan)});
+  experiment::SeriesFile series;
+  options.recorded = &series.runs;
+  if (arguments.pcap) options.capture = capture::parse_capture("--pcap", *arguments.pcap);
+  experiment::check(experiment, *datapath, options);
+  const experiment::Provenance provenance = provenance_of(files);
+  fmt::print(out, "{}\n\n", headline(experiment, *datapath));
+  std::fflush(out);
+  const EndOnSignal signals;
+  const experiment::Results results = measure(arguments, experiment, *datapath, options, provenance);
+  std::string failure;
+  if (options.series) {
+    series.experiment = results.experiment;
+    series.provenance = provenance;
+    try {
+      write_series(*arguments.series.file, series, results);
+    } catch (const RunError& error) {
+      failure = error.what();  // the results are not lost with it
+    }
+  }
+  print_results(results, *datapath, arguments.experiment.file, arguments.json, out);
+  if (arguments.report) write_report(results, options.series ? &series : nullptr, *arguments.report, out);
+  if (!failure.empty()) throw RunError(failure);
+  if (!results.unfinished.empty())
+    throw RunError(fmt::format("{}: of {} policies, {} had been run{}, and {} {} missing", EndOnSignal::why(),
+                               experiment.policies.size(), results.runs.size(),
+                               arguments.json && *arguments.json != "-" ? ", and kept in " + *arguments.json : "",
+                               fmt::join(results.unfinished, ", "), results.unfinished.size() == 1 ? "is" : "are"));
+  return 0;
+}
+
+}  // namespace
+
+void add_run_command(CommandLine& line) {
+  line.add<RunArguments>("run", "Run an experiment's jobs over its network, once per policy, and compare", add_options,
+                         run);
+}
+
+}  // namespace mltcp::tools

@@ -1,0 +1,195 @@
+// `mltcp scheduler`: the scheduler as a service for cluster managers. Reads the topology, restores the jobs that ran,
+// opens its socket, and answers until a signal comes.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "command_line.h"
+#include "commands.h"
+#include "end_on_signal.h"
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/lab/experiment/files/topology_file.h"
+#include "mltcp/lab/testbed/readiness.h"
+#include "mltcp/scheduler/service/api.h"
+#include "mltcp/scheduler/service/http_server.h"
+#include "mltcp/scheduler/service/kubernetes.h"
+#include "mltcp/scheduler/service/scheduler_service.h"
+#include "option_values.h"
+#include "scheduler_slurm.h"
+#include "terminal.h"
+
+namespace mltcp::tools {
+namespace {
+
+struct SchedulerArguments {
+  std::string file;
+  bool check = false;
+  std::string socket;      ///< empty: the default
+  std::string listen;      ///< empty: the socket
+  std::string token_file;  ///< empty: none
+  std::string state;       ///< empty: the default
+  std::uint32_t slots_per_host = 1;
+  std::uint32_t candidates = 10;
+  std::uint32_t max_jobs = 10'000;
+  double max_stretch = 0.02;
+  double slack = 0.001;
+  double least_score = 0.98;
+  std::string pod_patience = "600s";
+  SlurmArguments slurm;
+};
+
+void add_options(Options& options, SchedulerArguments& arguments) {
+  options
+      .add("TOPOLOGY.toml", arguments.file,
+           "The network: [topology], also from Slurm's topology.conf, and hosts with their names")
+      .required();
+  options.flag("--check", arguments.check, "Read the topology, print it, and end");
+  options.add("--socket", arguments.socket,
+              "The Unix socket to answer on, for its owner and group; default: /run/mltcp/scheduler.sock as root, else "
+              "mltcp-scheduler.sock in $XDG_RUNTIME_DIR");
+  options.add("--listen", arguments.listen,
+              "A loopback address instead, 127.0.0.1:8470 or [::1]:8470, for clients that show a token");
+  options.add("--token-file", arguments.token_file, "The token, in a file that nobody else may read; for --listen");
+  options.add("--state", arguments.state,
+              "Where jobs are kept over restarts; default: /var/lib/mltcp as root, else mltcp in $XDG_STATE_HOME or "
+              "~/.local/state");
+  options.add("--slots-per-host", arguments.slots_per_host, "Workers that fit on a host; default 1")
+      .check(whole(1, 1024));
+  options
+      .add("--candidates", arguments.candidates, "Placements compared for a job that comes without hosts; default 10")
+      .check(whole(1, 1000));
+  options.add("--max-jobs", arguments.max_jobs, "Jobs that run at a time; default 10000").check(whole(1, 100'000));
+  options
+      .add("--max-stretch", arguments.max_stretch,
+           "By how much slots may be longer than iterations wherever jobs meet, as a share; default 0.02")
+      .check(share(1));
+  options
+      .add("--slack", arguments.slack,
+           "Room in every slot so that late jobs catch up, as a share of the period; default 0.001")
+      .check(share(1));
+  options
+      .add("--least-score", arguments.least_score,
+           "Jobs get slots if the links that connect them all score this; default 0.98")
+      .check(share(1));
+  options.add("--pod-patience", arguments.pod_patience,
+              "After how long a Kubernetes job whose pods don't come departs; default 600s");
+  add_slurm_options(options, arguments.slurm);
+}
+
+std::string from_environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::string default_socket() {
+  if (geteuid() == 0) return "/run/mltcp/scheduler.sock";
+  const std::string folder = from_environment("XDG_RUNTIME_DIR");
+  if (folder.empty())
+    throw InputError("--socket: XDG_RUNTIME_DIR is not set, which has the default; give --socket PATH");
+  return folder + "/mltcp-scheduler.sock";
+}
+
+std::string default_state() {
+  if (geteuid() == 0) return "/var/lib/mltcp";
+  if (const std::string folder = from_environment("XDG_STATE_HOME"); !folder.empty()) return folder + "/mltcp";
+  const std::string home = from_environment("HOME");
+  if (home.empty()) throw InputError("--state: neither XDG_STATE_HOME nor HOME is set; give --state FOLDER");
+  return home + "/.local/state/mltcp";
+}
+
+/// What of it is one of --listen's, and what of --socket's.
+service::HttpOptions http_options(const SchedulerArguments& arguments) {
+  if (!arguments.listen.empty() && !arguments.socket.empty())
+    throw InputError("--socket, --listen: the service answers at one of them; give one");
+  if (arguments.listen.empty() && !arguments.token_file.empty())
+    throw InputError("--token-file: it is for --listen, as a socket's mode says who may use it; give --listen, too");
+  if (!arguments.listen.empty() && arguments.token_file.empty())
+    throw InputError("--listen: every user of the machine could change its jobs; give --token-file, too");
+  service::HttpOptions options;
+  options.listen = arguments.listen;
+  if (options.listen.empty())
+    options.socket = arguments.socket.empty() ? default_socket() : arguments.socket;
+  else
+    options.token = service::read_token(arguments.token_file);
+  return options;
+}
+
+void print_topology(const experiment::TopologyFile& file) {
+  const Topology& topology = *file.topology;
+  Table table({"rack", "hosts", "rate", "names"}, 1);
+  std::vector<std::vector<Topology::Host>> racks(topology.racks());
+  for (Topology::Host host = 0; host < topology.hosts(); ++host) racks[topology.rack(host)].push_back(host);
+  constexpr std::size_t most_racks = 40;
+  for (std::size_t rack = 0; rack < std::min(racks.size(), most_racks); ++rack) {
+    const std::vector<Topology::Host>& hosts = racks[rack];
+    const std::string last = hosts.size() == 1 ? "" : fmt::format(" to {}", file.host_names[hosts.back()]);
+    table.add({fmt::format("{}", rack), fmt::format("{}", hosts.size()),
+               to_text(topology.capacity(topology.out(hosts.front()).front())),
+               one_line(file.host_names[hosts.front()] + last)});
+  }
+  fmt::print("{}: {} in {}, {}, {}, oversubscribed {:.3g}:1\n\n{}", one_line(file.file),
+             plural(topology.hosts(), "host"), plural(topology.racks(), "rack"),
+             fmt::format("{} switches", topology.switches()), plural(topology.links(), "link"),
+             topology.oversubscription(), table.text());
+  if (racks.size() > most_racks) fmt::print("and {} more\n", racks.size() - most_racks);
+}
+
+std::int64_t unix_now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+int run_scheduler(const SchedulerArguments& arguments) {
+  const experiment::TopologyFile file = experiment::load_topology(arguments.file);
+  if (arguments.check) {
+    print_topology(file);
+    return 0;
+  }
+  const service::HttpOptions http = http_options(arguments);
+  service::KubernetesOptions pods;
+  pods.patience = duration_of("--pod-patience", arguments.pod_patience);
+  service::ServiceOptions options;
+  options.state = arguments.state.empty() ? default_state() : arguments.state;
+  options.host_names = file.host_names;
+  options.slots_per_host = arguments.slots_per_host;
+  options.candidates = arguments.candidates;
+  options.most_jobs = arguments.max_jobs;
+  options.cluster.solve.max_stretch = arguments.max_stretch;
+  options.cluster.solve.slack = arguments.slack;
+  options.cluster.least_score = arguments.least_score;
+  options.epoch_unix_ns = unix_now();
+  // One write a line, so that those of several threads don't mix.
+  options.log = [](const std::string& line) { fmt::print(stderr, "{}\n", one_line(line)); };
+
+  const EndOnSignal signals;
+  service::SchedulerService scheduler(*file.topology, options);
+  service::KubernetesExtender kubernetes(scheduler, pods);
+  service::Api api(scheduler, kubernetes);
+  service::HttpServer server(api, scheduler, http);
+  std::optional<SlurmSide> slurm;
+  if (arguments.slurm.slurm) slurm.emplace(scheduler, arguments.slurm, options.log);
+  fmt::print("ready {}\n", one_line(server.address()));
+  std::fflush(stdout);
+  if (const std::string wrong = testbed::tell_ready(); !wrong.empty()) print_warning(wrong);
+  server.run(EndOnSignal::came, [&](Nanos now) { kubernetes.expire(now); });
+  fmt::print(stderr, "{}; {} kept in {}\n", EndOnSignal::why(), plural(scheduler.plans().size(), "job"),
+             one_line(options.state.string()));
+  return 0;
+}
+
+}  // namespace
+
+void add_scheduler_command(CommandLine& line) {
+  line.add<SchedulerArguments>(
+      "scheduler", "The scheduler as a service for cluster managers: places, slots, HTTP (docs/scheduler-service.md)",
+      add_options, run_scheduler);
+}
+
+}  // namespace mltcp::tools

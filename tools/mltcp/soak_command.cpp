@@ -1,0 +1,155 @@
+// `mltcp soak`: random traffic that checks itself, over one datapath, for as long as one likes.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "command_line.h"
+#include "commands.h"
+#include "end_on_signal.h"
+#include "mltcp/base/error.h"
+#include "mltcp/lab/experiment/results/internal/provenance_json.h"
+#include "mltcp/lab/experiment/soak/soak.h"
+#include "output_file.h"
+#include "provenance.h"
+#include "terminal.h"
+
+namespace mltcp::tools {
+namespace {
+
+using experiment::SoakResults;
+using experiment::SoakSettings;
+
+struct SoakArguments {
+  std::optional<std::string> datapath;
+  std::vector<std::string> ports;
+  std::vector<std::string> ips;
+  std::optional<std::string> duration;
+  std::uint32_t seed = 1;
+  std::optional<std::uint32_t> round;
+  std::optional<std::string> cores;
+  std::optional<std::string> json;
+};
+
+void add_options(Options& options, SoakArguments& arguments) {
+  options
+      .add("--datapath", arguments.datapath,
+           "sim (virtual time), ring (DPDK's rings), udp (the kernel's sockets on the loopback) or ports, those of "
+           "--port; default: sim, or ports with --port")
+      .check(one_of(experiment::soak_datapaths()));
+  options.add_each(
+      "--port", arguments.ports,
+      "A host on this port, once for each, two or more that reach each other: af_packet:IFACE, verbs:DEVICE, "
+      "a PCI address, ... (docs/ports.md)");
+  options.add_each("--ip", arguments.ips, "Its address and prefix length, in the order of --port");
+  options.add("--duration", arguments.duration,
+              "How long, by the clock on the wall; the round under way then ends in order, in real time in up to half "
+              "a minute; default 20s");
+  options.add("--seed", arguments.seed, "Other traffic; default 1").check(whole(0, 4294967295));
+  options.add("--round", arguments.round, "This round alone, to see again what it came to").check(whole(1, 4294967295));
+  options.add("--cores", arguments.cores, "Of ring: the CPU that hosts and switch are on, or two; default: any")
+      .check(cpu_list());
+  options.add("--json", arguments.json, "Write the results to this file; - is standard output");
+}
+
+std::string size_text(Bytes bytes) { return fmt::format("{:.1f} MB", static_cast<double>(bytes) * 1e-6); }
+std::string time_text(Nanos time) { return fmt::format("{:.1f} s", time.seconds()); }
+
+std::string times(std::size_t count) {
+  return count == 0 ? "not at all" : count == 1 ? "once" : fmt::format("{} times", count);
+}
+
+void show(const SoakSettings& settings, const SoakResults& results, std::FILE* out) {
+  const experiment::TrafficCounts& counts = results.counts;
+  const experiment::FaultCounts& faults = counts.faults;
+  const auto line = [&](std::string_view what, const std::string& value) {
+    fmt::print(out, "{:<14}{}\n", what, value);
+  };
+  line("datapath", fmt::format("{}, seed {}", settings.datapath, settings.seed));
+  for (const experiment::SoakPort& port : settings.ports) line("port", fmt::format("{}, {}", port.device, port.ip));
+  line("rounds", fmt::format("{} in {}, of {} for their hosts", results.rounds, time_text(results.time),
+                             time_text(results.traffic_time)));
+  line("connections", fmt::format("{}, and {} that did not get in", counts.connections, counts.refused));
+  line("messages", fmt::format("{} of {} operations", counts.messages, counts.operations));
+  line("bytes", fmt::format("{}, each compared with what was sent", size_text(counts.bytes)));
+  line("packets", fmt::format("{} received, {} payloads read in place", faults.received, faults.kept));
+  line("faults",
+       fmt::format("{} lost, {} doubled, {} damaged, {} delayed, {} marked, {} forged, {} bursts refused", faults.lost,
+                   faults.doubled, faults.damaged, faults.delayed, faults.marked, faults.forged, faults.refused));
+  line("hosts", fmt::format("{} restarts, {} that stood still, {} epochs of keys", counts.restarts, counts.stand_stills,
+                            faults.epochs));
+  line("failures", results.failures.empty() ? "0, nor a stall" : "1");
+  for (const experiment::SoakFailure& failure : results.failures)
+    fmt::print(out, "\nround {}: {}\nagain: {}\n{}", failure.round, failure.what, failure.replay, failure.state);
+}
+
+std::vector<experiment::SoakPort> ports_of(const SoakArguments& arguments, const std::string& datapath) {
+  const std::size_t count = arguments.ports.size();
+  if (arguments.ips.size() != count)
+    throw InputError(fmt::format("--port {} and --ip {}: each port has an address; give one --ip for each --port",
+                                 times(count), times(arguments.ips.size())));
+  if (count > 0 && datapath != "ports")
+    throw InputError(
+        fmt::format("--port with --datapath {}: ports are a datapath of their own; leave out --datapath", datapath));
+  std::vector<experiment::SoakPort> ports;
+  for (std::size_t i = 0; i < count; ++i) ports.push_back({arguments.ports[i], arguments.ips[i]});
+  return ports;
+}
+
+int soak(const SoakArguments& arguments) {
+  SoakSettings settings;
+  settings.datapath = arguments.datapath.value_or(arguments.ports.empty() ? "sim" : "ports");
+  settings.ports = ports_of(arguments, settings.datapath);
+  if (arguments.duration && arguments.round)
+    throw InputError("--duration: a round alone takes as long as it takes; leave out --duration, or --round");
+  if (arguments.cores && settings.datapath != "ring")
+    throw InputError(
+        fmt::format("--cores is of ring; with {} leave it out, and choose by taskset(1)", settings.datapath));
+  settings.duration = duration_of("--duration", arguments.duration.value_or("20s"));
+  settings.seed = arguments.seed;
+  settings.cores = arguments.cores.value_or("");
+  if (arguments.round) {
+    settings.first_round = *arguments.round;
+    settings.rounds = 1;
+  }
+  if (arguments.json) check_writable(*arguments.json, "");
+  // Results on standard output are alone there.
+  std::FILE* const out = arguments.json == "-" ? stderr : stdout;
+  const EndOnSignal signals;
+  const FilesRead files;
+  const experiment::Provenance provenance = provenance_of(files);
+  experiment::SoakCallbacks callbacks;
+  callbacks.interrupted = EndOnSignal::why;
+  Nanos shown;
+  callbacks.progress = [&](const SoakResults& results) {
+    if (results.time - shown < Nanos(60'000'000'000)) return;
+    shown = results.time;
+    fmt::print(out, "{}: {} rounds, {} messages, {}\n", time_text(results.time), results.rounds,
+               results.counts.messages, size_text(results.counts.bytes));
+    std::fflush(out);
+  };
+  const SoakResults results = run_soak(settings, callbacks);
+  if (!results.ended_by.empty()) fmt::print(out, "{}\n", results.ended_by);
+  show(settings, results, out);
+  if (arguments.json) {
+    auto json = nlohmann::ordered_json::parse(to_json_text(settings, results));
+    json["provenance"] = experiment::to_json(provenance);
+    write_file(*arguments.json, json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  }
+  return results.failures.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+void add_soak_command(CommandLine& line) {
+  line.add<SoakArguments>(
+      "soak", "Random traffic, faults, restarts and new keys for hours, each byte compared (docs/testing.md)",
+      add_options, soak);
+}
+
+}  // namespace mltcp::tools

@@ -1,0 +1,169 @@
+// The neighbour table, which maps IP addresses on an Ethernet segment to MAC addresses: by the Address Resolution
+// Protocol (RFC 826, with the probes and announcements of RFC 5227) for IPv4 and Neighbour Discovery (RFC 4861, address
+// resolution and neighbour unreachability detection) for IPv6. Sans-IO: frames in, frames out, time is an argument.
+//
+// Only requested addresses are learnt, and entries change only by a reply to a request, or as the protocol allows (RFC
+// 826 "Packet Reception", RFC 4861 sections 7.2.3 and 7.2.5), so that unsolicited frames cannot fill the table or take
+// over an address. Destinations outside the own prefix use the gateway's MAC address. Neither protocol is
+// authenticated: anybody on the segment can reply in another's name.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "mltcp/base/siphash.h"
+#include "mltcp/base/units.h"
+#include "mltcp/transport/address.h"
+#include "mltcp/transport/deadline_heap.h"
+#include "mltcp/transport/ethernet/encapsulation.h"
+
+namespace mltcp {
+
+struct NeighbourConfig {
+  encap::MacAddress mac{};
+  Address own;                     ///< its port is not used
+  std::uint32_t prefix_bits = 24;  ///< prefix length of the segment: 1 to 32 for IPv4, 1 to 128 for IPv6
+  /// A router on the segment: within the prefix, link-local (IPv6), or any if the prefix is a single address. All zero
+  /// = none, so that only the segment can be reached.
+  Address gateway;
+  /// 802.1Q tag of frames sent, 1 to 4094, and required of frames received; 0 = untagged, and received frames with any
+  /// tag are accepted.
+  std::uint16_t vlan = 0;
+  std::uint32_t most_entries = 4096;  ///< 1 to 1 048 576
+  Nanos retry{1'000'000'000};         ///< interval between requests; above 0, at most a day
+  std::uint32_t most_questions =
+      3;  ///< maximum requests, 1 to 255, after which the neighbour is unreachable for another `retry`
+  Nanos fresh_for{
+      30'000'000'000};  ///< age after which an entry is requested again, while it stays in use; at most a day
+};
+
+struct NeighbourCounters {
+  std::uint64_t questions = 0;    ///< ARP requests and Neighbour Solicitations sent
+  std::uint64_t answers = 0;      ///< replies and solicited advertisements sent
+  std::uint64_t learnt = 0;       ///< entries that were resolved
+  std::uint64_t changed = 0;      ///< resolved entries whose MAC address changed
+  std::uint64_t conflicts = 0;    ///< frames of another host that uses our address
+  std::uint64_t malformed = 0;    ///< invalid frames of these protocols
+  std::uint64_t unreachable = 0;  ///< neighbours that did not reply
+  /// Entries evicted for others, and entries or replies for which there was no room.
+  std::uint64_t table_full = 0;
+  std::uint64_t announcements = 0;  ///< gratuitous ARPs and unsolicited advertisements sent
+};
+
+class Neighbours {
+ public:
+  static constexpr std::size_t longest_frame = 128;
+
+  /// Throws InputError if `config` is out of range. Allocates its table here, and nothing later.
+  explicit Neighbours(const NeighbourConfig& config);
+  ~Neighbours() = default;
+  Neighbours(const Neighbours&) = delete;
+  Neighbours& operator=(const Neighbours&) = delete;
+
+  enum class State : std::uint8_t {
+    known,        ///< resolved to `mac`
+    asked,        ///< not resolved yet: a request has been sent, or is due now
+    unreachable,  ///< no route, or no reply recently
+  };
+  struct Found {
+    State state = State::unreachable;
+    encap::MacAddress mac{};
+  };
+  /// The next hop's state for packets to `destination`. If it is not resolved or no longer fresh, a request becomes due
+  /// in frame(). Unreachable without a request: the own address, the other IP version, broadcast, multicast, loopback
+  /// and unspecified addresses, and a neighbour for which a full table has no room, as all of its entries are being
+  /// resolved.
+  Found find(const Address& destination, Nanos now);
+
+  /// Processes a received frame, with or without 802.1Q tag, that is not for the transport. True if it is of one of
+  /// these protocols, even if it was ignored.
+  bool receive(std::span<const std::byte> frame, Nanos now);
+
+  /// Writes the next frame that is due into `out`, which has at least longest_frame bytes, and returns its length; 0 if
+  /// none is due. Call it until it returns 0: after receive(), after find() of an unresolved address, and at
+  /// deadline().
+  std::size_t frame(std::span<std::byte> out, Nanos now);
+  /// When frame() becomes due, or an entry's state changes, by itself; Nanos::never() if not at all.
+  [[nodiscard]] Nanos deadline() const;
+
+  /// Makes the next frame() announce the own address, by a gratuitous ARP or an unsolicited advertisement.
+  void announce();
+
+  /// Changes whenever an entry is resolved, changes, becomes stale, becomes unreachable, or may be requested again
+  /// after that: cached results of find() are then out of date.
+  [[nodiscard]] std::uint64_t generation() const { return generation_; }
+  [[nodiscard]] const NeighbourCounters& counters() const { return counters_; }
+
+ private:
+  using Ip = std::array<std::uint8_t, 16>;
+  /// RFC 4861 section 7.3.2 and RFC 7048: unresolved and requested; fresh; no longer fresh; no longer fresh and
+  /// requested; no reply.
+  enum class Phase : std::uint8_t { incomplete, reachable, stale, probe, unreachable };
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+  struct Entry {
+    Ip ip{};
+    encap::MacAddress mac{};
+    Phase phase = Phase::incomplete;
+    std::uint8_t questions = 0;  ///< number of requests since it was last resolved
+    bool was_asked = false;      ///< asked_at is valid
+    std::uint32_t next = none;   ///< next in the hash bucket, or in the free list
+    std::uint32_t newer = none;  ///< neighbour in the LRU list
+    std::uint32_t older = none;
+    Nanos at{};  ///< when it becomes stale, is requested again or given up, or is removed; never() if not by itself
+    Nanos asked_at{};
+  };
+  struct Answer {
+    Ip ip{};
+    encap::MacAddress mac{};
+  };
+
+  [[nodiscard]] std::uint32_t known_list() const { return config_.most_entries; }
+  [[nodiscard]] std::uint32_t unreachable_list() const { return config_.most_entries + 1; }
+  [[nodiscard]] std::optional<Ip> next_hop(const Address& destination) const;
+  [[nodiscard]] std::uint32_t lookup(const Ip& ip) const;
+  [[nodiscard]] std::size_t bucket_of(const Ip& ip) const;
+  std::uint32_t insert(const Ip& ip);
+  void erase(std::uint32_t id);
+  void unlink(std::uint32_t id);
+  void link(std::uint32_t id, std::uint32_t list);
+  void schedule(std::uint32_t id, Nanos at);
+  void ask(std::uint32_t id, Phase phase, Nanos now);
+  void set_fresh(std::uint32_t id, bool fresh, Nanos now);
+  void learn(const Ip& ip, const encap::MacAddress* mac, bool override_known, bool confirmed, Nanos now);
+  void answer(const Ip& ip, const encap::MacAddress& mac);
+  void on_conflict(Nanos now);
+  bool receive_arp(std::span<const std::byte> packet, Nanos now);
+  bool receive_discovery(std::span<const std::byte> packet, const encap::MacAddress& source, Nanos now);
+  std::byte* write_ethernet(std::byte* out, const encap::MacAddress& destination, std::uint16_t ether_type) const;
+  std::size_t write_arp(std::byte* out, const encap::MacAddress& destination, std::uint16_t operation,
+                        const encap::MacAddress& target_mac, const Ip& target) const;
+  std::size_t write_discovery(std::byte* out, const encap::MacAddress& destination_mac, const Ip& destination,
+                              bool advertisement, bool solicited, const Ip& target) const;
+
+  NeighbourConfig config_;
+  Ip own_{};
+  bool v4_ = false;
+  Ip mask_{};  ///< of the prefix, for IPv4 that of mapped addresses
+  NeighbourCounters counters_;
+  std::uint64_t generation_ = 0;
+  std::vector<Entry> entries_;          ///< followed by the sentinels of the two LRU lists
+  std::vector<std::uint32_t> buckets_;  ///< hash table; a power of two in size, each the first entry of a chain
+  /// Of the hash: strangers decide by their addresses who is looked for, but not in which chain it is.
+  SipKey key_{};
+  std::uint32_t free_ = none;
+  DeadlineHeap timers_;
+  std::array<Answer, 32>
+      answers_{};  ///< ring of pending replies; requests for one host come a few times a second at most
+  std::size_t first_answer_ = 0;
+  std::size_t answer_count_ = 0;
+  bool announce_ = false;
+  bool defended_ = false;
+  Nanos defended_at_{};
+  Nanos latest_{};  ///< the latest time seen
+};
+
+}  // namespace mltcp

@@ -1,0 +1,72 @@
+// Messages between processes over a byte stream (TCP, a Unix socket), sealed under a job's key: who hasn't the key can
+// neither take part nor read, change, repeat, leave out or reorder a message; it can end the stream.
+//
+// Each end first sends a greeting in the clear, a line of text: "mltcp-sealed/1 ID RANDOM" with the key's id (16
+// hexadecimal digits) and 16 random bytes (32 digits). Both ends' random bytes and the key make the keys of both
+// directions (key_schedule.h, "control"); whose first message opens has proved that it has the key. A sealed message is
+// a tag of 12 bytes and the ciphertext; its number is how many came before it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "mltcp/transport/security/aead.h"
+#include "mltcp/transport/security/copy_watch.h"
+#include "mltcp/transport/security/job_key.h"
+
+namespace mltcp::security {
+
+/// A greeting that was not understood, or is of another key; what() completes a sentence about the peer: "has another
+/// key, ...".
+struct GreetingError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// One end of a stream. For one thread at a time.
+class SealedMessages {
+ public:
+  /// Bytes that a message has more once it is sealed.
+  static constexpr std::size_t overhead = Aead::tag_bytes;
+  /// No greeting is longer.
+  static constexpr std::size_t longest_greeting = 80;
+
+  /// Whether a first message is a greeting, so that who has no key can say that one is wanted.
+  static bool is_greeting(std::string_view message);
+
+  /// The client is who connected.
+  SealedMessages(const JobKey& key, bool is_client);
+
+  /// To be sent first, in the clear.
+  [[nodiscard]] std::string greeting() const;
+  /// The peer's first message. Throws GreetingError.
+  void meet(std::string_view greeting);
+  [[nodiscard]] bool has_met() const { return has_met_; }
+
+  // After meet().
+
+  /// Throws RunError once this process has become a copy (copy_watch.h), as the other one has the same keys.
+  std::string seal(std::string_view message);
+  /// Empty: not sealed by the peer as its next message. Nothing after it will open either.
+  std::optional<std::string> open(std::string_view sealed);
+
+ private:
+  struct Direction {
+    TrafficKey key;
+    std::uint64_t number = 0;
+  };
+
+  JobKey key_;
+  EndRandom own_;
+  bool is_client_;
+  bool has_met_ = false;
+  CopyWatch watch_;
+  bool is_copied_ = false;
+  Aead aead_{1};
+  Direction sending_;
+  Direction receiving_;
+};
+
+}  // namespace mltcp::security
