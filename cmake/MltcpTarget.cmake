@@ -176,6 +176,7 @@ function(mltcp_library name)
   # cmake/MltcpInstall.cmake.
   install(TARGETS ${target} EXPORT mltcp-${name} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   set_property(GLOBAL APPEND PROPERTY MLTCP_LIBRARIES ${name})
+  set_property(GLOBAL APPEND PROPERTY MLTCP_FOLDERS ${path}=${target})
 endfunction()
 
 # mltcp::NAME: all of its rooms.

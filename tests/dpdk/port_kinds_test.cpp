@@ -22,6 +22,8 @@
 #include "net_fixture.h"
 
 namespace mltcp::dpdk {
+
+using namespace realtime;  // NOLINT(google-build-using-namespace): what is tested
 namespace {
 
 using namespace mltcp::literals;

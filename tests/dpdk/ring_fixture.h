@@ -21,6 +21,8 @@
 
 namespace mltcp::dpdk {
 
+using namespace realtime;  // NOLINT(google-build-using-namespace): what is tested
+
 using ByteVector = std::vector<std::byte>;
 
 /// The one Eal of the process, on as many cores as `cores` says the first time; stopped before the process ends. Null

@@ -33,6 +33,8 @@
 #include "ring_fixture.h"
 
 namespace mltcp::dpdk {
+
+using namespace realtime;  // NOLINT(google-build-using-namespace): what is tested
 namespace {
 
 using namespace mltcp::literals;

@@ -1,5 +1,5 @@
 // Output files: what they lead to is replaced whole, kept when that fails, and never replaced where it is no file.
-#include "tools/mltcp/output_file.h"
+#include "output_file.h"
 #include "../temporary_folder.h"
 
 #include <fcntl.h>

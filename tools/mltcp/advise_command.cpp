@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithm_lists.h"
 #include "command_line.h"
 #include "commands.h"
 #include "end_on_signal.h"
@@ -320,7 +321,7 @@ int advise(const AdviseArguments& arguments) {
   options.stop = [] { return !EndOnSignal::why().empty(); };
   ProgressBar bar;
   options.progress = [&](double fraction) { bar.show(fraction, "running"); };
-  const experiment::Provenance provenance = provenance_of(files);
+  const Provenance provenance = provenance_of(files);
   experiment::Advice advice;
   try {
     advice = experiment::advise(experiment, options);

@@ -3,12 +3,11 @@
 
 #include <sstream>
 
+#include "algorithm_lists.h"
 #include "command_line.h"
 #include "commands.h"
-#include "experiment_options.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
-#include "mltcp/lab/experiment/files/algorithms.h"
 #include "output_file.h"
 
 namespace mltcp::tools {
@@ -33,12 +32,11 @@ int algorithms(const AlgorithmsArguments& arguments) {
   if (arguments.json) {
     check_writable(*arguments.json, "");
     std::ostringstream text;
-    experiment::write_algorithms_json(tables, text);
+    write_algorithms_json(tables, text);
     write_file(*arguments.json, text.str());
   }
   if (arguments.json != "-")
-    fmt::print("{}",
-               arguments.markdown ? experiment::algorithms_markdown(tables) : experiment::algorithms_text(tables));
+    fmt::print("{}", arguments.markdown ? algorithms_markdown(tables) : algorithms_text(tables));
   return 0;
 }
 

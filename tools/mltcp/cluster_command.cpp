@@ -102,7 +102,7 @@ void check_outputs(const ClusterArguments& arguments) {
 
 /// Runs it with a bar of its progress, and keeps what there is now and then.
 experiment::ClusterResults measure(const ClusterArguments& arguments, const experiment::ClusterExperiment& experiment,
-                                   const experiment::Provenance& provenance) {
+                                   const Provenance& provenance) {
   ProgressBar bar;
   experiment::ClusterRunSettings settings;
   settings.threads = arguments.threads;
@@ -154,7 +154,7 @@ int cluster(const ClusterArguments& arguments) {
   const experiment::ClusterExperiment experiment = load(arguments);
   check_outputs(arguments);
   print_warnings(experiment.warnings);
-  const experiment::Provenance provenance = provenance_of(files);
+  const Provenance provenance = provenance_of(files);
   const EndOnSignal signals;
   const experiment::ClusterResults results = measure(arguments, experiment, provenance);
   print_and_write(arguments, results);

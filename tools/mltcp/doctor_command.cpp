@@ -21,9 +21,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "machine_doctor.h"
+#if MLTCP_HAS_LAB
 #include "experiment_doctor.h"
+#endif
+#include "mltcp/base/json/provenance.h"
 #include "mltcp/dpdk/doctor.h"
-#include "mltcp/lab/experiment/results/internal/provenance_json.h"
 #include "output_file.h"
 #include "provenance.h"
 #include "terminal.h"
@@ -43,7 +46,7 @@ void add_options(Options& options, DoctorArguments& arguments) {
   options.add("--json", arguments.json, "Write what was found to this file; - is standard output");
 }
 
-constexpr const char* kAlwaysReady = "datapath sim, datapath flow";
+constexpr const char* kAlwaysReady = MLTCP_HAS_LAB ? "datapath sim, datapath flow" : "the program";
 constexpr const char* kReadyOverUdp = ", endpoints and mltcp perf over udp:";
 
 #if MLTCP_HAS_DPDK
@@ -83,7 +86,7 @@ struct Examination {
   }
 };
 
-void write(const Examination& found, const experiment::Provenance& provenance, const std::string& file) {
+void write(const Examination& found, const Provenance& provenance, const std::string& file) {
   nlohmann::ordered_json all = {
       {"schema", "mltcp.doctor/1"}, {"ring", found.ring()}, {"checks", nlohmann::json::array()}};
   for (const dpdk::Check& check : found.all()) {
@@ -92,7 +95,7 @@ void write(const Examination& found, const experiment::Provenance& provenance, c
                              {"detail", check.detail},
                              {"cure", check.cure}});
   }
-  all["provenance"] = experiment::to_json(provenance);
+  all["provenance"] = to_json(provenance);
   write_file(file, all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
@@ -141,7 +144,9 @@ int doctor(const DoctorArguments& arguments) {
 #if MLTCP_HAS_VERBS
   found.ports.insert(found.ports.end(), on_verbs.begin(), on_verbs.end());
 #endif
+#if MLTCP_HAS_LAB
   found.experiments = examine_experiments(found.machine, found.ports);
+#endif
   if (arguments.json) write(found, provenance_of(files), *arguments.json);
   if (arguments.json != "-") print(found);
   return found.asked() ? 0 : 1;

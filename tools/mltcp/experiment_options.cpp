@@ -6,10 +6,10 @@
 #include <charconv>
 #include <system_error>
 
+#include "algorithm_lists.h"
 #include "mltcp/base/text.h"
 #include "mltcp/cc/registry.h"
 #include "mltcp/lab/experiment/backends/datapath.h"
-#include "mltcp/lab/experiment/files/algorithms.h"
 #include "mltcp/lab/experiment/files/policy.h"
 #if MLTCP_HAS_DPDK
 #include "mltcp/lab/realtime/ring_dumbbell.h"
@@ -26,17 +26,10 @@ experiment::FileOptions file_options() {
   return options;
 }
 
-std::vector<std::string> algorithm_names() {
-  std::vector<std::string> names;
-  for (const cc::AlgorithmTable* table : cc::algorithms()) names.emplace_back(table->name);
-  return names;
-}
-
 void add_experiment_options(Options& options, ExperimentArguments& arguments, const std::string& cc_reference) {
   options
       .add("--cc", arguments.cc,
-           fmt::format("Congestion control: {}{}; default: the file's, or reno", experiment::algorithm_choices(),
-                       cc_reference))
+           fmt::format("Congestion control: {}{}; default: the file's, or reno", algorithm_choices(), cc_reference))
       .suggest(algorithm_names());
   options
       .add_list("--policy", arguments.policies,

@@ -15,9 +15,6 @@ namespace mltcp::tools {
 /// What this build can run.
 experiment::FileOptions file_options();
 
-/// Of congestion control that this program has.
-std::vector<std::string> algorithm_names();
-
 struct ExperimentArguments {
   std::string file;
   std::optional<std::string> datapath;  ///< this and all below: the file's unless given

@@ -519,7 +519,7 @@ experiment::Results serve_experiment(const experiment::Experiment& experiment, c
   options.interrupted = EndOnSignal::why;
   output.attach(options);
   const auto coordinator = experiment::make_coordinator(experiment, options);
-  experiment::Provenance provenance;
+  Provenance provenance;
   experiment::Results results;  // those so far, while it runs
   experiment::SeriesFile series;
   try {

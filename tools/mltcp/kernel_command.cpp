@@ -15,7 +15,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
 #ifndef MLTCP_KERNEL_LACKS
-#include "mltcp/lab/experiment/results/internal/provenance_json.h"
+#include "mltcp/base/json/provenance.h"
 #include "mltcp/plugins/kernel/loader.h"
 #include "output_file.h"
 #include "provenance.h"
@@ -230,7 +230,7 @@ nlohmann::ordered_json json_of(const mltcp_settings& settings) {
           {"bytes_per_iteration", settings.iteration_bytes}};
 }
 
-void write(const kernel::Status& status, const experiment::Provenance& provenance, const std::string& file) {
+void write(const kernel::Status& status, const Provenance& provenance, const std::string& file) {
   nlohmann::ordered_json all = {{"schema", "mltcp.kernel/1"},
                                 {"loaded", status.loaded},
                                 {"default_algorithm", status.default_algorithm},
@@ -255,7 +255,7 @@ void write(const kernel::Status& status, const experiment::Provenance& provenanc
                            {"gap_ns", job.gap.count},
                            {"bytes_ratio", job.bytes_ratio},
                            {"gain", job.gain}});
-  all["provenance"] = experiment::to_json(provenance);
+  all["provenance"] = to_json(provenance);
   write_file(file, all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 

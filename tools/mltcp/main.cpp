@@ -22,7 +22,10 @@ constexpr int bad_input = 2;
 
 constexpr const char* footer =
     "Exit status: 0 done, 1 the work failed, 2 wrong usage or bad input."
-#if !MLTCP_HAS_DPDK
+#if !MLTCP_HAS_LAB
+    "\nBuilt without the laboratory: no experiments, traces, scheduler and traffic."
+#endif
+#if !MLTCP_HAS_DPDK && MLTCP_HAS_LAB
     "\nBuilt without DPDK: no datapath ring, no switch and testbed, no ports for gen --join but udp:."
 #endif
     ;
@@ -37,12 +40,15 @@ int dispatch(int argc, char** argv) {
   using namespace mltcp::tools;
   CommandLine line("MLTCP: congestion control that interleaves the bursts of training jobs on a shared network.",
                    footer, version_text);
-  for (const auto add_command :
-       {add_run_command,     add_sweep_command,   add_schedule_command,  add_advise_command,     add_cluster_command,
-        add_inspect_command, add_profile_command, add_replay_command,    add_report_command,     add_switch_command,
-        add_gen_command,     add_testbed_command, add_scheduler_command, add_perf_command,       add_soak_command,
-        add_key_command,     add_top_command,     add_kernel_command,    add_algorithms_command, add_doctor_command,
-        add_help_command})
+  for (const auto add_command : {
+#if MLTCP_HAS_LAB
+         add_run_command, add_sweep_command, add_schedule_command, add_advise_command, add_cluster_command,
+             add_inspect_command, add_profile_command, add_replay_command, add_report_command, add_switch_command,
+             add_gen_command, add_testbed_command, add_scheduler_command, add_perf_command, add_soak_command,
+#endif
+             add_key_command, add_top_command, add_kernel_command, add_algorithms_command, add_doctor_command,
+             add_help_command
+       })
     add_command(line);
   return line.run(argc, argv);
 }

@@ -15,10 +15,10 @@
 #include "end_on_signal.h"
 #include "key_option.h"
 #include "mltcp/base/error.h"
+#include "mltcp/base/json/provenance.h"
 #include "mltcp/base/text.h"
 #include "mltcp/cc/registry.h"
 #include "mltcp/lab/experiment/perf/perf.h"
-#include "mltcp/lab/experiment/results/internal/provenance_json.h"
 #include "output_file.h"
 #include "provenance.h"
 #include "terminal.h"
@@ -252,7 +252,7 @@ int measure(const PerfArguments& arguments) {
   std::FILE* const out = arguments.json == "-" ? stderr : stdout;
   const EndOnSignal signals;
   const FilesRead files;
-  const experiment::Provenance provenance = provenance_of(files);
+  const Provenance provenance = provenance_of(files);
   const Rows rows(settings, out);
   experiment::PerfCallbacks callbacks;
   callbacks.tell = [&](const std::string& line) {
@@ -272,7 +272,7 @@ int measure(const PerfArguments& arguments) {
              results.retransmitted_packets);
   if (!arguments.json) return 0;
   auto json = nlohmann::ordered_json::parse(to_json_text(results));
-  json["provenance"] = experiment::to_json(provenance);
+  json["provenance"] = to_json(provenance);
   write_file(*arguments.json, json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   return 0;
 }

@@ -108,8 +108,8 @@ std::string entry(const char* path, std::string_view key, char separator) {
   return {};
 }
 
-experiment::Provenance::Machine this_machine() {
-  experiment::Provenance::Machine machine;
+Provenance::Machine this_machine() {
+  Provenance::Machine machine;
   machine.cpu = entry("/proc/cpuinfo", "model name", ':');
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
@@ -152,14 +152,14 @@ FilesRead::FilesRead()
     : observer_([this](const std::filesystem::path& path, const std::string& text) {
         const std::string name = path.string();
         if (std::any_of(files_.begin(), files_.end(), [&](const auto& file) { return file.path == name; })) return;
-        experiment::Provenance::File file{name, sha256(text), text.size(), std::nullopt};
+        Provenance::File file{name, sha256(text), text.size(), std::nullopt};
         if (text.size() <= most_text && is_utf8(text)) file.text = text;
         files_.push_back(std::move(file));
       }) {}
 
-experiment::Provenance provenance_of(const FilesRead& read) {
+Provenance provenance_of(const FilesRead& read) {
   const BuildInfo info = build_info();
-  experiment::Provenance provenance;
+  Provenance provenance;
   provenance.version = MLTCP_VERSION;
   provenance.commit = info.commit;
   provenance.modified = info.modified;

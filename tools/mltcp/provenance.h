@@ -1,4 +1,4 @@
-// Provenance of this program's results (lab/experiment/results/provenance.h): the program, its arguments and the
+// Provenance of this program's results (base/json/provenance.h): the program, its arguments and the
 // machine.
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "mltcp/base/file.h"
-#include "mltcp/lab/experiment/results/provenance.h"
+#include "mltcp/base/json/provenance.h"
 
 namespace mltcp::tools {
 
@@ -17,10 +17,10 @@ std::string version_text();
 class FilesRead {
  public:
   FilesRead();
-  [[nodiscard]] const std::vector<experiment::Provenance::File>& files() const { return files_; }
+  [[nodiscard]] const std::vector<Provenance::File>& files() const { return files_; }
 
  private:
-  std::vector<experiment::Provenance::File> files_;
+  std::vector<Provenance::File> files_;
   FileObserver observer_;
 };
 
@@ -29,6 +29,6 @@ std::vector<std::string> command_line();
 
 /// Provenance of this process, started now (or at SOURCE_DATE_EPOCH, in seconds since 1970, if that is set, for
 /// reproducible files), and of the files read.
-experiment::Provenance provenance_of(const FilesRead& read);
+Provenance provenance_of(const FilesRead& read);
 
 }  // namespace mltcp::tools

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "algorithm_lists.h"
 #include "command_line.h"
 #include "commands.h"
 #include "end_on_signal.h"
@@ -21,7 +22,6 @@
 #include "mltcp/lab/experiment/backends/datapath.h"
 #include "mltcp/lab/experiment/backends/flow_level.h"
 #include "mltcp/lab/experiment/backends/run_plan.h"
-#include "mltcp/lab/experiment/files/algorithms.h"
 #include "mltcp/lab/experiment/files/policy.h"
 #include "mltcp/lab/experiment/replay/replay_experiment.h"
 #include "mltcp/lab/experiment/replay/replay_summary.h"
@@ -106,9 +106,9 @@ void add_options(Options& options, ReplayArguments& arguments) {
   options.add("--network-of", arguments.experiment.file,
               "An experiment whose network and settings are taken, in place of one switch; its jobs are left out");
   options
-      .add("--cc", arguments.experiment.cc,
-           fmt::format("Congestion control: {} (docs/algorithms.md); default: the file's, or reno",
-                       experiment::algorithm_choices()))
+      .add(
+          "--cc", arguments.experiment.cc,
+          fmt::format("Congestion control: {} (docs/algorithms.md); default: the file's, or reno", algorithm_choices()))
       .suggest(algorithm_names());
   options
       .add_list("--policy", arguments.experiment.policies,
@@ -426,7 +426,7 @@ int replay(const ReplayArguments& arguments) {
   print_simplified(replay, out);
 
   const EndOnSignal signals;
-  const experiment::Provenance provenance = provenance_of(files);
+  const Provenance provenance = provenance_of(files);
   ProgressBar bar;
   options.report = [&](const std::string& problem) {
     bar.clear();

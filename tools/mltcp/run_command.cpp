@@ -112,7 +112,7 @@ std::unique_ptr<experiment::Datapath> make_datapath(const RunArguments& argument
 /// Runs it with a bar of its progress, and keeps what there is after each policy.
 experiment::Results measure(const RunArguments& arguments, const experiment::Experiment& experiment,
                             experiment::Datapath& datapath, experiment::RunOptions options,
-                            const experiment::Provenance& provenance) {
+                            const Provenance& provenance) {
   ProgressBar bar;
   options.report = [&](const std::string& problem) {
     bar.clear();
@@ -161,7 +161,7 @@ int run(const RunArguments& arguments) {
   options.recorded = &series.runs;
   if (arguments.pcap) options.capture = capture::parse_capture("--pcap", *arguments.pcap);
   experiment::check(experiment, *datapath, options);
-  const experiment::Provenance provenance = provenance_of(files);
+  const Provenance provenance = provenance_of(files);
   fmt::print(out, "{}\n\n", headline(experiment, *datapath));
   std::fflush(out);
   const EndOnSignal signals;

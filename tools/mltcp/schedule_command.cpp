@@ -193,7 +193,7 @@ int schedule(const ScheduleArguments& arguments) {
         "--plan: the jobs of {} don't tell the transport where their iterations begin, so no plan can hold them; write "
         "iterations = \"exact\" in [mltcp], or leave --plan out",
         in_quotes(arguments.file)));
-  const experiment::Provenance provenance = provenance_of(files);
+  const Provenance provenance = provenance_of(files);
   ProgressBar bar;
   options.progress = [&](double fraction, const std::string& what) { bar.show(fraction, what); };
   ScheduleResult result = experiment::make_schedule(experiment, options);

@@ -13,7 +13,7 @@
 #include "commands.h"
 #include "end_on_signal.h"
 #include "mltcp/base/error.h"
-#include "mltcp/lab/experiment/results/internal/provenance_json.h"
+#include "mltcp/base/json/provenance.h"
 #include "mltcp/lab/experiment/soak/soak.h"
 #include "output_file.h"
 #include "provenance.h"
@@ -122,7 +122,7 @@ int soak(const SoakArguments& arguments) {
   std::FILE* const out = arguments.json == "-" ? stderr : stdout;
   const EndOnSignal signals;
   const FilesRead files;
-  const experiment::Provenance provenance = provenance_of(files);
+  const Provenance provenance = provenance_of(files);
   experiment::SoakCallbacks callbacks;
   callbacks.interrupted = EndOnSignal::why;
   Nanos shown;
@@ -138,7 +138,7 @@ int soak(const SoakArguments& arguments) {
   show(settings, results, out);
   if (arguments.json) {
     auto json = nlohmann::ordered_json::parse(to_json_text(settings, results));
-    json["provenance"] = experiment::to_json(provenance);
+    json["provenance"] = to_json(provenance);
     write_file(*arguments.json, json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   }
   return results.failures.empty() ? 0 : 1;

@@ -275,7 +275,7 @@ experiment::SweepOutcome run_missing(const experiment::Sweep& sweep, experiment:
 }
 
 void print_and_write(const SweepArguments& arguments, const experiment::Sweep& sweep,
-                     const experiment::SweepTable& table, const experiment::Provenance& provenance, std::FILE* out) {
+                     const experiment::SweepTable& table, const Provenance& provenance, std::FILE* out) {
   std::fputs("\n", out);
   print_table(sweep, table, out);
   warn_of(sweep, table);
@@ -305,7 +305,7 @@ int sweep(const SweepArguments& arguments) {
   check_names(arguments, shard);
   std::optional<FilesRead> files(std::in_place);
   const experiment::Sweep sweep = load(arguments);
-  const experiment::Provenance provenance = provenance_of(*files);
+  const Provenance provenance = provenance_of(*files);
   files.reset();  // what is read from here on are records
   check_outputs(arguments);
   const experiment::SweepSettings settings = settings_of(arguments, shard);

@@ -18,11 +18,11 @@
 #include "claims_table.h"
 #include "end_on_signal.h"
 #include "live_ends.h"
+#include "mltcp/base/json/provenance.h"
 #include "mltcp/base/text.h"
 #include "mltcp/dpdk/port.h"
 #include "mltcp/endpoint/live/describe.h"
 #include "mltcp/lab/experiment/hosts/message_stream.h"
-#include "mltcp/lab/experiment/results/internal/provenance_json.h"
 #include "mltcp/lab/experiment/series/series_file.h"
 #include "mltcp/lab/realtime/soft_switch.h"
 #include "mltcp/lab/testbed/readiness.h"
@@ -120,8 +120,10 @@ struct Opened {
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(ports.size()); }
 };
 
-dpdk::SwitchIdle idle_of(const std::string& word) {
-  return word == "spin" ? dpdk::SwitchIdle::spin : word == "sleep" ? dpdk::SwitchIdle::sleep : dpdk::SwitchIdle::pause;
+realtime::SwitchIdle idle_of(const std::string& word) {
+  return word == "spin"    ? realtime::SwitchIdle::spin
+         : word == "sleep" ? realtime::SwitchIdle::sleep
+                           : realtime::SwitchIdle::pause;
 }
 
 Opened open(const SwitchArguments& arguments) {
@@ -145,7 +147,7 @@ Opened open(const SwitchArguments& arguments) {
     config.device = port.device;
     config.mtu = port.mtu;
     config.promiscuous = true;
-    config.interrupts = idle_of(opened.settings.idle) == dpdk::SwitchIdle::sleep;
+    config.interrupts = idle_of(opened.settings.idle) == realtime::SwitchIdle::sleep;
     config.spare_buffers = spare;
     needed += dpdk::Port::memory_mb(config);
     options.devices.push_back(port.device);
@@ -624,7 +626,7 @@ int run_switch(const SwitchArguments& arguments) {
   live::Exchange exchange;
   std::optional<FilesRead> files(std::in_place);
   Opened opened = open(arguments);
-  const experiment::Provenance provenance = provenance_of(*files);
+  const Provenance provenance = provenance_of(*files);
   files.reset();
   if (opened.capture != nullptr) opened.capture->start();
   const LiveEnds ends("switch", exchange, metrics);
@@ -667,7 +669,7 @@ int run_switch(const SwitchArguments& arguments) {
     if (arguments.claims) all["claims"] = claims_to_json(claims);
     all["warnings"] = warnings;
     if (arguments.every) all["series"] = series->to_json();
-    all["provenance"] = experiment::to_json(provenance);
+    all["provenance"] = to_json(provenance);
     write_file(*arguments.json, all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   }
   if (arguments.series) write_series(*arguments.series, {"switch", {series->links()}, provenance}, {});

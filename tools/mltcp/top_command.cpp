@@ -77,7 +77,7 @@ class Looker {
 
 void write_all(std::string_view text) {
   while (!text.empty()) {
-    const ssize_t count = write(STDOUT_FILENO, text.data(), text.size());
+    const ssize_t count = ::write(STDOUT_FILENO, text.data(), text.size());
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return;  // the terminal is gone; a signal says so, too
     text.remove_prefix(static_cast<std::size_t>(count));

@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "mltcp/base/error.h"
-#include "mltcp/transport/internal/network_order.h"
+#include "mltcp/transport/network_order.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -15,7 +15,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/system_random.h"
-#include "mltcp/transport/internal/network_order.h"
+#include "mltcp/transport/network_order.h"
 
 namespace mltcp {
 namespace {

@@ -14,9 +14,9 @@
 #include <string_view>
 #include <vector>
 
+#include "mltcp/base/json/provenance.h"
 #include "mltcp/lab/experiment/files/experiment.h"
 #include "mltcp/lab/experiment/fit/compatibility.h"
-#include "mltcp/lab/experiment/results/provenance.h"
 
 namespace mltcp::experiment {
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "mltcp/base/json/provenance.h"
 #include "mltcp/lab/experiment/advice/advice.h"
-#include "mltcp/lab/experiment/results/internal/provenance_json.h"
 
 namespace mltcp::experiment {
 

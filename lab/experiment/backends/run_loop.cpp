@@ -8,7 +8,7 @@
 #include "mltcp/lab/experiment/backends/datapath.h"
 #include "mltcp/lab/experiment/backends/live_run.h"
 #include "mltcp/lab/experiment/backends/packet_run.h"
-#include "mltcp/lab/experiment/files/algorithms.h"
+#include "mltcp/lab/experiment/files/changed_parameters.h"
 
 namespace mltcp::experiment {
 namespace {

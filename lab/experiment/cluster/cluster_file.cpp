@@ -18,7 +18,7 @@
 #include "mltcp/base/text.h"
 #include "mltcp/lab/experiment/files/experiment_file.h"
 #include "mltcp/lab/experiment/files/file_kind.h"
-#include "mltcp/lab/experiment/files/internal/settings_reader.h"
+#include "mltcp/lab/experiment/files/settings_reader.h"
 #include "mltcp/lab/workload/inspection.h"
 #include "mltcp/lab/workload/kineto.h"
 #include "mltcp/lab/workload/models.h"

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "mltcp/base/json/json_fields.h"
 #include "mltcp/lab/experiment/cluster/cluster_results_fields.h"
-#include "mltcp/lab/experiment/results/internal/json_fields.h"
 
 namespace mltcp::experiment {
 namespace {

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "mltcp/base/json/provenance.h"
 #include "mltcp/base/units.h"
 #include "mltcp/lab/experiment/results/estimate.h"
-#include "mltcp/lab/experiment/results/provenance.h"
 #include "mltcp/lab/experiment/results/table.h"
 
 namespace mltcp::experiment {

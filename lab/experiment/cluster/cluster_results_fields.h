@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "mltcp/base/fields.h"
+#include "mltcp/base/json/in_json.h"
+#include "mltcp/base/json/provenance_fields.h"
 #include "mltcp/lab/experiment/cluster/cluster_results.h"
-#include "mltcp/lab/experiment/results/in_json.h"
-#include "mltcp/lab/experiment/results/provenance_fields.h"
 
 namespace mltcp::experiment {
 

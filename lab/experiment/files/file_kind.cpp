@@ -15,7 +15,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/file_format.h"
 #include "mltcp/base/text.h"
-#include "mltcp/lab/experiment/files/internal/toml.h"
+#include "mltcp/lab/experiment/files/toml.h"
 
 namespace mltcp::experiment {
 namespace {

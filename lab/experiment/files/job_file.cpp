@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "mltcp/lab/experiment/files/internal/settings_reader.h"
+#include "mltcp/lab/experiment/files/settings_reader.h"
 
 namespace mltcp::experiment {
 namespace {

@@ -13,10 +13,10 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
+#include "mltcp/base/json/json_values.h"
+#include "mltcp/base/json/provenance.h"
 #include "mltcp/base/text.h"
 #include "mltcp/lab/experiment/files/file_kind.h"
-#include "mltcp/lab/experiment/results/internal/json_values.h"
-#include "mltcp/lab/experiment/results/internal/provenance_json.h"
 #include "mltcp/scheduler/demand.h"
 
 namespace mltcp::experiment {

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "mltcp/base/json/provenance.h"
 #include "mltcp/base/units.h"
-#include "mltcp/lab/experiment/results/provenance.h"
 #include "mltcp/transport/phase_gate.h"
 
 namespace mltcp::experiment {

@@ -12,7 +12,7 @@
 #include "mltcp/base/random.h"
 #include "mltcp/lab/experiment/files/experiment_file.h"
 #include "mltcp/lab/experiment/files/file_kind.h"
-#include "mltcp/lab/experiment/files/internal/settings_reader.h"
+#include "mltcp/lab/experiment/files/settings_reader.h"
 
 namespace mltcp::experiment {
 namespace {

@@ -13,7 +13,7 @@
 #include "mltcp/base/text.h"
 #include "mltcp/lab/experiment/files/file_kind.h"
 #include "mltcp/lab/experiment/files/host_list.h"
-#include "mltcp/lab/experiment/files/internal/settings_reader.h"
+#include "mltcp/lab/experiment/files/settings_reader.h"
 
 namespace mltcp::experiment {
 namespace {

@@ -20,11 +20,11 @@
 #include <string_view>
 #include <vector>
 
+#include "mltcp/base/json/provenance.h"
 #include "mltcp/base/topology.h"
 #include "mltcp/base/units.h"
 #include "mltcp/lab/experiment/files/experiment.h"
 #include "mltcp/lab/experiment/files/plan_file.h"
-#include "mltcp/lab/experiment/results/provenance.h"
 #include "mltcp/scheduler/demand.h"
 #include "mltcp/scheduler/problem.h"
 

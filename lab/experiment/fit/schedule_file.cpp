@@ -6,7 +6,8 @@
 #include <map>
 #include <utility>
 
-#include "mltcp/lab/experiment/results/internal/json_object.h"
+#include "mltcp/base/json/json_object.h"
+#include "mltcp/base/json/json_values.h"
 #include "mltcp/lab/experiment/results/results.h"
 
 namespace mltcp::experiment {

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "mltcp/base/json/provenance.h"
 #include "mltcp/lab/experiment/fit/compatibility.h"
-#include "mltcp/lab/experiment/results/internal/provenance_json.h"
 
 namespace mltcp::experiment {
 namespace {

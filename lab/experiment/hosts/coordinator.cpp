@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/json/json_values.h"
 #include "mltcp/base/text.h"
 #include "mltcp/lab/experiment/backends/live_run.h"
 #include "mltcp/lab/experiment/backends/packet_run.h"
@@ -17,7 +18,6 @@
 #include "mltcp/lab/experiment/hosts/hosts.h"
 #include "mltcp/lab/experiment/hosts/internal/hosts_protocol.h"
 #include "mltcp/lab/experiment/hosts/internal/program_message.h"
-#include "mltcp/lab/experiment/results/internal/json_values.h"
 #include "mltcp/lab/experiment/series/series_join.h"
 #include "mltcp/lab/experiment/series/series_recorder.h"
 #include "mltcp/lab/workload/phase_program.h"

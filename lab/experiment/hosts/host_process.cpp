@@ -14,13 +14,13 @@
 #include <vector>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/json/json_values.h"
 #include "mltcp/base/text.h"
 #include "mltcp/endpoint/live/describe.h"
 #include "mltcp/lab/experiment/backends/host_datapaths.h"
 #include "mltcp/lab/experiment/hosts/hosts.h"
 #include "mltcp/lab/experiment/hosts/internal/hosts_protocol.h"
 #include "mltcp/lab/experiment/hosts/internal/program_message.h"
-#include "mltcp/lab/experiment/results/internal/json_values.h"
 #include "mltcp/lab/experiment/series/series_recorder.h"
 #include "mltcp/lab/workload/phase_program.h"
 #include "mltcp/transport/capture/captured_datapath.h"

@@ -8,12 +8,12 @@
 #include <set>
 #include <utility>
 
+#include "mltcp/base/json/json_object.h"
 #include "mltcp/base/text.h"
 #include "mltcp/lab/experiment/report/internal/html.h"
 #include "mltcp/lab/experiment/report/internal/report_charts.h"
 #include "mltcp/lab/experiment/report/internal/report_page.h"
 #include "mltcp/lab/experiment/report/internal/report_text.h"
-#include "mltcp/lab/experiment/results/internal/json_object.h"
 
 namespace mltcp::experiment {
 namespace {

@@ -9,13 +9,13 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "mltcp/base/json/json_object.h"
 #include "mltcp/base/text.h"
 #include "mltcp/lab/experiment/report/internal/experiment_settings.h"
 #include "mltcp/lab/experiment/report/internal/html.h"
 #include "mltcp/lab/experiment/report/internal/report_charts.h"
 #include "mltcp/lab/experiment/report/internal/report_page.h"
 #include "mltcp/lab/experiment/report/internal/report_text.h"
-#include "mltcp/lab/experiment/results/internal/json_object.h"
 
 namespace mltcp::experiment {
 namespace {

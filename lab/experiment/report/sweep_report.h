@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "mltcp/lab/experiment/results/provenance.h"
+#include "mltcp/base/json/provenance.h"
 #include "mltcp/lab/experiment/sweep/sweep_table.h"
 
 namespace mltcp::experiment {

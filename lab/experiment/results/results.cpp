@@ -12,9 +12,9 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
+#include "mltcp/base/json/json_fields.h"
+#include "mltcp/base/json/json_object.h"
 #include "mltcp/base/text.h"
-#include "mltcp/lab/experiment/results/internal/json_fields.h"
-#include "mltcp/lab/experiment/results/internal/json_object.h"
 #include "mltcp/lab/experiment/results/results_fields.h"
 
 namespace mltcp::experiment {

@@ -16,17 +16,14 @@
 #include <string_view>
 #include <vector>
 
+#include "mltcp/base/json/provenance.h"
 #include "mltcp/base/units.h"
-#include "mltcp/lab/experiment/results/provenance.h"
 
 namespace mltcp::experiment {
 
 /// The policy with which others are compared.
 inline constexpr std::string_view kBaselinePolicy = "fair";
 inline constexpr std::string_view kResultsSchema = "mltcp.results/1";
-/// Maximum time, far longer than any run, and small enough that sums and small multiples do not overflow.
-inline constexpr Nanos kMostTime(std::int64_t{1} << 60);
-
 /// Results of one rank, for the iterations that all ranks of the job have recorded.
 struct RankTimes {
   std::uint32_t rank = 0;

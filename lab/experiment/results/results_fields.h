@@ -2,8 +2,8 @@
 #pragma once
 
 #include "mltcp/base/fields.h"
-#include "mltcp/lab/experiment/results/in_json.h"
-#include "mltcp/lab/experiment/results/provenance_fields.h"
+#include "mltcp/base/json/in_json.h"
+#include "mltcp/base/json/provenance_fields.h"
 #include "mltcp/lab/experiment/results/results.h"
 
 namespace mltcp::experiment {

@@ -17,9 +17,9 @@
 #include "mltcp/base/csv.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
+#include "mltcp/base/json/json_object.h"
+#include "mltcp/base/json/provenance.h"
 #include "mltcp/base/text.h"
-#include "mltcp/lab/experiment/results/internal/json_object.h"
-#include "mltcp/lab/experiment/results/internal/provenance_json.h"
 #include "mltcp/lab/experiment/series/internal/quoted.h"
 #include "mltcp/lab/experiment/series/series_fields.h"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "mltcp/lab/experiment/results/provenance.h"
+#include "mltcp/base/json/provenance.h"
 #include "mltcp/lab/experiment/results/results.h"
 #include "mltcp/lab/experiment/series/series.h"
 

@@ -14,7 +14,7 @@
 #include "mltcp/base/text.h"
 #include "mltcp/cc/registry.h"
 #include "mltcp/lab/experiment/files/file_kind.h"
-#include "mltcp/lab/experiment/files/internal/toml.h"
+#include "mltcp/lab/experiment/files/toml.h"
 
 namespace mltcp::experiment {
 namespace {

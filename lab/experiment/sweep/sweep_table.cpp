@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "mltcp/base/csv.h"
-#include "mltcp/lab/experiment/results/internal/provenance_json.h"
+#include "mltcp/base/json/provenance.h"
 
 namespace mltcp::experiment {
 namespace {

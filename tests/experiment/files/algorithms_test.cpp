@@ -1,7 +1,5 @@
 // An algorithm that a program registers is one like those of the build: its name and its parameters are in experiment
 // and sweep files, help, lists, results and the hosts' protocol, although nothing there knows of it.
-#include "mltcp/lab/experiment/files/algorithms.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,11 +7,13 @@
 #include <sstream>
 
 #include "../../message_of.h"
+#include "algorithm_lists.h"
 #include "mltcp/base/error.h"
 #include "mltcp/cc/reno.h"
 #include "mltcp/lab/experiment/backends/datapath.h"
 #include "mltcp/lab/experiment/backends/packet_run.h"
 #include "mltcp/lab/experiment/cluster/cluster_file.h"
+#include "mltcp/lab/experiment/files/changed_parameters.h"
 #include "mltcp/lab/experiment/files/experiment_file.h"
 #include "mltcp/lab/experiment/hosts/internal/hosts_protocol.h"
 #include "mltcp/lab/experiment/results/results.h"
@@ -107,16 +107,16 @@ TEST_F(Algorithms, cluster_file__takes_it) {
 }
 
 TEST_F(Algorithms, help_and_lists__name_it) {
-  EXPECT_THAT(algorithm_choices(), HasSubstr("swift, pushy"));
-  EXPECT_THAT(algorithm_choices(), HasSubstr("FILE.so:NAME"));
-  const std::string text = algorithms_text(cc::algorithms());
+  EXPECT_THAT(tools::algorithm_choices(), HasSubstr("swift, pushy"));
+  EXPECT_THAT(tools::algorithm_choices(), HasSubstr("FILE.so:NAME"));
+  const std::string text = tools::algorithms_text(cc::algorithms());
   EXPECT_THAT(text, HasSubstr("pushy: needs nothing of the network\n  pushy.push = 2\n      how fast it grows; packets "
                               "per window, above 0 and at most 9\n  pushy.rest = \"70 us\"\n"));
   EXPECT_THAT(text, HasSubstr("dcqcn: needs links that mark (ecn) and the sender's rate\n"));
-  EXPECT_THAT(algorithms_markdown(cc::algorithms()),
+  EXPECT_THAT(tools::algorithms_markdown(cc::algorithms()),
               HasSubstr("| `pushy.rest` | `\"70 us\"` | of 1 us or more | between two pushes |\n"));
   std::ostringstream out;
-  write_algorithms_json(cc::algorithms(), out);
+  tools::write_algorithms_json(cc::algorithms(), out);
   const auto json = nlohmann::json::parse(out.str());
   EXPECT_EQ(json["algorithms"].size(), cc::algorithms().size());
   const auto& last = json["algorithms"].back();

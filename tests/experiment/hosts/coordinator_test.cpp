@@ -14,6 +14,7 @@
 #include "../../own_loopback.h"
 #include "../../temporary_folder.h"
 #include "mltcp/base/error.h"
+#include "mltcp/base/json/json_values.h"
 #include "mltcp/lab/experiment/backends/run_plan.h"
 #include "mltcp/lab/experiment/files/experiment_file.h"
 #include "mltcp/lab/experiment/hosts/hosts.h"

@@ -11,6 +11,7 @@
 
 #include "../../message_of.h"
 #include "mltcp/base/error.h"
+#include "mltcp/base/json/json_values.h"
 #include "mltcp/cc/swift.h"
 #include "mltcp/lab/experiment/backends/packet_run.h"
 #include "mltcp/lab/experiment/backends/run_plan.h"

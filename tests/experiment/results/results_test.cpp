@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/json/json_values.h"
 
 namespace mltcp::experiment {
 namespace {

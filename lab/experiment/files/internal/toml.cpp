@@ -1,5 +1,5 @@
 // TOML for the readers of this folder (see toml.h).
-#include "mltcp/lab/experiment/files/internal/toml.h"
+#include "mltcp/lab/experiment/files/toml.h"
 
 #include <fmt/format.h>
 

@@ -16,7 +16,7 @@
 #include "mltcp/base/text.h"
 #include "mltcp/base/units.h"
 #include "mltcp/lab/experiment/files/experiment_file.h"
-#include "mltcp/lab/experiment/files/internal/toml.h"
+#include "mltcp/lab/experiment/files/toml.h"
 
 namespace mltcp::experiment {
 

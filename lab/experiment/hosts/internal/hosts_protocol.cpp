@@ -12,6 +12,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/fields.h"
+#include "mltcp/base/json/json_values.h"
 #include "mltcp/base/text.h"
 #include "mltcp/cc/registry.h"
 #include "mltcp/lab/experiment/backends/packet_run.h"
@@ -19,7 +20,6 @@
 #include "mltcp/lab/experiment/engine/job_spec_fields.h"
 #include "mltcp/lab/experiment/engine/rank_driver_fields.h"
 #include "mltcp/lab/experiment/files/policy.h"
-#include "mltcp/lab/experiment/results/internal/json_values.h"
 #include "mltcp/lab/experiment/results/results_fields.h"
 #include "mltcp/lab/experiment/series/series_fields.h"
 #include "mltcp/lab/experiment/series/series_recorder.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "mltcp/base/error.h"
-#include "mltcp/lab/experiment/results/internal/json_values.h"
+#include "mltcp/base/json/json_values.h"
 #include "mltcp/lab/workload/file_key.h"
 
 namespace mltcp::experiment::protocol {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "mltcp/base/error.h"
-#include "mltcp/lab/experiment/files/internal/toml.h"
+#include "mltcp/lab/experiment/files/toml.h"
 
 namespace mltcp::experiment {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "mltcp/lab/experiment/results/provenance.h"
+#include "mltcp/base/json/provenance.h"
 
 namespace mltcp::experiment {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "mltcp/base/json/provenance.h"
 #include "mltcp/lab/experiment/report/internal/report_charts.h"
-#include "mltcp/lab/experiment/results/provenance.h"
 
 namespace mltcp::experiment {
 

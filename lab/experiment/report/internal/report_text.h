@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "mltcp/base/json/provenance.h"
 #include "mltcp/base/units.h"
-#include "mltcp/lab/experiment/results/provenance.h"
 
 namespace mltcp::experiment {
 

@@ -1,19 +1,20 @@
-// The algorithms of the registry (cc/registry.h) for people and files: names for help texts, a list of all algorithms
-// with their parameters as text, Markdown or JSON, and the parameters that an experiment has set.
+// The algorithms of the registry (cc/registry.h) for people and files: names for help texts, and lists of all
+// algorithms with their parameters as text, Markdown or JSON.
 #pragma once
 
 #include <iosfwd>
-#include <map>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "mltcp/cc/registry.h"
-#include "mltcp/lab/experiment/files/experiment_file.h"
 
-namespace mltcp::experiment {
+namespace mltcp::tools {
 
 using AlgorithmTables = std::span<const cc::AlgorithmTable* const>;
 
+/// Of congestion control that this program has.
+std::vector<std::string> algorithm_names();
 /// The values that option --cc takes: "reno, cubic, ..., or FILE.so:NAME".
 std::string algorithm_choices();
 
@@ -24,8 +25,4 @@ std::string algorithms_markdown(AlgorithmTables algorithms);
 /// The schema is docs/schema/algorithms-1.schema.json.
 void write_algorithms_json(AlgorithmTables algorithms, std::ostream& out);
 
-/// The parameters, of algorithms used by the experiment's jobs, that differ from the defaults: text values by key, such
-/// as {"swift.base_target", "40 us"}.
-std::map<std::string, std::string> changed_parameters(const Experiment& experiment);
-
-}  // namespace mltcp::experiment
+}  // namespace mltcp::tools

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "mltcp/base/fields.h"
+#include "mltcp/base/json/in_json.h"
+#include "mltcp/base/json/json_object.h"
+#include "mltcp/base/json/json_values.h"
 #include "mltcp/base/units.h"
-#include "mltcp/lab/experiment/results/in_json.h"
-#include "mltcp/lab/experiment/results/internal/json_object.h"
-#include "mltcp/lab/experiment/results/internal/json_values.h"
 
-namespace mltcp::experiment {
+namespace mltcp {
 namespace internal {
 
 /// Whether a member's value must be written although its field may be missing.
@@ -160,4 +160,4 @@ void read(const JsonObject& json, T& value) {
   complete(json, value);
 }
 
-}  // namespace mltcp::experiment
+}  // namespace mltcp

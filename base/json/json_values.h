@@ -14,8 +14,12 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/json.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/units.h"
 
-namespace mltcp::experiment {
+namespace mltcp {
+
+/// Maximum time, far longer than any run, and small enough that sums and small multiples do not overflow.
+inline constexpr Nanos kMostTime(std::int64_t{1} << 60);
 
 /// Whether a type is a list, or may be null.
 template <typename T>
@@ -54,4 +58,4 @@ T whole_field(const nlohmann::json& object, const char* key, T least = std::nume
   return whole_value<T>(*field, key, least, most);
 }
 
-}  // namespace mltcp::experiment
+}  // namespace mltcp

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "mltcp/base/fields.h"
-#include "mltcp/lab/experiment/results/in_json.h"
-#include "mltcp/lab/experiment/results/provenance.h"
+#include "mltcp/base/json/in_json.h"
+#include "mltcp/base/json/provenance.h"
 
-namespace mltcp::experiment {
+namespace mltcp {
 
 constexpr auto fields_of(const Provenance::File* /*type*/) {
   using T = Provenance::File;
@@ -26,4 +26,4 @@ constexpr auto fields_of(const Provenance* /*type*/) {
                     field("command", &T::command), field("files", &T::files), field("machine", &T::machine));
 }
 
-}  // namespace mltcp::experiment
+}  // namespace mltcp

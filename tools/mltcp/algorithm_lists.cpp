@@ -1,5 +1,5 @@
-// What the registry of congestion control says (see algorithms.h).
-#include "mltcp/lab/experiment/files/algorithms.h"
+// Congestion controls as text, Markdown and JSON (see algorithm_lists.h).
+#include "algorithm_lists.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-namespace mltcp::experiment {
+namespace mltcp::tools {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
@@ -45,6 +45,12 @@ std::string bounds_of(const cc::Parameter& parameter) {
 }
 
 }  // namespace
+
+std::vector<std::string> algorithm_names() {
+  std::vector<std::string> names;
+  for (const cc::AlgorithmTable* table : cc::algorithms()) names.emplace_back(table->name);
+  return names;
+}
 
 std::string algorithm_choices() { return cc::algorithm_names() + ", or FILE.so:NAME"; }
 
@@ -94,18 +100,4 @@ void write_algorithms_json(AlgorithmTables algorithms, std::ostream& out) {
   out << json.dump(2) << '\n';
 }
 
-std::map<std::string, std::string> changed_parameters(const Experiment& experiment) {
-  const auto used = [&](std::string_view name) {
-    return std::any_of(experiment.jobs.begin(), experiment.jobs.end(),
-                       [&](const workload::Job& job) { return (job.cc.empty() ? experiment.cc : job.cc) == name; });
-  };
-  std::map<std::string, std::string> changed;
-  for (const cc::AlgorithmTable* algorithm : cc::algorithms())
-    for (const cc::Parameter& parameter : algorithm->parameters)
-      if (const cc::ParameterValue value = experiment.parameters.get(*algorithm, parameter);
-          value != parameter.by_default && used(algorithm->name))
-        changed[fmt::format("{}.{}", algorithm->name, parameter.name)] = cc::value_text(value);
-  return changed;
-}
-
-}  // namespace mltcp::experiment
+}  // namespace mltcp::tools

@@ -1,5 +1,5 @@
 // Reading of what experiment and cluster files have in common (see settings_reader.h).
-#include "mltcp/lab/experiment/files/internal/settings_reader.h"
+#include "mltcp/lab/experiment/files/settings_reader.h"
 
 #include <algorithm>
 #include <array>

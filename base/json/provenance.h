@@ -3,13 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "mltcp/base/units.h"
 
-namespace mltcp::experiment {
+namespace mltcp {
 
 struct Provenance {
   /// An input file.
@@ -42,5 +43,6 @@ struct Provenance {
 
 /// One line for people: program, commit, date and command.
 std::string to_text(const Provenance& provenance);
+nlohmann::ordered_json to_json(const Provenance& provenance);
 
-}  // namespace mltcp::experiment
+}  // namespace mltcp

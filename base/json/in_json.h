@@ -2,7 +2,7 @@
 // result is written in place of the member.
 #pragma once
 
-namespace mltcp::experiment {
+namespace mltcp {
 
 enum class Presence {
   required,  ///< always written; must be present when read
@@ -38,4 +38,4 @@ WrittenUnless(bool T::*) -> WrittenUnless<T>;
 /// struct's first field, whose presence indicates the struct's.
 struct Spread {};
 
-}  // namespace mltcp::experiment
+}  // namespace mltcp

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "mltcp/base/json/provenance.h"
 #include "mltcp/base/units.h"
-#include "mltcp/lab/experiment/results/provenance.h"
 
-namespace mltcp::experiment {
+namespace mltcp {
 
 /// Refers to the JSON and to `file` and `cure`, which must outlive it.
 class JsonObject {
@@ -76,4 +76,4 @@ nlohmann::json parsed(std::string_view text, const std::string& file, const std:
 /// Field "provenance", if it is there.
 std::optional<Provenance> provenance_of(const JsonObject& root);
 
-}  // namespace mltcp::experiment
+}  // namespace mltcp

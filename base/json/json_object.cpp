@@ -1,5 +1,5 @@
 // Checked reading of JSON (see json_object.h).
-#include "mltcp/lab/experiment/results/internal/json_object.h"
+#include "mltcp/base/json/json_object.h"
 
 #include <fmt/format.h>
 
@@ -8,13 +8,12 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/json.h"
+#include "mltcp/base/json/json_fields.h"
+#include "mltcp/base/json/json_values.h"
+#include "mltcp/base/json/provenance_fields.h"
 #include "mltcp/base/text.h"
-#include "mltcp/lab/experiment/results/internal/json_fields.h"
-#include "mltcp/lab/experiment/results/internal/json_values.h"
-#include "mltcp/lab/experiment/results/provenance_fields.h"
-#include "mltcp/lab/experiment/results/results.h"
 
-namespace mltcp::experiment {
+namespace mltcp {
 namespace {
 
 using Json = nlohmann::json;
@@ -186,4 +185,4 @@ std::optional<Provenance> provenance_of(const JsonObject& root) {
   return provenance;
 }
 
-}  // namespace mltcp::experiment
+}  // namespace mltcp

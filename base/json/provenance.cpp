@@ -1,14 +1,14 @@
 // Provenance as text and as JSON (see provenance.h).
-#include "mltcp/lab/experiment/results/provenance.h"
+#include "mltcp/base/json/provenance.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "mltcp/lab/experiment/results/internal/json_fields.h"
-#include "mltcp/lab/experiment/results/internal/provenance_json.h"
-#include "mltcp/lab/experiment/results/provenance_fields.h"
+#include "mltcp/base/json/json_fields.h"
+#include "mltcp/base/json/provenance.h"
+#include "mltcp/base/json/provenance_fields.h"
 
-namespace mltcp::experiment {
+namespace mltcp {
 
 std::string to_text(const Provenance& provenance) {
   constexpr std::size_t short_commit = 12;
@@ -21,4 +21,4 @@ std::string to_text(const Provenance& provenance) {
 
 nlohmann::ordered_json to_json(const Provenance& provenance) { return written(provenance); }
 
-}  // namespace mltcp::experiment
+}  // namespace mltcp
