@@ -53,8 +53,25 @@ TEST(Violators, others__are_not_held_off) {
     return address;
   };
   violators.add(six(1, 1), second);
-  EXPECT_TRUE(violators.holds_off(six(1, 2), second)) << "a host may have any address of its subnet";
-  EXPECT_FALSE(violators.holds_off(six(2, 1), second));
+  EXPECT_TRUE(violators.holds_off(six(1, 1), second));
+  EXPECT_FALSE(violators.holds_off(six(1, 2), second)) << "a neighbour may be honest";
+  EXPECT_TRUE(violators.knows(six(1, 2), second)) << "a host may have any address of its subnet";
+  EXPECT_FALSE(violators.knows(six(2, 1), second));
+}
+
+TEST(Violators, many_addresses_of_one_subnet__have_no_other_subnet_forgotten) {
+  Violators violators;
+  Address address;
+  address.ip = {0xFD, 1};
+  violators.add(address, second);
+  const Address first = address;
+  address.ip[1] = 2;
+  for (std::uint32_t i = 0; i < 2 * Violators::most; ++i) {
+    address.ip[14] = static_cast<std::uint8_t>(i >> 8);
+    address.ip[15] = static_cast<std::uint8_t>(i);
+    violators.add(address, second * 2);
+  }
+  EXPECT_TRUE(violators.knows(first, second * 3));
 }
 
 TEST(Violators, many_addresses__are_bounded_and_who_is_held_off_longest_stays) {

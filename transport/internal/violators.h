@@ -4,13 +4,21 @@
 // further violation after that time, and afterwards its connections begin with the least window, until it has been
 // honest for long.
 //
-// A violation is what a packet with the connection's tag, or sealed with its key, says. Only who receives at the
-// address, or is on the path to it, can have sent that: nobody else can have an address held off. Hosts that share one,
-// by address translation or as processes of one machine, are held off together, so the time is bounded. So are the
-// addresses: where there are too many, the one that is held off for the shortest time is forgotten.
+// A violation is what a packet with the connection's tag, or sealed with its key, says. Only a program that receives at
+// the address, or is on the path to it, can have sent that: nobody else can have an address held off. Hosts that share
+// an address by translation, and processes of one machine, are held off together, so the time is bounded.
+//
+// A host may have any address of its IPv6 subnet of 64 bits (RFC 4862), and lie from a new one each time. Its
+// neighbours may be honest, so none of them is held off. But connections of the whole subnet begin with the least
+// window and without slow start: a connection that is found out within some hundred packets then gets less than an
+// honest one.
+//
+// The numbers of addresses and subnets are bounded: where there are too many, the one whose time ends first is
+// forgotten.
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -29,29 +37,24 @@ class Violators {
   static constexpr std::size_t most = 1024;
 
   void add(const Address& address, Nanos now) {
-    const auto network = AddressCounts::network_of(address);
     // Of a connection that was open when the time began: what many lied at once doubles it once.
     if (holds_off(address, now)) return;
-    if (entries_.size() >= most && !entries_.contains(network))
-      entries_.erase(std::min_element(entries_.begin(), entries_.end(),
-                                      [](const auto& a, const auto& b) { return a.second.until < b.second.until; }));
-    Entry& entry = entries_[network];
+    Entry& entry = entry_of(addresses_, std::bit_cast<Key>(address.ip));
     if (entry.violations > 0 && now >= entry.until + forgotten_after) entry = {};
     entry.until = now + first_time * (std::int64_t{1} << std::min(entry.violations, most_doublings));
     ++entry.violations;
+    Entry& subnet = entry_of(subnets_, AddressCounts::network_of(address));
+    subnet.until = std::max(subnet.until, entry.until);
   }
   /// Whether nothing may be opened to or from the address now.
   [[nodiscard]] bool holds_off(const Address& address, Nanos now) const {
-    return !entries_.empty() && now < until(address);
+    return !addresses_.empty() && now < until(address);
   }
   /// When that is over; long ago for an address that has done nothing.
-  [[nodiscard]] Nanos until(const Address& address) const {
-    const auto found = entries_.find(AddressCounts::network_of(address));
-    return found == entries_.end() ? Nanos() - forgotten_after : found->second.until;
-  }
-  /// Whether a connection has to begin with the least window.
+  [[nodiscard]] Nanos until(const Address& address) const { return until(addresses_, std::bit_cast<Key>(address.ip)); }
+  /// Whether a connection has to begin with the least window: there was a violation in the address's subnet.
   [[nodiscard]] bool knows(const Address& address, Nanos now) const {
-    return !entries_.empty() && now < until(address) + forgotten_after;
+    return !subnets_.empty() && now < until(subnets_, AddressCounts::network_of(address)) + forgotten_after;
   }
 
  private:
@@ -59,8 +62,22 @@ class Violators {
     Nanos until{};
     std::uint32_t violations = 0;
   };
+  using Key = AddressCounts::Network;
+  using Entries = std::map<Key, Entry>;
 
-  std::map<AddressCounts::Network, Entry> entries_;
+  static Entry& entry_of(Entries& entries, const Key& key) {
+    if (entries.size() >= most && !entries.contains(key))
+      entries.erase(std::min_element(entries.begin(), entries.end(),
+                                     [](const auto& a, const auto& b) { return a.second.until < b.second.until; }));
+    return entries[key];
+  }
+  static Nanos until(const Entries& entries, const Key& key) {
+    const auto found = entries.find(key);
+    return found == entries.end() ? Nanos() - forgotten_after : found->second.until;
+  }
+
+  Entries addresses_;
+  Entries subnets_;
 };
 
 }  // namespace mltcp
