@@ -128,8 +128,8 @@ MetricsServer::MetricsServer(std::string_view what, const MetricsAddress& addres
   void* const library = load(why);
   if (library == nullptr)
     throw RunError(
-        fmt::format("{}: the module for metrics, {}, can't be loaded ({}); install prometheus-cpp (Debian: "
-                    "prometheus-cpp-dev) and build again, or leave it out",
+        fmt::format("{}: the module for metrics, {}, can't be loaded ({}); install prometheus-cpp and "
+                    "libmicrohttpd (Debian: prometheus-cpp-dev, libmicrohttpd-dev) and build again, or leave it out",
                     what, kModule, why));
   const auto find = [&](auto& function, const char* name) {
     function = std::bit_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));

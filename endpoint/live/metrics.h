@@ -1,5 +1,5 @@
-// Snapshots for Prometheus, over HTTP when asked. The HTTP server and the text format are prometheus-cpp's, in a module
-// that is loaded then: programs that are never asked don't need the package.
+// Snapshots for Prometheus, over HTTP when asked. The text format is prometheus-cpp's and the HTTP server libmicrohttpd,
+// in a module that is loaded then: programs that are never asked don't need the packages.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct MetricsAddress {
 
 class MetricsServer {
  public:
-  /// Called by threads of its own, for each request; nothing if there is no snapshot just now.
+  /// Called by a thread of its own, for requests; nothing if there is no snapshot just now.
   using Look = std::function<std::optional<Snapshot>()>;
 
   /// Serves GET /metrics until it is destroyed. Throws RunError, one line that begins with `what`: the port is in use,

@@ -158,7 +158,9 @@ TEST(Metrics, after_its_end__the_port_is_free) {
 }
 
 #else
-TEST(Metrics, module) { GTEST_SKIP() << "prometheus-cpp is missing (Debian: prometheus-cpp-dev)"; }
+TEST(Metrics, module) {
+  GTEST_SKIP() << "prometheus-cpp or libmicrohttpd is missing (Debian: prometheus-cpp-dev, libmicrohttpd-dev)";
+}
 #endif
 
 TEST(Metrics, busy_port__one_line_with_the_cure) {

@@ -1,25 +1,40 @@
 // The module for metrics: snapshots as families of Prometheus, made for each request, written by prometheus-cpp,
-// served by cpp-httplib. Names follow prometheus.io/docs/practices/naming.
+// served by GNU libmicrohttpd on one thread. Names follow prometheus.io/docs/practices/naming.
+//
+// Whoever reaches the port is served, so everything of a client is bounded: one request a connection, without a body,
+// of 16 kB at most, 5 s from its first byte to the last byte of the answer; 4 connections an address and 32 in all, of
+// which the oldest gives way to a new one; and one snapshot in 100 ms.
 #include "mltcp/endpoint/live/internal/metrics_module.h"
 
-#include <httplib.h>
+#include <microhttpd.h>
+#include <netdb.h>
+#include <poll.h>
 #include <prometheus/collectable.h>
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
-#include <chrono>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
+#include <list>
 #include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "mltcp/base/clock.h"
 #include "mltcp/base/error.h"
 #include "mltcp/endpoint/live/snapshot.h"
 #include "mltcp/endpoint/live/snapshot_fields.h"
@@ -27,6 +42,8 @@
 namespace {
 
 using namespace mltcp::live;
+using mltcp::monotonic_now;
+using mltcp::Nanos;
 using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 
@@ -166,40 +183,187 @@ class Collector final : public prometheus::Collectable {
   void* const context_;
 };
 
-/// The exposer of prometheus-cpp is another library's server, whose threads have stacks of 100 kB: too few where a
-/// program has much memory that is local to threads, as with DPDK.
+/// A listening socket. Throws std::runtime_error.
+int listen_at(const std::string& host, int port) {
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found); error != 0)
+    throw std::runtime_error(gai_strerror(error));
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> address(found, &freeaddrinfo);
+  const int file = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const int on = 1;
+  if (file >= 0 && setsockopt(file, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+      bind(file, address->ai_addr, address->ai_addrlen) == 0 && listen(file, SOMAXCONN) == 0)
+    return file;
+  const int error = errno;
+  if (file >= 0) close(file);
+  throw std::runtime_error(std::strerror(error));
+}
+
+struct ResponseDeleter {
+  void operator()(MHD_Response* response) const { MHD_destroy_response(response); }
+};
+using Response = std::unique_ptr<MHD_Response, ResponseDeleter>;
+
+/// After it the connection is closed.
+Response response_of(std::string_view text, const char* header = nullptr, const char* value = nullptr) {
+  // The library copies the text, and doesn't change it.
+  Response response(
+      MHD_create_response_from_buffer(text.size(), const_cast<char*>(text.data()), MHD_RESPMEM_MUST_COPY));
+  if (response == nullptr) throw std::bad_alloc();
+  MHD_add_response_header(response.get(), MHD_HTTP_HEADER_CONNECTION, "close");
+  if (header != nullptr) MHD_add_response_header(response.get(), header, value);
+  return response;
+}
+
+/// The library's own bounds are of silence and of refusal at once: a client that sends a byte now and then would stay,
+/// and clients that stay would keep others of their address out. So this thread drives the library, and shuts sockets
+/// down.
 class Server {
  public:
   Server(const std::string& host, int port, MltcpMetricsLook look, void* context) : collector_(look, context) {
-    server_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
-    server_.set_payload_max_length(0);
-    server_.set_socket_options([](int file) {
-      const int on = 1;
-      setsockopt(file, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);  // a port belongs to one of them
-    });
-    server_.set_read_timeout(kPatienceSeconds);
-    server_.set_write_timeout(kPatienceSeconds);
-    server_.Get("/metrics", [this](const httplib::Request& /*request*/, httplib::Response& response) {
-      response.set_content(prometheus::TextSerializer().Serialize(collector_.Collect()),
-                           "text/plain; version=0.0.4; charset=utf-8");
-    });
-    if (!server_.bind_to_port(host, port)) throw std::runtime_error("it can't be bound to");
-    thread_ = std::thread([this] { server_.listen_after_bind(); });
-    while (!server_.is_running())
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // else nothing would stop it
+    const int file = listen_at(host, port);  // the library's from here on
+    daemon_ =
+        MHD_start_daemon(MHD_USE_EPOLL, 0, nullptr, nullptr, &Server::on_request, this, MHD_OPTION_LISTEN_SOCKET, file,
+                         MHD_OPTION_NOTIFY_CONNECTION, &Server::on_connection, this, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                         kRequestBytes, MHD_OPTION_CONNECTION_LIMIT, kMaxConnections + kGivingWay,
+                         MHD_OPTION_CONNECTION_TIMEOUT, unsigned{kLimit.count / 1'000'000'000}, MHD_OPTION_END);
+    if (daemon_ == nullptr) {
+      close(file);
+      throw std::runtime_error("libmicrohttpd can't begin");
+    }
+    stop_ = eventfd(0, EFD_CLOEXEC);
+    if (stop_ < 0) {
+      MHD_stop_daemon(daemon_);
+      throw std::runtime_error(std::strerror(errno));
+    }
+    // Signals are for the program's threads; SIGPIPE is for none.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread([this] { serve(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   ~Server() {
-    server_.stop();
+    eventfd_write(stop_, 1);
     thread_.join();
+    MHD_stop_daemon(daemon_);
+    close(stop_);
   }
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
  private:
-  static constexpr std::size_t kThreads = 2;
-  static constexpr time_t kPatienceSeconds = 5;
+  static constexpr std::size_t kRequestBytes = 16'384;  ///< request line and headers
+  static constexpr unsigned kMaxConnections = 32;
+  static constexpr unsigned kMaxOfAddress = 4;
+  static constexpr unsigned kGivingWay = 32;  ///< that are shut down, and not closed yet
+  static constexpr Nanos kLimit{5'000'000'000};
+  static constexpr Nanos kFresh{100'000'000};
+
+  struct Visitor {
+    int file;
+    std::array<unsigned char, 16> address;
+    Nanos until;
+    bool is_shut = false;
+  };
+
+  void serve() {
+    const int events = MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+    for (;;) {
+      Nanos wait = Nanos::never();
+      for (Visitor& visitor : visitors_) {
+        if (visitor.is_shut) continue;
+        wait = visitor.until - monotonic_now();
+        if (wait > Nanos()) break;  // they are in the order of their time
+        shut(visitor);
+      }
+      MHD_UNSIGNED_LONG_LONG library_ms = 0;
+      int ms = wait.is_never() ? -1 : static_cast<int>(std::max<std::int64_t>(wait.count / 1'000'000 + 1, 0));
+      if (MHD_get_timeout(daemon_, &library_ms) == MHD_YES && (ms < 0 || library_ms < static_cast<unsigned>(ms)))
+        ms = static_cast<int>(library_ms);
+      std::array<pollfd, 2> files{pollfd{events, POLLIN, 0}, pollfd{stop_, POLLIN, 0}};
+      poll(files.data(), files.size(), ms);
+      if (files[1].revents != 0) return;
+      MHD_run(daemon_);
+    }
+  }
+
+  static void shut(Visitor& visitor) {
+    visitor.is_shut = true;
+    shutdown(visitor.file, SHUT_RDWR);  // which the library sees, and closes it
+  }
+
+  /// The oldest of the address gives way, where that has as many as one may; else the oldest of all.
+  void make_room(const std::array<unsigned char, 16>& address) {
+    const auto give_way = [&](unsigned max, auto&& is_one) {
+      const auto is_open = [&](const Visitor& visitor) { return !visitor.is_shut && is_one(visitor); };
+      if (std::count_if(visitors_.begin(), visitors_.end(), is_open) >= max)
+        shut(*std::find_if(visitors_.begin(), visitors_.end(), is_open));
+    };
+    give_way(kMaxOfAddress, [&](const Visitor& visitor) { return visitor.address == address; });
+    give_way(kMaxConnections, [](const Visitor&) { return true; });
+  }
+
+  static void on_connection(void* self, MHD_Connection* connection, void** context,
+                            MHD_ConnectionNotificationCode code) {
+    Server& server = *static_cast<Server*>(self);
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+      server.visitors_.remove_if([&](const Visitor& visitor) { return &visitor == *context; });
+      return;
+    }
+    Visitor visitor{};
+    visitor.file = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    visitor.until = monotonic_now() + kLimit;
+    const sockaddr* name = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+    if (name->sa_family == AF_INET)
+      std::memcpy(visitor.address.data(), &reinterpret_cast<const sockaddr_in*>(name)->sin_addr, sizeof(in_addr));
+    else
+      std::memcpy(visitor.address.data(), &reinterpret_cast<const sockaddr_in6*>(name)->sin6_addr, sizeof(in6_addr));
+    server.make_room(visitor.address);
+    *context = &server.visitors_.emplace_back(visitor);
+  }
+
+  static MHD_Result on_request(void* self, MHD_Connection* connection, const char* path, const char* method,
+                               const char* /*version*/, const char* /*upload*/, std::size_t* /*upload_size*/,
+                               void** /*context*/) {
+    const auto header = [&](const char* name) {
+      return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+    };
+    const auto answer = [&](unsigned status, const Response& response) {
+      return MHD_queue_response(connection, status, response.get());
+    };
+    try {
+      // What is answered before its body has come is read no further.
+      if (std::string_view(method) != MHD_HTTP_METHOD_GET)
+        return answer(MHD_HTTP_METHOD_NOT_ALLOWED, response_of("", MHD_HTTP_HEADER_ALLOW, MHD_HTTP_METHOD_GET));
+      if (header(MHD_HTTP_HEADER_CONTENT_LENGTH) != nullptr || header(MHD_HTTP_HEADER_TRANSFER_ENCODING) != nullptr)
+        return answer(MHD_HTTP_CONTENT_TOO_LARGE, response_of(""));
+      if (std::string_view(path) != "/metrics") return answer(MHD_HTTP_NOT_FOUND, response_of(""));
+      return answer(MHD_HTTP_OK, static_cast<Server*>(self)->metrics());
+    } catch (const std::exception&) {
+      return MHD_NO;
+    }
+  }
+
+  const Response& metrics() {
+    if (const Nanos now = monotonic_now(); metrics_ == nullptr || now >= fresh_until_) {
+      metrics_ = response_of(prometheus::TextSerializer().Serialize(collector_.Collect()), MHD_HTTP_HEADER_CONTENT_TYPE,
+                             "text/plain; version=0.0.4; charset=utf-8");
+      fresh_until_ = now + kFresh;
+    }
+    return metrics_;
+  }
+
   const Collector collector_;
-  httplib::Server server_;
+  MHD_Daemon* daemon_ = nullptr;
+  int stop_ = -1;
+  std::list<Visitor> visitors_;  ///< who came first is first
+  Response metrics_;
+  Nanos fresh_until_;
   std::thread thread_;
 };
 
