@@ -74,15 +74,15 @@ TEST_F(PerfTest, sealed__runs_with_the_key_at_both_ends_and_tells_who_lacks_it) 
   EXPECT_THAT(content(folder_ / "server.log"),
               HasSubstr("key " + nlohmann::json::parse(sealed.out)["key"].get<std::string>()));
   const auto refused = [&](const std::string& client, const std::string& server) {
-    const Outcome outcome = pair(quick + client, "--once " + server);
+    const Outcome outcome = pair(quick + client, server);
     EXPECT_EQ(outcome.status, 1) << client << " and " << server;
     EXPECT_EQ(outcome.err.find('\n'), outcome.err.size() - 1) << outcome.err;
     return outcome.err;
   };
   EXPECT_THAT(refused("", "--key job.key"), HasSubstr("the server at unix:s has a key, and this end has none"));
-  EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("the client speaks without a key: give it the key, too"));
+  EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("refused a client: it speaks without a key: give it the key, too"));
   EXPECT_THAT(refused("--key job.key", ""), HasSubstr("the server at unix:s"));
-  EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("the client has a key, and this end has none"));
+  EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("refused a client: it has a key, and this end has none"));
   EXPECT_THAT(refused("--key other.key", "--key job.key"), HasSubstr("another key"));
 }
 

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <list>
 #include <map>
 #include <set>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "mltcp/lab/experiment/hosts/hosts.h"
 #include "mltcp/lab/experiment/hosts/internal/hosts_protocol.h"
 #include "mltcp/lab/experiment/hosts/internal/program_message.h"
+#include "mltcp/lab/experiment/hosts/pending_streams.h"
 #include "mltcp/lab/experiment/series/series_join.h"
 #include "mltcp/lab/experiment/series/series_recorder.h"
 #include "mltcp/lab/workload/phase_program.h"
@@ -96,7 +96,8 @@ class HostsDatapath final : public Coordinator {
       : experiment_(experiment),
         options_(options),
         layout_(host_layout(experiment)),
-        listener_(parse_stream_address(options.address), kCoordinatorRole, options.key) {}
+        listener_(parse_stream_address(options.address), kCoordinatorRole, options.key),
+        pending_(listener_, "host", options.tell) {}
   ~HostsDatapath() override {
     if (!ended_) end(true, "the coordinator ended");
   }
@@ -128,18 +129,6 @@ class HostsDatapath final : public Coordinator {
   }
 
  private:
-  static constexpr std::size_t most_guests = 64;
-  // Many hosts may come through one address (a NAT), but none of them needs long.
-  static constexpr std::size_t most_guests_an_address = 16;
-  static constexpr Nanos guest_limit = 10_s;
-
-  /// Connected, and has not said who it is.
-  struct Guest {
-    std::unique_ptr<MessageStream> stream;
-    std::string address;  ///< empty: of this machine, by a Unix socket
-    Nanos since;
-  };
-
   class RemoteJob final : public RunningJob {
    public:
     RemoteJob(HostsDatapath& all, std::uint32_t index) : all_(all), index_(index) {}
@@ -212,36 +201,24 @@ class HostsDatapath final : public Coordinator {
 
   // ---- Joining ----
 
+  /// One at a time, so that hosts that have joined have their turn.
   void greet() {
-    const Nanos now = wall_now();
-    for (auto guest = guests_.begin(); guest != guests_.end();) {
-      bool gone = now - guest->since > guest_limit;
-      try {
-        if (const auto message = protocol::receive(*guest->stream)) {
-          gone = true;
-          welcome(std::move(guest->stream), *message);
-        }
-      } catch (const KeyMismatch& error) {
-        tell(fmt::format("refused a host{}: it {}", guest->address.empty() ? "" : " at " + guest->address,
-                         error.what()));
-        gone = true;
-      } catch (const StreamError& error) {
-        tell(fmt::format("somebody who is no host {}", error.what()));
-        gone = true;
-      } catch (const InputError& error) {
-        tell(fmt::format("somebody who is no host sends what is no message of mltcp gen: {}", error.what()));
-        gone = true;
-      } catch (const Json::exception&) {
-        tell("somebody who is no host sends what is no message of mltcp gen");
-        gone = true;
-      }
-      guest = gone ? guests_.erase(guest) : std::next(guest);
+    auto first = pending_.next();
+    if (!first) return;
+    try {
+      welcome(std::move(first->stream), protocol::message_from(first->message));
+    } catch (const StreamError& error) {
+      pending_.tell(fmt::format("somebody who is no host {}", error.what()));
+    } catch (const InputError& error) {
+      pending_.tell(fmt::format("somebody who is no host sends what is no message of mltcp gen: {}", error.what()));
+    } catch (const Json::exception&) {
+      pending_.tell("somebody who is no host sends what is no message of mltcp gen");
     }
   }
 
   void welcome(std::unique_ptr<MessageStream> stream, const Json& message) {
     const auto refuse = [&](const std::string& why) {
-      tell(fmt::format("refused a host: {}", why));
+      pending_.tell(fmt::format("refused a host: {}", why));
       protocol::send(*stream, {{"type", "refused"}, {"message", why}});
     };
     if (message.at("type") != "join") throw StreamError("sends what is no message of mltcp gen");
@@ -356,23 +333,12 @@ class HostsDatapath final : public Coordinator {
                                host.name, what));
   }
 
-  /// Sends away the one that has been silent for longest: of the same address, where that has as many as one may; else
-  /// of all.
-  void make_room_for_guest(const std::string& address) {
-    const auto is_neighbour = [&](const Guest& guest) { return guest.address == address; };
-    const auto same = std::count_if(guests_.begin(), guests_.end(), is_neighbour);
-    if (!address.empty() && static_cast<std::size_t>(same) >= most_guests_an_address)
-      guests_.erase(std::find_if(guests_.begin(), guests_.end(), is_neighbour));
-    else if (guests_.size() >= most_guests)
-      guests_.pop_front();
-  }
-
   /// Deals with what comes in `limit`.
   void pump(Nanos limit) {
     if (const std::string why = options_.interrupted ? options_.interrupted() : ""; !why.empty())
       throw RunError(why + "; the hosts were told to end");
-    std::vector<int> files{listener_.file()};
-    for (const Guest& guest : guests_) files.push_back(guest.stream->file());
+    std::vector<int> files;
+    pending_.add_files(files);
     for (const auto& [number, host] : hosts_) files.push_back(host->stream->file());
     wait_for(files, unread_ ? Nanos() : limit);
     unread_ = false;
@@ -396,11 +362,6 @@ class HostsDatapath final : public Coordinator {
       }
     }
     // Who comes when all are here is told so.
-    while (auto stream = listener_.accept()) {
-      std::string address = stream->peer();
-      make_room_for_guest(address);
-      guests_.push_back({std::move(stream), std::move(address), now});
-    }
     greet();
     if (now < next_alive_) return;
     next_alive_ = now + options_.alive_every;
@@ -885,7 +846,7 @@ class HostsDatapath final : public Coordinator {
   const CoordinatorOptions options_;
   const HostLayout layout_;
   StreamListener listener_;
-  std::list<Guest> guests_;
+  PendingStreams pending_;
   std::map<std::uint32_t, std::unique_ptr<Host>> hosts_;
   std::vector<RunJob> jobs_;
   std::vector<LinkOutage> outages_;     ///< of this run, like the next

@@ -7,6 +7,7 @@
 #include "mltcp/base/text.h"
 #include "mltcp/cc/registry.h"
 #include "mltcp/lab/experiment/backends/host_datapaths.h"
+#include "mltcp/lab/experiment/hosts/pending_streams.h"
 #include "mltcp/lab/experiment/perf/internal/perf_end.h"
 #include "mltcp/lab/experiment/perf/perf.h"
 
@@ -17,9 +18,9 @@ using perf::Json;
 using perf::Refused;
 
 constexpr Nanos kLook{100'000'000};
-/// Of a client that thinks: it may be measuring nothing for a moment, but not for ever.
-constexpr Nanos kPatience{600'000'000'000};
-constexpr Nanos kHelloPatience{10'000'000'000};
+/// Of a client between batches: others wait for it.
+constexpr Nanos kPatience{60'000'000'000};
+constexpr Nanos kBatchLimit{600'000'000'000};
 /// While the client opens its endpoint: a NIC behind VFIO has its memory mapped page by page.
 constexpr Nanos kOpeningPatience{60'000'000'000};
 
@@ -28,8 +29,9 @@ class Session {
   Session(MessageStream& stream, const PerfPlace& place, const PerfCallbacks& callbacks, const std::string& version)
       : stream_(stream), place_(place), callbacks_(callbacks), version_(version) {}
 
-  void run() {
-    greet();
+  /// `first` is the client's first message.
+  void run(const std::string& first) {
+    greet(perf::message_of(first));
     for (;;) {
       const Json message = receive(kPatience);
       if (message.contains("bye")) return;
@@ -49,8 +51,7 @@ class Session {
     });
   }
 
-  void greet() {
-    Json hello = receive(kHelloPatience);
+  void greet(Json hello) {
     if (hello.contains("opening")) hello = receive(kOpeningPatience);
     if (const std::string protocol = perf::text_of(hello, "hello"); protocol != perf::kProtocol)
       throw Refused(fmt::format("the client speaks {}, and {} is spoken here; use the same build on both", protocol,
@@ -78,7 +79,7 @@ class Session {
     end_->make_room(batch.bytes);
     end_->prepare(batch, false);
     perf::send(stream_, {{"ready", true}});
-    const perf::Outcome outcome = end_->run(kPatience, Nanos(), [&] {
+    const perf::Outcome outcome = end_->run(kBatchLimit, Nanos(), [&] {
       // Nothing comes meanwhile, but for the end of the stream, or its end by the user.
       if (const auto early = stream_.receive()) throw Refused("the client has not waited for the end of a batch");
       if (const std::string why = callbacks_.interrupted(); !why.empty()) throw RunError(why);
@@ -94,11 +95,11 @@ class Session {
 };
 
 /// What went wrong; empty: nothing.
-std::string serve_one(MessageStream& stream, const PerfPlace& place, const PerfCallbacks& callbacks,
-                      const std::string& version) {
+std::string serve_one(MessageStream& stream, const std::string& first, const PerfPlace& place,
+                      const PerfCallbacks& callbacks, const std::string& version) {
   std::string why;
   try {
-    Session(stream, place, callbacks, version).run();
+    Session(stream, place, callbacks, version).run(first);
     return {};
   } catch (const StreamError& error) {
     return "the client " + perf::why_gone(stream, error);
@@ -123,18 +124,22 @@ void serve_perf(const std::string& address, const PerfPlace& place, bool once, c
   StreamListener listener(parse_stream_address(address), perf::kServerRole, place.key);
   callbacks.tell(fmt::format("listening on {}{}", to_text(listener.address()),
                              place.key == nullptr ? "" : fmt::format(", for who has key {:016x}", place.key->id())));
+  PendingStreams pending(listener, "client", callbacks.tell);
   for (;;) {
-    const auto stream = listener.accept();
-    if (stream == nullptr) {
+    const auto first = pending.next();
+    if (!first) {
       if (!callbacks.interrupted().empty()) return;
-      wait_for({listener.file()}, kLook);
+      std::vector<int> files;
+      pending.add_files(files);
+      wait_for(files, kLook);
       continue;
     }
-    callbacks.tell(fmt::format("client {}", stream->peer().empty() ? "of this machine" : stream->peer()));
-    const std::string why = serve_one(*stream, place, callbacks, version);
+    MessageStream& stream = *first->stream;
+    pending.tell(fmt::format("client {}", stream.peer().empty() ? "of this machine" : stream.peer()));
+    const std::string why = serve_one(stream, first->message, place, callbacks, version);
     if (!callbacks.interrupted().empty()) return;
     if (once && !why.empty()) throw RunError(one_line(why));
-    callbacks.tell(why.empty() ? "done" : "failed: " + one_line(why));
+    pending.tell(why.empty() ? "done" : "failed: " + one_line(why));
     if (once) return;
   }
 }

@@ -12,10 +12,12 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "../../endpoint/loop_network.h"
 #include "../../temporary_folder.h"
 #include "mltcp/lab/experiment/backends/host_datapaths.h"
+#include "mltcp/lab/experiment/hosts/message_stream.h"
 #include "mltcp/transport/wire.h"
 
 namespace mltcp::experiment {
@@ -61,6 +63,10 @@ class PerfLossTest : public ::testing::TestWithParam<PerfTest> {
       serving.join();
     };
     try {
+      std::vector<std::unique_ptr<MessageStream>> silent;
+      while (silent.size() < strangers)
+        silent.push_back(
+            MessageStream::connect(parse_stream_address(address), Nanos::from_seconds(10), [] { return ""; }));
       PerfResults results = run_perf(address, Nanos::from_seconds(10), client, settings, callbacks, "1");
       join();
       return results;
@@ -74,6 +80,7 @@ class PerfLossTest : public ::testing::TestWithParam<PerfTest> {
   std::shared_ptr<loop_network::Network> network;
   PerfPlace server;
   PerfPlace client;
+  std::size_t strangers = 0;  ///< that connect before the client, and say nothing
 };
 
 // Who has received all of a batch has done, and waits for what the other says next; who sent it has not heard of that.
@@ -126,6 +133,18 @@ TEST_P(PerfPathTest, what_a_path_that_loses_long_packets_costs__is_in_the_result
   EXPECT_EQ(json["black_holes"], 1);
   EXPECT_EQ(json["size_probes_sent"], results.size_probes_sent);
   EXPECT_EQ(json["size_probes_lost"], results.size_probes_lost);
+}
+
+TEST_P(PerfPathTest, strangers_that_say_nothing__keep_no_client_out) {
+  PerfSettings settings;
+  settings.tests = {GetParam()};
+  settings.least = settings.most = 1000;
+  settings.time = Nanos(10'000'000);
+  server.key = client.key = std::make_shared<const security::JobKey>(security::JobKey::generate());
+  strangers = 30;
+  PerfResults results;
+  EXPECT_NO_THROW(results = measure(settings));
+  EXPECT_EQ(results.points.size(), 1U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Client, PerfPathTest, ::testing::Values(PerfTest::out),

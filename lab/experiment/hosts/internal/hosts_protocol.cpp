@@ -438,10 +438,13 @@ Address address_from(const std::string& hex) {
 
 std::optional<Json> receive(MessageStream& stream) {
   const std::optional<std::string> text = stream.receive();
-  if (!text) return std::nullopt;
-  if (const std::string wrong = beyond_limits(*text, kLimits); !wrong.empty())
+  return text ? std::optional(message_from(*text)) : std::nullopt;
+}
+
+Json message_from(const std::string& text) {
+  if (const std::string wrong = beyond_limits(text, kLimits); !wrong.empty())
     throw StreamError(fmt::format("sends what is no message of mltcp gen: it {}", wrong));
-  Json json = Json::parse(*text, nullptr, false);
+  Json json = Json::parse(text, nullptr, false);
   if (!json.is_object() || !json.contains("type") || !json["type"].is_string())
     throw StreamError("sends what is no message of mltcp gen");
   return json;

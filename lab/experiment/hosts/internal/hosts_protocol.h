@@ -133,6 +133,8 @@ Address address_from(const std::string& hex);
 
 /// The next message, if there is one: an object with a type. Throws StreamError, for other text too.
 std::optional<Json> receive(MessageStream& stream);
+/// What a message says. Throws StreamError likewise.
+Json message_from(const std::string& text);
 inline void send(MessageStream& stream, const Json& message) {
   stream.send(message.dump(-1, ' ', false, Json::error_handler_t::replace));
 }

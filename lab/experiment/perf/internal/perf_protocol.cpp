@@ -45,17 +45,19 @@ Json receive(MessageStream& stream, Nanos limit, const std::function<std::string
   const Nanos end = monotonic_now() + limit;
   for (;;) {
     if (drive) drive();
-    if (const auto text = stream.receive()) {
-      Json json = Json::parse(*text, nullptr, false);
-      if (!json.is_object()) throw Refused("the other side speaks something else; see which program listens there");
-      if (json.contains("error")) throw Refused(one_line(text_of(json, "error", 1000)));
-      return json;
-    }
+    if (const auto text = stream.receive()) return message_of(*text);
     if (const std::string why = interrupted ? interrupted() : std::string(); !why.empty()) throw RunError(why);
     const Nanos left = end - monotonic_now();
     if (left <= Nanos()) throw RunError("the other side says nothing; see what it does");
     stream.wait(std::min(left, drive ? turn : look));
   }
+}
+
+Json message_of(const std::string& text) {
+  Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) throw Refused("the other side speaks something else; see which program listens there");
+  if (json.contains("error")) throw Refused(one_line(text_of(json, "error", 1000)));
+  return json;
 }
 
 void send(MessageStream& stream, const Json& message) {

@@ -50,6 +50,8 @@ std::string why_gone(MessageStream& stream, const StreamError& error);
 /// endpoint that this thread drives has a peer who may want to hear of it again, as where an acknowledgement was lost.
 Json receive(MessageStream& stream, Nanos limit, const std::function<std::string()>& interrupted,
              const std::function<void()>& drive = {});
+/// What a message says. Throws Refused likewise.
+Json message_of(const std::string& text);
 void send(MessageStream& stream, const Json& message);
 
 Json to_json(const Batch& batch);

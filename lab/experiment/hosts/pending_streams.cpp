@@ -1,0 +1,76 @@
+// Streams whose other ends have not yet sent a message (see pending_streams.h).
+#include "mltcp/lab/experiment/hosts/pending_streams.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace mltcp::experiment {
+
+void BoundedLines::tell(const std::string& line, Nanos now) {
+  update(now);
+  if (told_ == 0) until_ = now + kEvery;
+  if (told_ == kMax) {
+    ++left_out_;
+    return;
+  }
+  ++told_;
+  if (tell_) tell_(line);
+}
+
+void BoundedLines::update(Nanos now) {
+  if (told_ == 0 || now < until_) return;
+  if (left_out_ > 0 && tell_) tell_(fmt::format("{} more lines like these are left out", left_out_));
+  told_ = 0;
+  left_out_ = 0;
+}
+
+void PendingStreams::add_files(std::vector<int>& files) const {
+  files.push_back(listener_.file());
+  for (const Pending& pending : streams_) files.push_back(pending.stream->file());
+}
+
+std::optional<PendingStreams::First> PendingStreams::next() {
+  const Nanos now = wall_now();
+  lines_.update(now);
+  accept(now);
+  for (auto pending = streams_.begin(); pending != streams_.end();) {
+    bool gone = now - pending->since > kLimit;
+    try {
+      if (auto message = pending->stream->receive()) {
+        First first{std::move(pending->stream), std::move(*message)};
+        streams_.erase(pending);
+        return first;
+      }
+    } catch (const KeyMismatch& error) {
+      tell(fmt::format("refused a {}{}: it {}", peer_, pending->address.empty() ? "" : " at " + pending->address,
+                       error.what()));
+      gone = true;
+    } catch (const StreamError& error) {
+      tell(fmt::format("somebody who is no {} {}", peer_, error.what()));
+      gone = true;
+    }
+    pending = gone ? streams_.erase(pending) : std::next(pending);
+  }
+  return std::nullopt;
+}
+
+void PendingStreams::accept(Nanos now) {
+  // No more at once than there may be: others have their turn.
+  for (std::size_t i = 0; i < kMax; ++i) {
+    auto stream = listener_.accept();
+    if (stream == nullptr) return;
+    std::string address = stream->peer();
+    // The oldest gives way: of the same address, where that has as many as one may; else of all.
+    const auto is_neighbour = [&](const Pending& pending) { return pending.address == address; };
+    const auto same = std::count_if(streams_.begin(), streams_.end(), is_neighbour);
+    if (!address.empty() && static_cast<std::size_t>(same) >= kMaxOfAddress)
+      streams_.erase(std::find_if(streams_.begin(), streams_.end(), is_neighbour));
+    else if (streams_.size() >= kMax)
+      streams_.pop_front();
+    streams_.push_back({std::move(stream), std::move(address), now});
+  }
+}
+
+}  // namespace mltcp::experiment
