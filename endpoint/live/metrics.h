@@ -1,5 +1,5 @@
-// Snapshots for Prometheus, over HTTP when asked. The text format is prometheus-cpp's and the HTTP server libmicrohttpd,
-// in a module that is loaded then: programs that are never asked don't need the packages.
+// Snapshots for Prometheus, over HTTP when asked. The text format is prometheus-cpp's and the HTTP server
+// libmicrohttpd, in a module that is loaded then: programs that are never asked don't need the packages.
 #pragma once
 
 #include <cstdint>
