@@ -1,8 +1,8 @@
 // Inputs of traces (see trace_input.h), unpacked by libarchive:
 // https://github.com/libarchive/libarchive/wiki/ManualPages.
 //
-// What is packed is recognised by its first bytes, not by its name, and may lie one in the other: a tar archive that is
-// packed by gzip, with members that are packed by zstd.
+// What is packed is recognised by its first bytes, not by its name: a file, a tar archive, members of it. Nothing is
+// unpacked twice, and what comes out of a file is bounded by its size.
 #include "mltcp/lab/workload/traces/trace_input.h"
 
 #include <archive.h>
@@ -29,6 +29,9 @@ namespace {
 constexpr std::size_t kBeginning = std::size_t{64} << 10;
 constexpr std::size_t kBlock = std::size_t{256} << 10;
 constexpr std::size_t kMostFiles = 100'000;  // of a folder, and members of an archive
+// What a file may unpack to: traces become 10 to 40 times as large.
+constexpr std::uint64_t kMostTimes = 50;
+constexpr std::uint64_t kAnyway = std::uint64_t{256} << 20;
 
 [[noreturn]] void fail(std::string_view name, std::string_view cause, std::string_view cure) {
   throw InputError(fmt::format("{}: {}; {}", name, cause, cure));
@@ -91,26 +94,49 @@ struct CloseArchive {
   void operator()(archive* opened) const { archive_read_free(opened); }
 };
 
+/// Of libarchive, by the first bytes of what is packed.
+int filter_of(std::string_view beginning) {
+  using namespace std::literals;
+  for (const auto& [magic, filter] : {std::pair("\x1f\x8b"sv, ARCHIVE_FILTER_GZIP),
+                                      {"\x28\xb5\x2f\xfd"sv, ARCHIVE_FILTER_ZSTD},
+                                      {"BZh"sv, ARCHIVE_FILTER_BZIP2},
+                                      {"\xfd\x37zXZ\0"sv, ARCHIVE_FILTER_XZ}})
+    if (beginning.starts_with(magic)) return filter;
+  return ARCHIVE_FILTER_NONE;
+}
+bool is_packed(std::string_view beginning) { return filter_of(beginning) != ARCHIVE_FILTER_NONE; }
+
 /// An archive, or something packed that is no archive: then it has one member without a name.
 class Unpacked {
  public:
-  Unpacked(Source& source, std::string name)
-      : source_(&source), name_(std::move(name)), block_(kBlock), archive_(archive_read_new()) {
+  /// `whole`: the archive whose member it is, if any.
+  Unpacked(Source& source, std::string name, Unpacked* whole = nullptr)
+      : source_(&source),
+        name_(std::move(name)),
+        whole_(whole == nullptr ? this : whole),
+        block_(kBlock),
+        archive_(archive_read_new()) {
     if (archive_ == nullptr) fail(name_, "there is no memory to unpack it", "close other programs");
-    // Not all: some filters are programs that libarchive would start.
-    archive_read_support_filter_gzip(archive_.get());
-    archive_read_support_filter_bzip2(archive_.get());
-    archive_read_support_filter_xz(archive_.get());
-    archive_read_support_filter_zstd(archive_.get());
+    while (begun_ < kLongestMagic) {
+      const std::size_t count = source.read(block_.data() + begun_, block_.size() - begun_);
+      if (count == 0) break;
+      begun_ += count;
+    }
+    // One filter: left to look for them, libarchive unpacks what lies in each other to find the first byte.
+    if (const int filter = filter_of({block_.data(), begun_}); filter != ARCHIVE_FILTER_NONE)
+      opened(archive_read_append_filter(archive_.get(), filter));
     archive_read_support_format_tar(archive_.get());
     archive_read_support_format_raw(archive_.get());
     archive_read_support_format_empty(archive_.get());
     opened(archive_read_open(archive_.get(), this, nullptr, &Unpacked::more, nullptr));
+    // What can't be unpacked at all looks empty.
+    if (archive_errno(archive_.get()) != 0) damaged();
   }
 
   /// Goes to the next member that is a file; false after the last one.
   bool next() {
     while (true) {
+      pass_over_rest();
       archive_entry* entry = nullptr;
       const int result = archive_read_next_header(archive_.get(), &entry);
       if (result == ARCHIVE_EOF) {
@@ -118,6 +144,7 @@ class Unpacked {
         return false;
       }
       opened(result);
+      charge(0);
       if (++members_ > kMostFiles)
         fail(name_, fmt::format("the archive has more than {} members", kMostFiles), "give those of one job");
       is_archive_ = archive_format(archive_.get()) != ARCHIVE_FORMAT_RAW;
@@ -140,16 +167,47 @@ class Unpacked {
   std::size_t read(char* to, std::size_t most) {
     const la_ssize_t count = archive_read_data(archive_.get(), to, most);
     rethrow();
-    if (count >= 0) return static_cast<std::size_t>(count);
-    damaged();
+    if (count < 0) damaged();
+    charge(static_cast<std::size_t>(count));
+    return static_cast<std::size_t>(count);
   }
 
  private:
+  static constexpr std::size_t kLongestMagic = 6;
+
+  /// Not left to libarchive, which would not stop.
+  void pass_over_rest() {
+    while (members_ > 0) {
+      const void* block = nullptr;
+      std::size_t size = 0;
+      la_int64_t offset = 0;
+      const int result = archive_read_data_block(archive_.get(), &block, &size, &offset);
+      if (result == ARCHIVE_EOF) break;
+      opened(result);
+      charge(size);
+    }
+    rethrow();
+  }
+
+  /// Counts what was handed out, holes of sparse members too, or what had to be unpacked for that, whichever is more.
+  void charge(std::size_t given) {
+    given_ += given;
+    const std::uint64_t now = std::max(given_, static_cast<std::uint64_t>(archive_filter_bytes(archive_.get(), 0)));
+    whole_->unpacked_ += now - std::exchange(counted_, now);
+    if (whole_->unpacked_ > std::max(kAnyway, kMostTimes * whole_->packed_))
+      fail(whole_->name_,
+           fmt::format("it unpacks to more than {} MiB, and more than {} times its size", kAnyway >> 20U, kMostTimes),
+           "unpack it, and give what is in it");
+  }
+
   static la_ssize_t more(archive* opened, void* self, const void** block) {
     auto& unpacked = *static_cast<Unpacked*>(self);
     try {
       *block = unpacked.block_.data();
-      return static_cast<la_ssize_t>(unpacked.source_->read(unpacked.block_.data(), unpacked.block_.size()));
+      std::size_t count = std::exchange(unpacked.begun_, 0);
+      if (count == 0) count = unpacked.source_->read(unpacked.block_.data(), unpacked.block_.size());
+      unpacked.packed_ += count;
+      return static_cast<la_ssize_t>(count);
     } catch (...) {
       unpacked.failure_ = std::current_exception();
       archive_set_error(opened, EIO, "the input failed");
@@ -176,10 +234,16 @@ class Unpacked {
   Source* source_;
   std::string name_;
   std::string member_;
+  Unpacked* whole_;
   std::vector<char> block_;
+  std::size_t begun_ = 0;  ///< bytes of the first block
   std::unique_ptr<archive, CloseArchive> archive_;
   std::exception_ptr failure_;
   std::size_t members_ = 0;
+  std::uint64_t packed_ = 0;    ///< bytes that came in
+  std::uint64_t given_ = 0;     ///< bytes of members
+  std::uint64_t counted_ = 0;   ///< of given_, or of what was unpacked
+  std::uint64_t unpacked_ = 0;  ///< here and in members
   bool is_archive_ = false;
 };
 
@@ -248,11 +312,8 @@ class OwnedInput final : public TraceInput {
   Input input_;
 };
 
-bool is_packed(std::string_view beginning) {
-  using namespace std::literals;
-  for (const std::string_view magic : {"\x1f\x8b"sv, "\x28\xb5\x2f\xfd"sv, "BZh"sv, "\xfd\x37zXZ\0"sv})
-    if (beginning.starts_with(magic)) return true;
-  return false;
+[[noreturn]] void packed_twice(std::string_view name) {
+  fail(name, "what is packed in it is packed again", "unpack it once, and give what comes out");
 }
 
 void each_unpacked(Source& source, const std::string& name, const std::function<void(TraceInput&)>& each) {
@@ -262,18 +323,20 @@ void each_unpacked(Source& source, const std::string& name, const std::function<
     any = true;
     Member member(unpacked);
     Input input(member, unpacked.name());
-    if (!unpacked.is_archive() || !is_packed(input.beginning())) {
+    if (!is_packed(input.beginning())) {
       each(input);
       continue;
     }
+    if (!unpacked.is_archive()) packed_twice(name);
     // A packed member, which may not be an archive again: its one input is named like the member.
     InputSource again(input);
-    Unpacked inner(again, unpacked.name());
+    Unpacked inner(again, unpacked.name(), &unpacked);
     if (!inner.next()) continue;
     if (inner.is_archive())
       fail(unpacked.name(), "this is an archive within an archive", "unpack the outer one, and give the inner one");
     Member inner_member(inner);
     Input inner_input(inner_member, unpacked.name());
+    if (is_packed(inner_input.beginning())) packed_twice(unpacked.name());
     each(inner_input);
   }
   if (!any) fail(name, "it holds nothing", "give a trace that has been written to its end");

@@ -130,6 +130,66 @@ TEST(TraceInput, damage__is_one_line_that_names_the_input) {
               HasSubstr("t:in.tgz: this is an archive within an archive"));
 }
 
+std::string sparse_tar(std::uint64_t size) {
+  std::string result(std::size_t{1} << 20, '\0');
+  std::size_t used = 0;
+  archive* writer = archive_write_new();
+  archive_write_set_format_pax(writer);
+  archive_write_open_memory(writer, result.data(), result.size(), &used);
+  archive_entry* entry = archive_entry_new();
+  archive_entry_set_pathname(entry, "holes");
+  archive_entry_set_size(entry, static_cast<la_int64_t>(size));
+  archive_entry_set_filetype(entry, AE_IFREG);
+  archive_entry_set_perm(entry, 0644);
+  archive_entry_sparse_add_entry(entry, 0, 1);
+  archive_write_header(writer, entry);
+  archive_write_data(writer, "x", 1);
+  archive_entry_free(entry);
+  archive_write_close(writer);
+  archive_write_free(writer);
+  result.resize(used);
+  return result;
+}
+/// That of a reader who goes on to the end, and how many bytes that took.
+std::pair<std::string, std::uint64_t> refusal_after(const std::string& bytes, bool reads = true) {
+  std::uint64_t all = 0;
+  std::vector<char> part(std::size_t{1} << 20);
+  try {
+    for_each_input_in(bytes, "t", [&](TraceInput& input) {
+      for (std::size_t count = 1; reads && count > 0; all += count) count = input.read(part.data(), part.size());
+    });
+  } catch (const InputError& error) {
+    return {error.what(), all};
+  }
+  return {"no error", all};
+}
+
+TEST(TraceInput, bombs__are_unpacked_only_as_far_as_their_size_is_worth) {
+  constexpr std::uint64_t mebi = 1 << 20;
+  const std::string part = gzip(std::string(mebi, '\n'));
+  const auto times = [&](int count) {
+    std::string all;
+    for (int i = 0; i < count; ++i) all += part;
+    return all;
+  };
+  const std::string bomb = times(300);
+  const auto more = HasSubstr("t: it unpacks to more than 256 MiB, and more than 50 times its size; unpack it, and");
+  const auto few = ::testing::Le(257 * mebi);
+  EXPECT_THAT(refusal_after(bomb), Pair(more, few));
+  EXPECT_THAT(refusal_after(bomb, false), Pair(more, 0)) << "what nobody reads";
+  EXPECT_THAT(refusal_after(sparse_tar(std::uint64_t{1} << 40)), Pair(more, few)) << "holes";
+  // Members together, each of which would do.
+  const std::string half = times(150);
+  EXPECT_THAT(refusal_after(packed({{"a", half}}, archive_write_add_filter_gzip, true)), Pair("no error", 150 * mebi));
+  EXPECT_THAT(refusal_after(packed({{"a", half}, {"b", half}}, archive_write_add_filter_gzip, true)), Pair(more, few));
+}
+
+TEST(TraceInput, what_is_packed_twice__is_refused) {
+  for (const std::string& twice : {gzip(gzip("x")), zstd(zstd(zstd("x"))), gzip(zstd("x")),
+                                   packed({{"a", gzip(gzip("x"))}}, archive_write_add_filter_none, true)})
+    EXPECT_THAT(refusal(twice), HasSubstr(": what is packed in it is packed again; unpack it once, and give what"));
+}
+
 TEST(TraceInput, folders__are_read_in_the_order_of_names) {
   const TemporaryFolder folder;
   folder.write("b.gz", gzip("two"));
