@@ -16,10 +16,12 @@ namespace mltcp::workload {
 namespace {
 
 constexpr std::size_t kRead = std::size_t{256} << 10;
-constexpr int kMostValue = 1 << 24;    // bytes of a text
-constexpr int kAtOnce = 1000;          // instructions
-constexpr std::int64_t kPerByte = 16;  // instructions, and bytes of texts: rows of a few bytes take that many
-constexpr std::int64_t kPerPage = 32;  // takes as long as that many instructions
+constexpr int kMostValue = 1 << 24;       // bytes of a text
+constexpr int kMostDefinition = 1 << 14;  // bytes of what makes a table
+constexpr int kMostInSchema = 10'000;     // instructions: seven for a table or an index
+constexpr int kAtOnce = 1000;             // instructions
+constexpr std::int64_t kPerByte = 16;     // instructions, and bytes of texts: rows of a few bytes take that many
+constexpr std::int64_t kPerPage = 32;     // takes as long as that many instructions
 constexpr std::int64_t kAnyway = 1'000'000;
 
 int only_reads(void*, int action, const char* what, const char*, const char*, const char*) {
@@ -55,7 +57,6 @@ Database::Database(TraceInput& input, const std::function<void(std::size_t)>& ho
   if (page * big(28, 4) > bytes_.size())
     fail(fmt::format("the file is cut off: it has {} bytes of {}", bytes_.size(), page * big(28, 4)));
   bytes_[18] = bytes_[19] = 1;
-  left_ = kPerByte * static_cast<std::int64_t>(bytes_.size()) + kAnyway;
   sqlite3* opened = nullptr;
   const int result = sqlite3_open_v2(":memory:", &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY, nullptr);
   database_.reset(opened);
@@ -71,16 +72,29 @@ Database::Database(TraceInput& input, const std::function<void(std::size_t)>& ho
                                    {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
                                    {SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0}})
     sqlite3_db_config(opened, option, on, nullptr);
-  for (const auto& [limit, most] : {std::pair(SQLITE_LIMIT_LENGTH, kMostValue),
-                                    {SQLITE_LIMIT_SQL_LENGTH, 100'000},
+  for (const auto& [limit, most] : {std::pair(SQLITE_LIMIT_LENGTH, kMostDefinition),
+                                    {SQLITE_LIMIT_SQL_LENGTH, kMostDefinition},
                                     {SQLITE_LIMIT_COLUMN, 200},
                                     {SQLITE_LIMIT_EXPR_DEPTH, 20},
                                     {SQLITE_LIMIT_ATTACHED, 0},
                                     {SQLITE_LIMIT_WORKER_THREADS, 0}})
     sqlite3_limit(opened, limit, most);
   sqlite3_set_authorizer(opened, only_reads, nullptr);
-  sqlite3_progress_handler(
-      opened, kAtOnce, [](void* self) { return (static_cast<Database*>(self)->left_ -= kAtOnce) < 0 ? 1 : 0; }, this);
+  // The definitions are parsed at the first statement, as often as pages lead to them: what is counted there is rows.
+  allow(kMostInSchema, 1);
+  query(R"(SELECT 1 FROM "sqlite_master" LIMIT 0)", [](const Row&) {});
+  sqlite3_limit(opened, SQLITE_LIMIT_LENGTH, kMostValue);
+  allow(kPerByte * static_cast<std::int64_t>(bytes_.size()) + kAnyway, kAtOnce);
+}
+
+void Database::allow(std::int64_t instructions, int at_once) {
+  left_ = instructions;
+  at_once_ = at_once;
+  const auto count = [](void* self) {
+    auto& database = *static_cast<Database*>(self);
+    return (database.left_ -= database.at_once_) < 0 ? 1 : 0;
+  };
+  sqlite3_progress_handler(database_.get(), at_once, count, this);
 }
 
 void Database::query(const std::string& sql, const std::function<void(const Row&)>& each) {

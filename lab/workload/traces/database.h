@@ -43,12 +43,15 @@ class Database {
     void operator()(sqlite3* database) const { sqlite3_close(database); }
     void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
   };
+  /// Work that statements may still take, counted every `at_once` instructions.
+  void allow(std::int64_t instructions, int at_once);
   void query(const std::string& sql, const std::function<void(const Row&)>& each);
   [[noreturn]] void fail(std::string_view cause) const;
 
   std::string name_;
   std::string bytes_;      ///< outlives the database
   std::int64_t left_ = 0;  ///< instructions of its machine, and bytes of texts, that it may still take
+  int at_once_ = 1;
   std::unique_ptr<sqlite3, Close> database_;
 };
 

@@ -316,6 +316,38 @@ TEST(NsightSqlite, a_tree_in_a_circle__costs_no_more_than_its_size_is_worth) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
 }
 
+TEST(NsightSqlite, definitions__are_not_parsed_as_often_as_pages_lead_to_them) {
+  // The root of the schema becomes an interior page, all of whose children are one leaf.
+  constexpr std::size_t page = 65'536;
+  constexpr std::size_t children = 10'000;
+  std::string columns = "a";
+  for (int i = 0; i < 6000; ++i) columns += ",a";
+  std::string bytes = serialized(
+      "PRAGMA page_size = 65536; CREATE TABLE d (a); CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL "
+      "(start, end); PRAGMA writable_schema = 1; INSERT INTO sqlite_master VALUES ('table', "
+      "'d', 'd', 2, 'CREATE TABLE IF NOT EXISTS d(" +
+      columns + ")')");
+  ASSERT_EQ(bytes.size(), 3 * page);
+  constexpr std::size_t head = 100;
+  bytes += bytes.substr(0, page);
+  bytes.replace(3 * page, 100, bytes.substr(head, 100));  // where the tree of any other page begins
+  const auto put = [&](std::size_t at, std::size_t value, int size) {
+    while (--size >= 0) bytes[at++] = static_cast<char>(value >> (8 * size));
+  };
+  put(28, 4, 4);  // pages
+  put(head, 5, 1);
+  put(head + 1, 0, 2);
+  put(head + 3, children, 2);
+  put(head + 5, page - 5, 2);
+  put(head + 8, 4, 4);
+  for (std::size_t child = 0; child < children; ++child) put(head + 12 + 2 * child, page - 5, 2);
+  put(page - 5, 4, 4);
+  put(page - 1, 1, 1);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THAT(refusal(bytes), HasSubstr("takes more work than its size is worth"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+}
+
 TEST(NsightSqlite, texts__that_rows_share_are_not_read_for_each) {
   std::string sql = "PRAGMA page_size = 512;" + kSchema;
   for (int i = 0; i < 2000; ++i)
