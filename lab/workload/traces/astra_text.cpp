@@ -22,13 +22,15 @@ constexpr std::size_t kMostText = std::size_t{1} << 28;
 constexpr std::uint64_t kMostNodes = 4'000'000;      // of all ranks, before the job is cut down
 constexpr std::uint64_t kMostCutNodes = 16'000'000;  // after that
 
-std::string all_of(TraceInput& input) {
+std::string all_of(TraceInput& input, GraphBuilder& builder) {
+  constexpr std::size_t times = 20;  // the text: lines, layers and their steps
   std::string text;
   while (true) {
     const std::size_t before = text.size();
     text.resize(before + (std::size_t{1} << 16));
     const std::size_t read = input.read(text.data() + before, text.size() - before);
     text.resize(before + read);
+    builder.hold(times * read);
     if (read == 0) return text;
     if (text.size() > kMostText)
       throw InputError(fmt::format("{}: it has more than {} MB; give a trace of one iteration", input.name(),
@@ -39,7 +41,9 @@ std::string all_of(TraceInput& input) {
 class Reader {
  public:
   Reader(TraceInput& input, const TraceOptions& options)
-      : builder_(kTwelveColumns, input), trace_(parse_trace(all_of(input), input.name())), options_(options) {}
+      : builder_(kTwelveColumns, input),
+        trace_(parse_trace(all_of(input, builder_), input.name())),
+        options_(options) {}
 
   PartialGraph read() {
     find_sizes();

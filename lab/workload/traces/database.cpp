@@ -122,7 +122,9 @@ void Database::query(const std::string& sql, const std::function<void(const Row&
     }
   }
   if (result == SQLITE_INTERRUPT) fail("to read it takes more work than its size is worth");
-  if (result == SQLITE_TOOBIG) fail(fmt::format("a row has more than {} MiB", kMostValue >> 20));
+  if (result == SQLITE_TOOBIG)
+    fail(fmt::format("a row, or what makes a table, has more than {} bytes",
+                     sqlite3_limit(database_.get(), SQLITE_LIMIT_LENGTH, -1)));
   if (result != SQLITE_DONE) fail(fmt::format("the database is damaged ({})", sqlite3_errmsg(database_.get())));
 }
 

@@ -38,10 +38,41 @@ const TraceFormat* recognised(TraceInput& input) {
   return nullptr;
 }
 
+/// Of small files, which packed may hold much, less is kept than of large ones.
+std::shared_ptr<TraceBudget> budget_for(std::uint64_t bytes) {
+  constexpr std::uint64_t anyway = std::uint64_t{160} << 20;
+  constexpr std::uint64_t times = 8;
+  const std::uint64_t enough = TraceBudget::kMost / times;
+  return std::make_shared<TraceBudget>(
+      static_cast<std::size_t>(std::min<std::uint64_t>(TraceBudget::kMost, anyway + times * std::min(bytes, enough))));
+}
+
+/// Of pipes, whose size nobody knows, as of a large file.
+std::uint64_t bytes_of(std::span<const std::filesystem::path> paths) {
+  std::uint64_t bytes = 0;
+  const auto add = [&](const std::filesystem::path& file) {
+    std::error_code error;
+    const std::uint64_t size = std::filesystem::file_size(file, error);
+    bytes += std::min<std::uint64_t>(error ? TraceBudget::kMost : size, TraceBudget::kMost);
+  };
+  for (const std::filesystem::path& path : paths) {
+    std::error_code error;
+    std::filesystem::directory_iterator entry(path, error);
+    if (error) add(path);
+    for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+      std::error_code unknown;
+      if (entry->is_regular_file(unknown)) add(entry->path());
+    }
+  }
+  return bytes;
+}
+
 /// The parts of a job's inputs, one after the other.
 class Parts {
  public:
-  explicit Parts(const TraceOptions& options) : given_(options), options_(options) {}
+  /// `bytes`: of all of them, as they lie.
+  Parts(const TraceOptions& options, std::uint64_t bytes)
+      : given_(options), options_(options), budget_(budget_for(bytes)) {}
 
   /// What other files of the job need to be read: before all of them.
   void add_settings(TraceInput& input) {
@@ -117,7 +148,7 @@ class Parts {
  private:
   TraceOptions given_;
   TraceOptions options_;  ///< with what settings tell
-  std::shared_ptr<TraceBudget> budget_ = std::make_shared<TraceBudget>();
+  std::shared_ptr<TraceBudget> budget_;
   std::vector<std::string> settings_;  ///< inputs
   std::vector<std::string> unused_;    ///< a warning for each file of settings that was not among them
   std::vector<PartialGraph> parts_;
@@ -194,7 +225,7 @@ const TraceFormat* format_of(const std::filesystem::path& path) {
 }
 
 ExecutionGraph read_traces(std::span<const std::filesystem::path> paths, const TraceOptions& options) {
-  Parts parts(options);
+  Parts parts(options, bytes_of(paths));
   for (const std::filesystem::path& path : settings_among(paths))
     for_each_input(path, [&](TraceInput& input) { parts.add_settings(input); });
   for (const std::filesystem::path& path : paths) {
@@ -209,7 +240,7 @@ ExecutionGraph read_traces(std::span<const std::filesystem::path> paths, const T
 }
 
 ExecutionGraph parse_trace_graph(std::string_view text, const std::string& name, const TraceOptions& options) {
-  Parts parts(options);
+  Parts parts(options, text.size());
   for_each_input_in(text, name, [&](TraceInput& input) { parts.add(input); });
   return parts.joined();
 }

@@ -29,8 +29,8 @@ namespace {
 constexpr std::size_t kBeginning = std::size_t{64} << 10;
 constexpr std::size_t kBlock = std::size_t{256} << 10;
 constexpr std::size_t kMostFiles = 100'000;  // of a folder, and members of an archive
-// What a file may unpack to: traces become 10 to 40 times as large.
-constexpr std::uint64_t kMostTimes = 50;
+// What a file may unpack to: traces become 10 to 30 times as large.
+constexpr std::uint64_t kMostTimes = 40;
 constexpr std::uint64_t kAnyway = std::uint64_t{256} << 20;
 
 [[noreturn]] void fail(std::string_view name, std::string_view cause, std::string_view cure) {

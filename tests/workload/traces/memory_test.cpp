@@ -7,6 +7,7 @@
 #include <string>
 
 #include "mltcp/base/error.h"
+#include "mltcp/lab/workload/traces/astra_text.h"
 #include "mltcp/lab/workload/traces/chakra.h"
 #include "mltcp/lab/workload/traces/htsim_cm.h"
 #include "mltcp/lab/workload/traces/kineto_graph.h"
@@ -95,6 +96,12 @@ TEST(TraceMemory, groups__and_threads_of_a_profile_count) {
         i, i, i);
   });
   EXPECT_THAT(read_within(kKinetoFormat, threads, 100 * kKiB).said, HasSubstr("takes more"));
+}
+
+TEST(TraceMemory, layers__of_a_text_count_until_they_are_nodes) {
+  std::string text = "HYBRID_TRANSFORMER model_parallel_NPU_group: 2 all_gpus: 4\n1000\n";
+  for (int i = 0; i < 1000; ++i) text += "q -1 5 ALLREDUCE 1 6 NONE 0 7 ALLREDUCE 9 1\n";
+  expect_bounded(kAstraTextFormat, text, 15 * text.size(), 50 * text.size());
 }
 
 TEST(TraceMemory, nodes__of_pytorch_are_given_back) {

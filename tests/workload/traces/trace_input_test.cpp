@@ -12,6 +12,7 @@
 
 #include "../../temporary_folder.h"
 #include "mltcp/base/error.h"
+#include "mltcp/lab/workload/traces/read_traces.h"
 
 namespace mltcp::workload::trace_input_test {
 namespace {
@@ -173,7 +174,7 @@ TEST(TraceInput, bombs__are_unpacked_only_as_far_as_their_size_is_worth) {
     return all;
   };
   const std::string bomb = times(300);
-  const auto more = HasSubstr("t: it unpacks to more than 256 MiB, and more than 50 times its size; unpack it, and");
+  const auto more = HasSubstr("t: it unpacks to more than 256 MiB, and more than 40 times its size; unpack it, and");
   const auto few = ::testing::Le(257 * mebi);
   EXPECT_THAT(refusal_after(bomb), Pair(more, few));
   EXPECT_THAT(refusal_after(bomb, false), Pair(more, 0)) << "what nobody reads";
@@ -182,6 +183,22 @@ TEST(TraceInput, bombs__are_unpacked_only_as_far_as_their_size_is_worth) {
   const std::string half = times(150);
   EXPECT_THAT(refusal_after(packed({{"a", half}}, archive_write_add_filter_gzip, true)), Pair("no error", 150 * mebi));
   EXPECT_THAT(refusal_after(packed({{"a", half}, {"b", half}}, archive_write_add_filter_gzip, true)), Pair(more, few));
+}
+
+TEST(TraceInput, small_files__may_keep_less_than_large_ones) {
+  constexpr std::size_t flows = 2'000'000;
+  std::string text = std::to_string(flows) + "\n";
+  for (std::size_t i = 0; i < flows; ++i) text += "0 1 3 1 1 2\n";
+  const auto refused = [](const std::string& bytes) -> std::string {
+    try {
+      parse_trace_graph(bytes, "t", {.as_recorded = true});
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(refused(text), "no error");
+  EXPECT_THAT(refused(gzip(text)), HasSubstr("takes more than 160 MiB"));
 }
 
 TEST(TraceInput, what_is_packed_twice__is_refused) {
