@@ -6,6 +6,7 @@ of a small experiment, by the program mltcp that is given; without one they stay
 usage: tests/fuzz/seeds.py [MLTCP]
 """
 
+import gzip
 import json
 import math
 import pickle
@@ -204,6 +205,7 @@ rate = "10 Gbps"
     write("experiment", "slurm-block", b"\5" + b"BlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[3-4]\nBlockSizes=2,4\n")
     write("experiment", "slurm-yaml", b"\5" + b"- topology: t\n  cluster_default: true\n  tree:\n    switches:\n"
           b"      - switch: s1\n        nodes: n[1-2]\n      - switch: top\n        children: s1\n")
+    write("experiment", "slurm-alias", b"\5" + b"- &t\n  topology: t\n  cluster_default: true\n- *t\n")
     write("experiment", "links-csv", b"\5" + b"rate,direction,to,from,delay\n10 Gbps,,s1,h1,\n1 Gbps,both,h2,s1,2 us\n"
           b"40 Gbps,one-way,s1,s2,3 ms\n1 Gbps,one-way,s2,s1,\n")
     write("experiment", "job", b"\6" + b"""[[job]]
@@ -334,6 +336,16 @@ def nsight():
     return database.serialize()
 
 
+def nsight_again():
+    """One whose schema is led to the same definitions over and over."""
+    data = bytearray(nsight())
+    head = 100  # of the first page, an interior one
+    assert data[head] == 5
+    cell = struct.unpack_from(">H", data, head + 12)[0]
+    data[head + 8:head + 12] = data[cell:cell + 4]
+    return bytes(data)
+
+
 def traces():
     def seed(name, choices, text):
         data = text if isinstance(text, bytes) else text.encode()
@@ -397,6 +409,8 @@ def traces():
     for version in 2, 4:
         seed(f"flight-recorder-pickle{version}", 0, pickle.dumps(recorder, version))
     seed("nsight", 0, nsight())
+    seed("nsight-again", 0, nsight_again())
+    seed("packed-twice", 0, gzip.compress(gzip.compress(b"3\n0 1 3 100 2000 2.0\n", mtime=0), mtime=0))
     seed("nccl-inspector-inf", 0, json.dumps(inspector[0]).replace("61}", '61, "coll_busbw_gbs": -inf, "x": "nan"}'))
     head = "comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,busbw,count\n"
     row = lambda kind, group, size, count, stage, time="None": (

@@ -2,7 +2,6 @@
 #include "mltcp/lab/experiment/files/slurm_topology.h"
 
 #include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <array>
@@ -21,6 +20,7 @@
 #include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
 #include "mltcp/lab/experiment/files/host_list.h"
+#include "mltcp/lab/workload/traces/yaml.h"
 
 namespace mltcp::experiment {
 namespace {
@@ -189,7 +189,7 @@ class Lines {
     constexpr std::string_view give = "give Slurm's topology.yaml";
     if (text.size() > most_yaml) fail(1, "topology", fmt::format("it has more than {} bytes", most_yaml), give);
     try {
-      const YAML::Node root = YAML::Load(std::string(text));
+      const YAML::Node root = workload::load_yaml(text);
       read_topologies(root);
     } catch (const YAML::Exception& error) {
       fail(static_cast<std::uint32_t>(std::max(error.mark.line, 0)) + 1, "topology",

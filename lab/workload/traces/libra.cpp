@@ -2,13 +2,13 @@
 #include "mltcp/lab/workload/traces/libra.h"
 
 #include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
 
 #include <array>
 #include <optional>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/lab/workload/traces/yaml.h"
 
 namespace mltcp::workload {
 namespace {
@@ -51,21 +51,10 @@ class Reader {
   }
 
   YAML::Node load(std::string_view text) const {
-    // A loader that follows every bracket recurses, and one that follows references grows.
     if (text.size() > kMostText)
       fail(1, fmt::format("it has more than {} bytes", kMostText), "give a file of LIBRA or ASTRA-sim");
-    int depth = 0;
-    bool comment = false;
-    for (const char c : text) {
-      if (c == '#') comment = true;
-      if (c == '\n') comment = false;
-      if (comment) continue;
-      depth += c == '[' || c == '{' ? 1 : c == ']' || c == '}' ? -1 : 0;
-      if (depth > 4 || c == '&' || c == '*' || c == '?' || c == '!')
-        fail(1, "it is nested deeply, or has references", "give a file of LIBRA or ASTRA-sim");
-    }
     try {
-      YAML::Node root = YAML::Load(std::string(text));
+      YAML::Node root = load_yaml(text);
       if (!root.IsMap()) fail(1, "it is no list of keys and values", "give a file of LIBRA or ASTRA-sim");
       return root;
     } catch (const YAML::Exception& error) {

@@ -182,6 +182,7 @@ TEST(slurm_topology, yaml__has_one_topology_or_a_default) {
            {"- topology: a\n  tree:\n    switches:\n      - switch:\n        nodes: n1\n",
             "t.conf:4: SwitchName: there is an empty name"},
            {"- [", "no topology.yaml"},
+           {"- &t\n  topology: a\n- *t\n", "t.conf:3: topology: no topology.yaml: it has an alias (*NAME) in place of"},
            {std::string(1U << 20U, '-'), "t.conf:1: topology: a list of topologies is expected"},
            {"- " + std::string(1U << 19U, '['), "no topology.yaml"},
            {"-" + std::string(2U << 20U, ' '), "more than 1048576 bytes"}})

@@ -376,6 +376,7 @@ TEST(Libra, files__are_understood) {
   EXPECT_THAT(refused("Forward: [ 2 ]\n"), HasSubstr("there is no \"WeightGrad\""));
   EXPECT_THAT(refused("Forward: [ 2\n"), HasSubstr("no YAML"));
   EXPECT_THAT(refused("Forward: " + std::string(10'000, '[')), HasSubstr("nested deeply"));
+  EXPECT_THAT(refused("Forward: &a [ 1 ]\nWeightGrad: *a\n"), HasSubstr("it has an alias (*NAME)"));
 }
 
 // Texts of every format with bytes changed, doubled and left out: read, or refused in one line.
