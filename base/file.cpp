@@ -3,7 +3,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -120,7 +123,8 @@ std::optional<int> descriptor_of(const fs::path& path) {
 
 void refuse_planted(const fs::path& path, const struct stat& found) {
   struct stat folder {};
-  if (found.st_uid == geteuid() || stat(path.parent_path().c_str(), &folder) != 0 || found.st_uid == folder.st_uid)
+  if (found.st_uid == geteuid() || found.st_uid == 0 || stat(path.parent_path().c_str(), &folder) != 0 ||
+      found.st_uid == folder.st_uid)
     return;
   constexpr mode_t shared = S_ISVTX | S_IWOTH;
   if ((folder.st_mode & shared) != shared) return;
@@ -173,31 +177,49 @@ class Neighbour {
   bool placed_ = false;
 };
 
-}  // namespace
+bool is_in_proc(int descriptor) {
+  struct statfs system {};
+  return fstatfs(descriptor, &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
+}
 
-// Links of /proc are not followed: opening what they lead to anew would start at the beginning of a file that the shell
-// has opened to append, and can't be done with a socket.
-OutputTarget output_target(const fs::path& name) {
+// Goes along `name` from folder to folder; its last part is looked at if `whole`.
+OutputTarget resolved(const fs::path& name, bool whole) {
   constexpr int most_links = 40;  // as Linux
   OutputTarget target;
   std::error_code error;
-  target.path = fs::absolute(name, error);
-  for (int links = 0; links < most_links; ++links) {
-    target.descriptor = descriptor_of(target.path);
-    if (target.descriptor) break;
+  const fs::path absolute = fs::absolute(name, error);
+  std::deque<fs::path> rest(absolute.begin(), absolute.end());
+  for (int links = 0; !rest.empty();) {
+    const fs::path part = rest.front();
+    rest.pop_front();
+    const bool last = rest.empty();
+    if (!last && (part == "." || part.empty())) continue;
+    const fs::path folder = target.path;
+    target.path = !last && part == ".." ? folder.parent_path() : folder / part;
+    if (last) target.descriptor = descriptor_of(target.path);
+    if (last && (!whole || target.descriptor)) break;
     // One and the same link is looked at and read.
     const Descriptor found(open(target.path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     struct stat status {};
     if (found.number < 0 || fstat(found.number, &status) != 0) break;
-    refuse_planted(target.path, status);
-    if (!S_ISLNK(status.st_mode)) break;
+    if (last || S_ISLNK(status.st_mode)) refuse_planted(target.path, status);
+    // What a link of /proc says is not where it leads: opening that anew would begin a file that the shell has opened
+    // to append, may be in another root, and can't be done with a socket.
+    if (!S_ISLNK(status.st_mode) || (!last && is_in_proc(found.number))) continue;
     std::array<char, PATH_MAX> to{};
-    const ssize_t length = readlinkat(found.number, "", to.data(), to.size());
+    const ssize_t length = ++links > most_links ? -1 : readlinkat(found.number, "", to.data(), to.size());
     if (length <= 0) break;
-    target.path = target.path.parent_path() / std::string_view(to.data(), static_cast<std::size_t>(length));
+    const fs::path leads = std::string_view(to.data(), static_cast<std::size_t>(length));
+    rest.insert(rest.begin(), leads.begin(), leads.end());
+    target.path = folder;
   }
+  for (const fs::path& part : rest) target.path /= part;
   return target;
 }
+
+}  // namespace
+
+OutputTarget output_target(const fs::path& name) { return resolved(name, true); }
 
 int write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
@@ -209,7 +231,13 @@ int write_all(int descriptor, std::string_view text) {
   return 0;
 }
 
-int replace_file(const fs::path& path, std::string_view text) {
+int replace_file(const fs::path& name, std::string_view text) {
+  fs::path path;
+  try {
+    path = resolved(name, false).path;
+  } catch (const InputError&) {
+    return EACCES;  // as Linux
+  }
   Neighbour neighbour(path);
   if (neighbour.descriptor() < 0) return errno;
   if (const int error = write_all(neighbour.descriptor(), text); error != 0) return error;

@@ -42,14 +42,14 @@ struct OutputTarget {
   std::filesystem::path path;     ///< no link; may not exist
   std::optional<int> descriptor;  ///< one of this process (/dev/stdout, /dev/fd/N), whose name `path` is
 };
-/// Follows links, those to what does not exist too. Throws InputError "NAME: cause; cure" if a link, or the file, is
-/// planted: another user's, neither this one's nor the folder's owner's, in a folder that all may write to (as Linux
-/// has it for links, proc_sys_fs(5), "protected_symlinks").
+/// Follows links, those to what does not exist too. Throws InputError "NAME: cause; cure" if a link on the way, or the
+/// file, is planted: another user's, neither this one's nor root's nor the folder's owner's, in a folder that all may
+/// write to (as Linux has it for links, proc_sys_fs(5), "protected_symlinks").
 OutputTarget output_target(const std::filesystem::path& name);
 
 /// Puts `text` in the place of the file `path`, once it is complete: it is written to a new file beside it, of a name
 /// that nobody can know. A file that is there keeps its permissions, and its owner if that may be; a new one has those
-/// that umask leaves. A link is replaced. Returns an errno; 0: done.
+/// that umask leaves. A link is replaced. Returns an errno; 0: done; EACCES for a folder that a planted link leads to.
 [[nodiscard]] int replace_file(const std::filesystem::path& path, std::string_view text);
 /// Writes all of `text`. Returns an errno; 0: done.
 [[nodiscard]] int write_all(int descriptor, std::string_view text);

@@ -32,6 +32,7 @@
 
 #include "mltcp/base/clock.h"
 #include "mltcp/base/error.h"
+#include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
 #include "mltcp/scheduler/service/internal/http_request.h"
 
@@ -316,6 +317,7 @@ class HttpServer::Impl {
   void listen_at_path() {
     const std::filesystem::path& path = options_.socket;
     const sockaddr_un address = address_of(path);
+    static_cast<void>(output_target(path));
     if (const std::filesystem::path folder = path.parent_path(); !folder.empty()) {
       std::error_code error;
       std::filesystem::create_directories(folder, error);

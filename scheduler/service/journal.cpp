@@ -227,10 +227,10 @@ Journal::~Journal() {
 }
 
 void Journal::lock() {
+  static_cast<void>(output_target(folder_));
   std::error_code error;
   std::filesystem::path parent = folder_.parent_path();
   if (!parent.empty()) std::filesystem::create_directories(parent, error);
-  static_cast<void>(output_target(folder_));
   if (mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST)
     throw RunError(fmt::format("{}: the folder can't be made ({}); {}", folder_.string(), why(), cure));
   const std::filesystem::path name = folder_ / "lock";

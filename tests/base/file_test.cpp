@@ -175,6 +175,20 @@ TEST_F(WriteFile, output_target__follows_own_links_and_takes_descriptors_for_wha
   EXPECT_EQ(output_target(folder_ / "out").descriptor, 1);
 }
 
+TEST_F(WriteFile, output_target__is_a_path_without_links) {
+  fs::create_directories(folder_ / "a/b");
+  fs::create_symlink("a/b/", folder_ / "near");
+  fs::create_symlink((folder_ / "near").string(), folder_ / "far");
+  fs::create_symlink("loop", folder_ / "loop");
+  EXPECT_EQ(output_target(folder_ / "far/../c").path, folder_ / "a/c") << "as the kernel goes, not as it is written";
+  EXPECT_EQ(output_target(folder_ / "far/./b/c").path, folder_ / "a/b/b/c") << "what does not exist";
+  EXPECT_EQ(output_target(folder_ / "far/").path, folder_ / "a/b/");
+  EXPECT_EQ(output_target(folder_ / "loop/c").path, folder_ / "loop/c");
+  EXPECT_EQ(output_target("/proc/self/cwd/c").path, "/proc/self/cwd/c") << "which may be in another root";
+  EXPECT_EQ(replace_file(folder_ / "far/c", "text"), 0);
+  EXPECT_EQ(content("a/b/c"), "text");
+}
+
 TEST_F(WriteFile, output_target__refuses_what_another_user_has_planted) {
   if (geteuid() != 0) GTEST_SKIP() << "files of another user are root's to make";
   constexpr uid_t stranger = 65'534;
@@ -193,6 +207,20 @@ TEST_F(WriteFile, output_target__refuses_what_another_user_has_planted) {
   EXPECT_THAT(refusal("to link"), HasSubstr("shared/link: the link is another user's"));
   EXPECT_EQ(refusal("shared/own"), "no error");
   EXPECT_EQ(refusal("shared/new"), "no error");
+  // Links on the way: what is missing below them, too.
+  fs::create_directory(folder_ / "victim");
+  folder_.write("victim/file", "precious");
+  fs::create_symlink("../victim", folder_ / "shared/out");
+  fs::create_symlink("../victim", folder_ / "shared/own folder");
+  fs::create_symlink("shared/out/.", folder_ / "to out");
+  ASSERT_EQ(lchown((folder_ / "shared/out").c_str(), stranger, stranger), 0);
+  for (const char* const name :
+       {"shared/out/file", "shared/out/none/new", "to out/file", "victim/../shared/out/file"}) {
+    EXPECT_THAT(refusal(name), HasSubstr("shared/out: the link is another user's")) << name;
+    EXPECT_EQ(replace_file(folder_ / name, "text"), EACCES) << name;
+  }
+  EXPECT_EQ(content("victim/file"), "precious");
+  EXPECT_EQ(output_target(folder_ / "shared/own folder/file").path, folder_ / "victim/file");
   ASSERT_EQ(lchown((folder_ / "shared").c_str(), stranger, stranger), 0);
   EXPECT_EQ(refusal("shared/link"), "no error") << "the owner of the folder may have what he likes there";
 }

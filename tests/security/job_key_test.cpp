@@ -109,6 +109,22 @@ TEST_F(JobKeyTest, file__is_written_for_its_owner_alone_and_not_over_another) {
               HasSubstr("cannot be made"));
 }
 
+TEST_F(JobKeyTest, file__is_not_written_where_another_user_leads) {
+  if (::geteuid() != 0) GTEST_SKIP() << "files of another user are root's to make";
+  const fs::path shared = folder_.path() / "shared";
+  fs::create_directories(folder_.path() / "victim");
+  fs::create_directory(shared);
+  fs::create_symlink("../victim", shared / "way");
+  ASSERT_EQ(::lchown((shared / "way").c_str(), 65'534, 65'534), 0);
+  ASSERT_EQ(::chmod(shared.c_str(), 01777), 0);
+  EXPECT_THAT(refusal([&] {
+                JobKey::generate().write_file(shared / "way" / "new.key");
+                return 0;
+              }),
+              HasSubstr("way: the link is another user's"));
+  EXPECT_TRUE(fs::is_empty(folder_.path() / "victim"));
+}
+
 TEST_F(JobKeyTest, file_that_others_may_use__is_refused_with_the_cure) {
   const std::string text = JobKey::generate().to_text();
   for (const mode_t mode : {0640U, 0604U, 0620U, 0602U, 0644U, 0610U})

@@ -222,6 +222,12 @@ TEST_F(journal, folder_that_another_user_has_planted__is_refused) {
   ASSERT_EQ(chmod(folder_.string().c_str(), 01777), 0);
   ASSERT_EQ(chown(state().c_str(), 65'534, 65'534), 0);
   EXPECT_THAT(refusal(), HasSubstr("the folder is another user's, in a folder that all may write to"));
+  std::filesystem::create_directory(folder_ / "victim");
+  std::filesystem::create_symlink("victim", folder_ / "way");
+  ASSERT_EQ(lchown((folder_ / "way").c_str(), 65'534, 65'534), 0);
+  EXPECT_THAT(message_of<InputError>([&] { const Journal none(folder_ / "way" / "a" / "state", epoch, keep); }),
+              HasSubstr("way: the link is another user's"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ / "victim"));
 }
 
 TEST_F(journal, left_over_of_a_killed_rewrite__is_removed) {

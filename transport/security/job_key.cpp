@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/file.h"
 #include "mltcp/base/system_random.h"
 #include "mltcp/base/text.h"
 #include "mltcp/transport/security/key_schedule.h"
@@ -219,6 +220,7 @@ std::string JobKey::to_text() const {
 
 void JobKey::write_file(const std::filesystem::path& path) const {
   const std::string name = one_line(path.string());
+  static_cast<void>(output_target(path));
   const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, S_IRUSR | S_IWUSR));
   if (file.number() < 0)
     throw InputError(errno == EEXIST

@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
 
 namespace mltcp::experiment {
@@ -339,6 +340,7 @@ StreamListener::StreamListener(const StreamAddress& address, const StreamRole& r
   int error = EADDRNOTAVAIL;
   if (address.host.empty()) {
     const sockaddr_un at = unix_address(address.path);
+    static_cast<void>(output_target(address.path));
     error = attempt(AF_UNIX, generic(at), sizeof at);
     if (error == EADDRINUSE) {
       // Left behind by one that was killed, if nobody listens there.

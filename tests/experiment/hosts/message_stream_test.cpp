@@ -130,6 +130,19 @@ TEST(message_stream, address_in_use__is_an_error_that_says_so) {
               HasSubstr("end who listens there, or choose another address"));
 }
 
+TEST(message_stream, listener_at_a_path__is_not_made_where_another_user_leads) {
+  if (geteuid() != 0) GTEST_SKIP() << "files of another user are root's to make";
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "victim");
+  std::filesystem::create_symlink("victim", folder / "way");
+  ASSERT_EQ(lchown((folder / "way").c_str(), 65'534, 65'534), 0);
+  std::filesystem::permissions(folder / ".", std::filesystem::perms::all | std::filesystem::perms::sticky_bit);
+  EXPECT_THAT(error_of<InputError>(
+                  [&] { const StreamListener listener(parse_stream_address("unix:" + (folder / "way/s").string())); }),
+              HasSubstr("way: the link is another user's"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "victim"));
+}
+
 TEST(message_stream, listener_at_a_path__replaces_a_socket_that_was_left_but_no_file) {
   const TemporaryFolder folder;
   const std::string path = folder / "socket";
