@@ -27,6 +27,7 @@
 
 #include "experiment_options.h"
 #include "gen_command.h"
+#include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
 #include "mltcp/base/units.h"
 #include "mltcp/cc/registry.h"
@@ -681,6 +682,7 @@ int testbed(const TestbedArguments& arguments) {
   for (const std::optional<std::string>& capture : captures_of(plan, arguments))
     check_writable(*capture, arguments.file);
   std::error_code failed;
+  if (arguments.log_dir) static_cast<void>(output_target(*arguments.log_dir));
   if (arguments.log_dir && !fs::create_directories(*arguments.log_dir, failed) && failed)
     throw InputError(fmt::format("--log-dir {}: {}; give a folder that can be written to",
                                  in_quotes(*arguments.log_dir), failed.message()));
