@@ -166,7 +166,7 @@ class Inspect(unittest.TestCase):
     def test_advice_is_of_a_bounded_number_of_phases(self):
         text = "".join(nccl(rank, i, 1 + i * i % 65537) for rank in (0, 1) for i in range(20001))
         done = mltcp("advise", self.put("long.log", text), "--level", "flow", "--starts", "1", "--iterations", "2")
-        self.assertRegex(done.stderr, r"long.log: its iteration has 20001 phases, and is run as 2858, each of which")
+        self.assertRegex(done.stderr, r"job \"long\": its iteration has 20001 phases, and is run as 2858, each of which")
 
 
 if __name__ == "__main__":

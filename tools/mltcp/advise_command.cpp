@@ -42,8 +42,8 @@ struct AdviseArguments {
   std::optional<std::string> ecn;
   std::optional<std::string> cc;
   std::optional<std::uint64_t> seed;
-  std::uint32_t starts = experiment::AdviceOptions{}.starts;
-  std::uint32_t iterations = experiment::AdviceOptions{}.iterations;
+  std::optional<std::uint32_t> starts;
+  std::optional<std::uint32_t> iterations;
   double jitter = experiment::AdviceOptions{}.jitter;
   std::string level = "auto";
   std::uint32_t workers = 0;  ///< 0: as the trace says
@@ -67,11 +67,14 @@ void add_options(Options& options, AdviseArguments& arguments) {
               "Queue from which on it marks; default: none, or a fifth of the buffer where --cc needs marks");
   options.add("--cc", arguments.cc, "Congestion control; default: the network's, or reno").suggest(algorithm_names());
   add_seed(options, arguments.seed, "Seed of compute times; default: the network's, or 1");
-  options.add("--starts", arguments.starts, "From how many constellations of starts jobs are run; default 8")
+  options
+      .add("--starts", arguments.starts,
+           "From how many constellations of starts jobs are run; default 8, or fewer where that takes long")
       .check(whole(1, 1000));
   options
       .add("--iterations", arguments.iterations,
-           "Iterations from each of the job that has the shortest; the others run as long; default 40")
+           "Iterations from each of the job that has the shortest; the others run as long; default 40, or fewer where "
+           "that takes long")
       .check(whole(2, 1'000'000));
   options
       .add("--jitter", arguments.jitter,
@@ -138,30 +141,6 @@ experiment::Experiment network_of(const AdviseArguments& arguments) {
 
 using Period = std::optional<experiment::Advice::Period>;
 
-constexpr std::size_t kMostPhases = 6'000;  // of an iteration: each costs an event in every one that is run
-
-/// At most so many phases, of which each stands for as many in a row: first all that they compute, then all that they
-/// send.
-std::vector<workload::Phase> coarsened(const std::vector<workload::Phase>& phases) {
-  using Kind = workload::Phase::Kind;
-  const std::size_t each = (2 * phases.size() + kMostPhases - 1) / kMostPhases;
-  std::vector<workload::Phase> result;
-  for (std::size_t first = 0; first < phases.size(); first += each) {
-    workload::Phase compute;
-    workload::Phase send;
-    send.kind = Kind::communicate;
-    send.overlap = true;
-    for (std::size_t i = first; i < std::min(first + each, phases.size()); ++i) {
-      compute.compute += phases[i].compute;
-      send.bytes = std::min(send.bytes + phases[i].bytes, Bytes{1} << 62U);
-      if (phases[i].kind == Kind::communicate) send.overlap = send.overlap && phases[i].overlap;
-    }
-    if (compute.compute.count > 0) result.push_back(compute);
-    if (send.bytes > 0) result.push_back(send);
-  }
-  return result;
-}
-
 /// A trace as the job of its first rank, on a link of that rate.
 workload::Job job_of_trace(const std::string& file, Rate link, std::uint32_t workers, Period& period,
                            std::vector<std::string>& warnings) {
@@ -183,15 +162,7 @@ workload::Job job_of_trace(const std::string& file, Rate link, std::uint32_t wor
                     "mltcp inspect, or record it with steps that are marked",
                     file, length.millis(), name(summary.period), summary.confidence));
   period = experiment::Advice::Period{length, std::string(key_of(summary.period)), summary.confidence};
-  workload::Job job = workload::to_job(summary, std::filesystem::path(file).stem().string());
-  if (job.phases.size() > kMostPhases) {
-    const std::size_t all = job.phases.size();
-    job.phases = coarsened(job.phases);
-    warnings.push_back(
-        fmt::format("{}: its iteration has {} phases, and is run as {}, each of which stands for several", file, all,
-                    job.phases.size()));
-  }
-  return job;
+  return workload::to_job(summary, std::filesystem::path(file).stem().string());
 }
 
 workload::Job job_of_profile(const std::string& file) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -29,6 +30,9 @@ constexpr std::uint32_t kFewest = 8;  // iterations of the job with the longest 
 constexpr double kLucky = 0.1;        // by which the worst start has to be worse than the mean to be worth a word
 const std::vector<std::string> kUnplanned{"fair", "mltcp"};
 const std::vector<std::string> kPlanned{"schedule", "mltcp+schedule"};
+constexpr std::size_t kFewestPhases = 100;  // of a job, however many jobs there are
+constexpr std::size_t kMaxBursts = 100;     // of more than two jobs together, in an iteration of each
+constexpr std::uint32_t kFewestStarts = 2;  // to which bounds on work lower them
 
 workload::IdealIteration ideal(const Experiment& experiment, const workload::Job& job) {
   const Rate link = job.rate.is_zero() ? experiment.bottleneck.rate : job.rate;
@@ -57,6 +61,50 @@ std::vector<double> phases_of(std::uint32_t number, std::uint32_t count, std::si
   return phases;
 }
 
+/// At most `most` phases, of which each stands for as many in a row: first all that they compute, then all that they
+/// send.
+std::vector<workload::Phase> coarsened(const std::vector<workload::Phase>& phases, std::size_t most) {
+  using Kind = workload::Phase::Kind;
+  const std::size_t each = (2 * phases.size() + most - 1) / most;
+  std::vector<workload::Phase> result;
+  for (std::size_t first = 0; first < phases.size(); first += each) {
+    workload::Phase compute;
+    workload::Phase send;
+    send.kind = Kind::communicate;
+    send.overlap = true;
+    for (std::size_t i = first; i < std::min(first + each, phases.size()); ++i) {
+      const workload::Phase& phase = phases[i];
+      compute.compute += phase.compute;
+      send.bytes = std::min(send.bytes + phase.bytes, Bytes{1} << 62U);
+      if (phase.kind != Kind::communicate) continue;
+      send.overlap = send.overlap && phase.overlap;
+      if (!phase.rate.is_zero()) send.rate = send.rate.is_zero() ? phase.rate : std::min(send.rate, phase.rate);
+    }
+    if (compute.compute.count > 0) result.push_back(compute);
+    if (send.bytes > 0) result.push_back(send);
+  }
+  return result;
+}
+
+/// The experiment with as many phases as can be run.
+Experiment with_fewer_phases(const Experiment& experiment, std::vector<std::string>& warnings) {
+  Experiment result = experiment;
+  const std::size_t most = std::max(kFewestPhases, kMaxAdvicePhases / std::max<std::size_t>(1, result.jobs.size()));
+  std::size_t coarse = 0;
+  std::string first;
+  for (workload::Job& job : result.jobs) {
+    if (job.ranked() || job.phases.size() <= most) continue;
+    const std::size_t all = job.phases.size();
+    job.phases = coarsened(job.phases, most);
+    if (++coarse == 1)
+      first = fmt::format("job {}: its iteration has {} phases, and is run as {}, each of which stands for several",
+                          in_quotes(job.name), all, job.phases.size());
+  }
+  if (coarse > 1) first += fmt::format("; so {} of {} more", coarse == 2 ? "is one" : "are those", coarse - 1);
+  if (coarse > 0) warnings.push_back(first + "; for all of them use mltcp run");
+  return result;
+}
+
 /// How many iterations each job is run for: all for the same time, in which the shortest iteration has `iterations` of
 /// them and the longest at least kFewest. A job that were done before another has sent once would meet nobody.
 std::vector<std::uint32_t> iterations_of(const Experiment& experiment, std::uint32_t iterations) {
@@ -76,10 +124,10 @@ Experiment started(const Experiment& experiment, const AdviceOptions& options, s
                    const std::vector<std::string>& policies) {
   Experiment result = experiment;
   result.policies = policies;
-  result.iterations = options.iterations;
+  result.iterations = *options.iterations;
   result.seed = experiment.seed + number;
-  const std::vector<double> phases = phases_of(number, options.starts, result.jobs.size());
-  const std::vector<std::uint32_t> iterations = iterations_of(experiment, options.iterations);
+  const std::vector<double> phases = phases_of(number, *options.starts, result.jobs.size());
+  const std::vector<std::uint32_t> iterations = iterations_of(experiment, *options.iterations);
   for (std::size_t i = 0; i < result.jobs.size(); ++i) {
     workload::Job& job = result.jobs[i];
     const double period = static_cast<double>(ideal(experiment, job).length.count);
@@ -116,6 +164,9 @@ struct Work {
 void run_all(std::vector<Work>& work, const AdviceOptions& options) {
   std::mutex mutex;
   std::vector<double> done(work.size());
+  // Jobs alone are the same from all starts, at least by flows.
+  std::map<std::string, PlanMemo> memos;
+  for (const std::string& policy : kPlanned) memos[policy];
   const auto interrupted = [&]() -> std::string {
     return options.stop && options.stop() ? "interrupted by its user" : "";
   };
@@ -125,6 +176,8 @@ void run_all(std::vector<Work>& work, const AdviceOptions& options) {
     const std::unique_ptr<Datapath> datapath = task.packets ? make_sim_datapath() : make_flow_datapath();
     RunOptions run_options;
     run_options.interrupted = interrupted;
+    run_options.plan_memos = &memos;
+    run_options.metered = false;
     const auto progress = [&](double fraction, const std::string& /*what*/) {
       if (!options.progress) return;
       const std::lock_guard lock(mutex);
@@ -191,8 +244,9 @@ struct Fit {
   double upper_bound = 1;
   bool proven = true;
 };
-Fit fit_of(const Experiment& experiment, std::vector<std::string>* warnings) {
+Fit fit_of(const Experiment& experiment, std::size_t max_bursts, std::vector<std::string>* warnings) {
   ScheduleOptions options;
+  options.max_bursts = max_bursts;
   options.solve.max_stretch = experiment.schedule.max_stretch;
   const ScheduleResult schedule = make_schedule(experiment, options);
   if (warnings != nullptr) warnings->insert(warnings->end(), schedule.warnings.begin(), schedule.warnings.end());
@@ -202,6 +256,14 @@ Fit fit_of(const Experiment& experiment, std::vector<std::string>* warnings) {
     fit = {link.solution.score, link.solution.upper_bound, link.solution.optimal};
   }
   return fit;
+}
+
+/// Of an iteration of each job.
+std::size_t bursts_of(const Experiment& experiment) {
+  std::size_t sum = 0;
+  for (const workload::Job& job : experiment.jobs)
+    sum += workload::ideal_transfers(job, experiment.bottleneck.rate).size();
+  return sum;
 }
 
 /// Whether leaving out some jobs leaves the others where they are: on a topology, jobs without hosts of their own are
@@ -286,12 +348,54 @@ void recommend(Advice& advice) {
                                 whom_to_move(advice));
 }
 
+/// Of an experiment and its parts, from one constellation.
+double work_of_all(const Experiment& experiment, const std::vector<Experiment>& parts, std::uint32_t iterations) {
+  double work = 2 * flow_work_of(experiment, iterations);  // with a schedule and without
+  for (const Experiment& part : parts) work += flow_work_of(part, iterations);
+  return work;
+}
+
+/// The options with starts and iterations: those that were asked for, else as many as work allows. May drop the parts.
+AdviceOptions bounded(const Experiment& experiment, const AdviceOptions& asked, std::vector<Experiment>& parts,
+                      std::vector<std::string>& warnings) {
+  AdviceOptions options = asked;
+  if (!asked.starts) options.starts = experiment.jobs.size() > 1 ? kAdviceStarts : 1;
+  if (!asked.iterations) options.iterations = kAdviceIterations;
+  if (asked.starts && asked.iterations) return options;
+  const auto work = [&] { return *options.starts * work_of_all(experiment, parts, *options.iterations); };
+  if (work() <= asked.max_work) return options;
+  std::vector<std::string> less;
+  if (!parts.empty() &&
+      work_of_all(experiment, parts, *options.iterations) > 4 * flow_work_of(experiment, *options.iterations)) {
+    parts.clear();
+    less.emplace_back("without pairs of jobs");
+  }
+  if (!asked.starts && work() > asked.max_work) {
+    while (*options.starts > kFewestStarts && work() > asked.max_work) --*options.starts;
+    less.push_back(fmt::format("from {} starts", *options.starts));
+  }
+  if (!asked.iterations && work() > asked.max_work) {
+    while (*options.iterations > kFewest && work() > asked.max_work) --*options.iterations;
+    less.push_back(fmt::format("for {} iterations", *options.iterations));
+  }
+  if (work() > asked.max_work)
+    throw InputError(
+        fmt::format("advice on {} would take {:.0f} times the work that is done unasked; give fewer jobs, or such "
+                    "whose iterations differ less, or say how much to run: --starts 1 --iterations {}",
+                    plural(experiment.jobs.size(), "job"), work() / asked.max_work, kFewest));
+  if (!less.empty())
+    warnings.push_back(
+        fmt::format("so much work is run {} only; give --starts and --iterations to run more", fmt::join(less, ", ")));
+  return options;
+}
+
 void check_options(const AdviceOptions& options) {
   const auto refuse = [](std::string_view what, std::string_view range) {
     throw InputError(fmt::format("advice: {} is out of range; it is {}", what, range));
   };
-  if (options.starts < 1 || options.starts > 1000) refuse("the number of starts", "1 to 1000");
-  if (options.iterations < 2 || options.iterations > 1'000'000) refuse("the number of iterations", "2 to 1000000");
+  if (options.starts && (*options.starts < 1 || *options.starts > 1000)) refuse("the number of starts", "1 to 1000");
+  if (options.iterations && (*options.iterations < 2 || *options.iterations > 1'000'000))
+    refuse("the number of iterations", "2 to 1000000");
   if (!(options.jitter >= 0 && options.jitter <= 0.5)) refuse("jitter", "a share of the compute time from 0 to 0.5");
 }
 
@@ -310,40 +414,64 @@ std::uint64_t packets_of(const Experiment& experiment, std::uint32_t iterations)
   for (std::size_t i = 0; i < experiment.jobs.size(); ++i) {
     const workload::Job& job = experiment.jobs[i];
     const long double workers = static_cast<long double>(std::max<std::size_t>(1, job.hosts.size()));
-    packets += workers * static_cast<long double>(each[i]) * static_cast<long double>(job.bytes_per_iteration()) /
-               static_cast<long double>(experiment.mtu - headers);
+    long double own = 0;
+    for (const workload::Phase& phase : job.phases)
+      if (phase.kind == workload::Phase::Kind::communicate)
+        own +=
+            std::max(4.0L, static_cast<long double>(phase.bytes) / static_cast<long double>(experiment.mtu - headers));
+    packets += workers * static_cast<long double>(each[i]) * own;
   }
   return static_cast<std::uint64_t>(std::min(packets, 1e18L));
 }
 
-Advice advise(const Experiment& experiment, const AdviceOptions& options) {
-  check_options(options);
-  Advice advice;
-  advice.experiment = experiment.name;
-  advice.cc = experiment.cc;
-  advice.starts = options.starts;
-  advice.iterations = options.iterations;
-  advice.warnings = experiment.warnings;
+double flow_work_of(const Experiment& experiment, std::uint32_t iterations) {
+  constexpr double fixed = 16;  // of an event, in flows
+  constexpr double gains = 64;  // that a worker has in an iteration under MLTCP: sim::FlowNetwork's steps
+  struct Load {
+    double computes;
+    double sends;
+    double flows;
+  };
+  std::vector<Load> loads;
   for (const workload::Job& job : experiment.jobs) {
     const workload::IdealIteration alone = ideal(experiment, job);
-    advice.jobs.push_back({job.name, alone.length, alone.duty_cycle()});
+    loads.push_back({std::max(1.0, (alone.length - alone.sending).seconds() * 1e9), alone.sending.seconds() * 1e9,
+                     static_cast<double>(std::max<std::size_t>(1, job.hosts.size()))});
   }
-
-  bool planned = true;
-  try {
-    const Fit fit = fit_of(experiment, &advice.warnings);
-    advice.score = fit.score;
-    advice.upper_bound = fit.upper_bound;
-    advice.proven = fit.proven;
-  } catch (const InputError& error) {
-    planned = false;
-    advice.warnings.push_back(fmt::format("no schedule: {}", error.what()));
+  // How many jobs send at once, so that each takes as many times as long for it: where that agrees with itself.
+  auto together = static_cast<double>(loads.size());
+  const auto takes = [&](const Load& load) { return load.computes + load.sends * together; };
+  for (int i = 0; i < 64; ++i) {
+    double sending = 0;
+    for (const Load& load : loads) sending += load.sends * together / takes(load);
+    together = std::max(1.0, sending);
   }
+  // All run until the last one is done.
+  const std::vector<std::uint32_t> each = iterations_of(experiment, iterations);
+  double time = 0;
+  double flows = 0;
+  for (std::size_t i = 0; i < loads.size(); ++i) {
+    time = std::max(time, each[i] * takes(loads[i]));
+    flows = std::max(flows, loads[i].flows);
+  }
+  double events = 0;
+  for (std::size_t i = 0; i < loads.size(); ++i) {
+    const auto sends = static_cast<double>(
+        std::count_if(experiment.jobs[i].phases.begin(), experiment.jobs[i].phases.end(),
+                      [](const workload::Phase& phase) { return phase.kind == workload::Phase::Kind::communicate; }));
+    events += time / takes(loads[i]) * loads[i].flows * (4 * sends + gains);  // begin and end, under two policies
+  }
+  return events * (fixed + together * flows);
+}
 
-  const bool affordable =
-      packets_of(experiment, options.iterations) * options.starts * kUnplanned.size() <= kMostAdvicePackets;
-  const bool packets =
-      options.level == AdviceOptions::Level::packet || (options.level == AdviceOptions::Level::automatic && affordable);
+Advice advise(const Experiment& given, const AdviceOptions& asked) {
+  check_options(asked);
+  if (asked.progress) asked.progress(0);
+  Advice advice;
+  advice.experiment = given.name;
+  advice.cc = given.cc;
+  advice.warnings = given.warnings;
+  const Experiment experiment = with_fewer_phases(given, advice.warnings);
   std::vector<Experiment> parts;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
   const std::size_t jobs = experiment.jobs.size();
@@ -354,8 +482,40 @@ Advice advise(const Experiment& experiment, const AdviceOptions& options) {
         parts.push_back(part_of(experiment, {a, b}));
       }
   }
+  const AdviceOptions options = bounded(experiment, asked, parts, advice.warnings);
+  pairs.resize(parts.size());
+  advice.starts = *options.starts;
+  advice.iterations = *options.iterations;
+  for (const workload::Job& job : experiment.jobs) {
+    const workload::IdealIteration alone = ideal(experiment, job);
+    advice.jobs.push_back({job.name, alone.length, alone.duty_cycle()});
+  }
+
+  bool planned = true;
+  const std::size_t max_bursts = jobs > 2 ? std::max<std::size_t>(kMaxBursts / jobs, 4) : kMostBursts;
+  try {
+    const Fit fit = fit_of(experiment, max_bursts, &advice.warnings);
+    advice.score = fit.score;
+    advice.upper_bound = fit.upper_bound;
+    advice.proven = fit.proven;
+  } catch (const InputError& error) {
+    planned = false;
+    advice.warnings.push_back(fmt::format("no schedule: {}", error.what()));
+  }
+  if (const std::size_t bursts = bursts_of(experiment); planned && jobs > 2 && bursts > kMaxBursts) {
+    planned = false;
+    advice.warnings.push_back(fmt::format(
+        "no schedule: iterations of the {} jobs have {} bursts, and slots of more than {} take long to find; "
+        "use mltcp run --policy schedule",
+        jobs, bursts, kMaxBursts));
+  }
+
+  const bool affordable =
+      packets_of(experiment, advice.iterations) <= kMostAdvicePackets / (advice.starts * kUnplanned.size());
+  const bool packets =
+      options.level == AdviceOptions::Level::packet || (options.level == AdviceOptions::Level::automatic && affordable);
   std::vector<Work> work;
-  for (std::uint32_t start = 0; start < options.starts; ++start) {
+  for (std::uint32_t start = 0; start < advice.starts; ++start) {
     work.push_back({&experiment, kUnplanned, packets, start});
     if (planned) work.push_back({&experiment, kPlanned, options.level == AdviceOptions::Level::packet, start});
     for (const Experiment& part : parts) work.push_back({&part, kUnplanned, false, start});
@@ -376,7 +536,7 @@ Advice advise(const Experiment& experiment, const AdviceOptions& options) {
   if (planned)
     in_parallel(options.threads, pairs.size(), [&](std::size_t i) {
       if (options.stop && options.stop()) throw RunError("interrupted by its user");
-      fits[i] = fit_of(parts[i], nullptr);
+      fits[i] = fit_of(parts[i], max_bursts, nullptr);
     });
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     const std::vector<Advice::Policy> both = policies_of(done(&parts[i], kUnplanned));

@@ -22,6 +22,8 @@ namespace mltcp::experiment {
 
 inline constexpr std::string_view kAdviceSchema = "mltcp.advice/1";
 
+inline constexpr double kMaxAdviceWork = 1e8;  ///< of runs by flows, see flow_work_of(): some seconds
+
 struct AdviceOptions {
   enum class Level {
     /// Policies without a schedule by packets if that is at most kMostAdvicePackets of them, else by flows: what fair
@@ -31,21 +33,33 @@ struct AdviceOptions {
     packet,  ///< every packet through the real transport
   };
   Level level = Level::automatic;
-  std::uint32_t starts = 8;  ///< constellations; 1 to 1000
+  /// Constellations; 1 to 1000. Empty: kAdviceStarts, or fewer, with a warning, where work would exceed
+  /// max_work; of one job alone 1, as it meets nobody whenever it starts.
+  std::optional<std::uint32_t> starts;
   /// Of the job with the shortest ones, in each; 2 to 1000000. The others run as long, and the one with the longest for
-  /// eight of them at least, or as many as are asked for if those are fewer.
-  std::uint32_t iterations = 40;
+  /// eight of them at least, or as many as are asked for if those are fewer. Empty: kAdviceIterations, or fewer
+  /// likewise.
+  std::optional<std::uint32_t> iterations;
   /// Standard deviation of compute times of jobs that have none, as a share of them: in a fluid jobs without any do the
   /// same for ever. 0 to 0.5.
   double jitter = 0.005;
+  /// Of runs by flows, see flow_work_of(), up to which starts and iterations are as usual.
+  double max_work = kMaxAdviceWork;
   std::uint32_t threads = 0;  ///< runs at a time; 0: one a core. Does not affect the result
   /// Called with the fraction done, from any thread but one at a time. May be empty.
   std::function<void(double)> progress;
   std::function<bool()> stop;  ///< polled; when it returns true, advise() throws RunError. May be empty
 };
 
+inline constexpr std::uint32_t kAdviceStarts = 8;
+inline constexpr std::uint32_t kAdviceIterations = 40;
+
 /// Packets of data, in all runs together, up to which level automatic simulates them.
 inline constexpr std::uint64_t kMostAdvicePackets = 15'000'000;
+
+/// Phases of all jobs together, but 100 of each: with more, jobs are run as fewer, each of which stands for several in
+/// a row. Each costs an event in every iteration that is run.
+inline constexpr std::size_t kMaxAdvicePhases = 6'000;
 
 struct Advice {
   /// Of one job under one policy, over all constellations: iteration time by that alone.
@@ -101,11 +115,17 @@ struct Advice {
 inline constexpr std::size_t kMostAdvicePairs = 66;
 
 /// `experiment`'s policies, iterations, starts and datapath are not used. Throws InputError for options out of range,
-/// or an experiment that a level can't run; RunError if it is stopped, or a job makes no progress.
+/// an experiment that a level can't run, or one that exceeds AdviceOptions::max_work however little is run, unless
+/// AdviceOptions::starts and iterations are given; RunError if it is stopped, or a job makes no progress.
 Advice advise(const Experiment& experiment, const AdviceOptions& options = {});
 
-/// Packets of data that a run takes from one constellation, with AdviceOptions::iterations.
+/// Packets of data that a run takes from one constellation, with AdviceOptions::iterations. A message counts as four at
+/// least: it costs as much.
 std::uint64_t packets_of(const Experiment& experiment, std::uint32_t iterations);
+
+/// What running fair and mltcp by flows from one constellation costs, about, in flows whose rates are computed anew: of
+/// all that send, whenever one begins or ends, or goes on to another share under MLTCP.
+double flow_work_of(const Experiment& experiment, std::uint32_t iterations);
 
 /// "mltcp.advice/1" (docs/advise.md).
 std::string to_json(const Advice& advice);

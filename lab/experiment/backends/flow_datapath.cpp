@@ -79,7 +79,7 @@ class FlowRun final : public LiveRun {
     }
     patience_ = patience_with(experiment, specs);
     for (ClusterJob& job : jobs_) pointers_.push_back(&job);
-    meter_links(experiment);
+    if (plan.metered) meter_links(experiment);
     cluster_.on_iteration([this](FlowLevelCluster::JobId /*job*/, const FlowLevelCluster::Iteration& iteration) {
       if (iteration.last) --unfinished_;
       if (tell_) tell_();

@@ -30,6 +30,7 @@ struct RunPlan {
   std::uint32_t first_number = 0;  ///< number of the first of `jobs`; the others follow
   /// The phase plan of each job, relative to the experiment's time 0; empty: no job has one.
   std::vector<std::optional<PhasePlan>> slots;
+  bool metered = true;  ///< by flows: whether who uses links when is kept
   Nanos usage_bin;  ///< initial bin width of the links' meters; 0: the network's default
   /// Called before the jobs start and then every `slice`, while time stands still; `running` is in the order of `jobs`.
   /// Datapath hosts uses kSlice.

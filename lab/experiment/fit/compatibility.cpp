@@ -14,7 +14,6 @@
 #include "mltcp/base/text.h"
 #include "mltcp/lab/experiment/backends/datapath.h"
 #include "mltcp/lab/experiment/backends/flow_level.h"
-#include "mltcp/lab/experiment/run/demand.h"
 #include "mltcp/lab/experiment/run/isolated_profile.h"
 #include "mltcp/lab/experiment/run/plan.h"
 #include "mltcp/lab/workload/inspection.h"
@@ -224,10 +223,10 @@ class Scheduling {
     Demand demand;
     if (options_.measure) {
       demand = busiest(number).demand;
-      changed = limit_bursts(demand.bursts);
     } else {
       demand = demand_of(experiment_.jobs[number], rate, &changed);
     }
+    changed = limit_bursts(demand.bursts, options_.max_bursts) || changed;
     ScheduleResult::Job& job = result_.jobs[number];
     job.period = demand.period;
     job.first_send = options_.measure ? profiles_[number].first_send : demand.bursts.front().from;
@@ -235,7 +234,7 @@ class Scheduling {
       result_.warnings.push_back(
           fmt::format("job {} has more than {} bursts in an iteration; some that stand close "
                       "together are drawn as one of their mean rate",
-                      in_quotes(experiment_.jobs[number].name), kMostBursts));
+                      in_quotes(experiment_.jobs[number].name), options_.max_bursts));
     return demand;
   }
 

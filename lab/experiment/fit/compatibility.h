@@ -25,6 +25,8 @@
 #include "mltcp/base/units.h"
 #include "mltcp/lab/experiment/files/experiment.h"
 #include "mltcp/lab/experiment/files/plan_file.h"
+#include "mltcp/lab/experiment/results/provenance.h"
+#include "mltcp/lab/experiment/run/demand.h"
 #include "mltcp/scheduler/demand.h"
 #include "mltcp/scheduler/problem.h"
 
@@ -38,6 +40,7 @@ struct ScheduleOptions {
   /// With `measure`: use the slack that policy schedule would choose (plan.h) with solve.max_stretch, in place of
   /// solve.slack.
   bool make_room = false;
+  std::size_t max_bursts = kMostBursts;  ///< of a job in an iteration; further ones are merged with neighbours
   /// Called with the progress, 0 to 1, and a description of the current work; may be empty.
   std::function<void(double, const std::string&)> progress;
 };

@@ -22,12 +22,14 @@ struct Profile {
     std::string name;
     Rate capacity;
     scheduler::Demand demand;
+    bool operator==(const Use&) const = default;
   };
   Nanos period;          ///< median iteration, without jitter and stragglers
   Nanos compute;         ///< compute time per iteration
   double deviation = 0;  ///< standard deviation of iteration times, as a share of the period
   Nanos first_send;      ///< time from the start of an iteration to its first bytes
   std::vector<Use> uses;
+  bool operator==(const Profile&) const = default;
 };
 
 /// The profile of the job if it computed `compute` per iteration: the bursts stay the same, with longer or shorter

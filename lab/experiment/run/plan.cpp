@@ -367,6 +367,51 @@ class Planning {
   bool cut_off_ = false;
 };
 
+/// Of jobs that hang together.
+struct Found {
+  Component component;
+  Candidate best;
+  Forecast sharing;
+  bool cut_off = false;
+  bool repaired = false;
+  std::uint64_t work = 0;
+};
+
+std::vector<Found> search(const ScheduleSettings& settings, std::span<const workload::Job> jobs,
+                          std::span<const Profile> profiles, const PlanOptions& options) {
+  std::vector<Found> result;
+  for (Component& component : components_of(jobs, profiles)) {
+    Planning planning(settings, jobs, profiles, options, component);
+    Candidate best = planning.best();
+    result.push_back({std::move(component), std::move(best), planning.sharing(), planning.cut_off(),
+                      planning.repaired(), planning.work()});
+  }
+  return result;
+}
+
+/// The same, from the memo if it is there. Nothing of it depends on when jobs start.
+std::shared_ptr<const std::vector<Found>> found_for(const ScheduleSettings& settings,
+                                                    std::span<const workload::Job> jobs,
+                                                    std::span<const Profile> profiles, const PlanOptions& options) {
+  const auto searched = [&] {
+    return std::make_shared<const std::vector<Found>>(search(settings, jobs, profiles, options));
+  };
+  if (options.memo == nullptr) return searched();
+  PlanMemo& memo = *options.memo;
+  std::vector<Nanos> jitters;
+  for (const workload::Job& job : jobs) jitters.push_back(job.unaware ? Nanos::never() : job.jitter);
+  const std::lock_guard lock(memo.mutex);
+  if (memo.found && memo.jitters == jitters &&
+      std::equal(memo.profiles.begin(), memo.profiles.end(), profiles.begin(), profiles.end()))
+    return std::static_pointer_cast<const std::vector<Found>>(memo.found);
+  auto found = searched();
+  ++memo.searches;
+  memo.profiles.assign(profiles.begin(), profiles.end());
+  memo.jitters = std::move(jitters);
+  memo.found = found;
+  return found;
+}
+
 }  // namespace
 
 double room_for(const scheduler::Problem& problem, const scheduler::SolveOptions& options, double most,
@@ -436,21 +481,22 @@ Schedule plan_jobs(const ScheduleSettings& settings, std::span<const workload::J
   std::size_t links = 0;
   ScheduleSummary& summary = schedule.summary;
   summary.score = summary.upper_bound = 0;
-  for (const Component& component : components_of(jobs, profiles)) {
+  const auto found = found_for(settings, jobs, profiles, options);
+  for (const Found& one : *found) {
+    const Component& component = one.component;
+    const Candidate& best = one.best;
     const std::size_t group = component.jobs.front();
     for (const std::size_t job : component.jobs) schedule.groups[job] = group;
-    Planning planning(settings, jobs, profiles, options, component);
-    Candidate best = planning.best();
     const scheduler::Solution& solution = best.solution;
     const auto weight = static_cast<double>(component.problem.links.size());
     links += component.problem.links.size();
     summary.score += solution.score * weight;
     summary.upper_bound += solution.upper_bound * weight;
     summary.optimal = summary.optimal && solution.optimal;
-    summary.cut_off = summary.cut_off || planning.cut_off();
+    summary.cut_off = summary.cut_off || one.cut_off;
     schedule.planned[group] = {
-        component.jobs,      best.timetable, best.forecast, planning.sharing(), lowest_score(best.solution) >= 1,
-        planning.repaired(), planning.work()};
+        component.jobs, best.timetable, best.forecast, one.sharing, lowest_score(best.solution) >= 1,
+        one.repaired,   one.work};
     if (!best.objection.empty()) {
       summary.unplanned += component.jobs.size();
       for (const std::size_t job : component.jobs) schedule.reasons[job] = best.objection;

@@ -25,6 +25,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -43,12 +44,23 @@
 
 namespace mltcp::experiment {
 
+/// What plan_jobs() has found first: asked again for the same jobs with other starts, it doesn't search again. Of the
+/// same settings and options each time. May be used by several threads, of which one searches.
+struct PlanMemo {
+  std::mutex mutex;
+  std::vector<Profile> profiles;  ///< this and the next: by job, as they were
+  std::vector<Nanos> jitters;     ///< never() of an unaware job
+  std::shared_ptr<const void> found;
+  std::uint64_t searches = 0;  ///< how often it had to
+};
+
 /// Who maintains the slots, and how jobs share links otherwise.
 struct PlanOptions {
   /// MLTCP's function by which jobs share links where they compete; empty: fair sharing.
   std::optional<cc::Aggressiveness> sharing;
   /// A keeper notices jobs that have missed their slots, and repairs the plan at once.
   bool repaired = false;
+  PlanMemo* memo = nullptr;  ///< null: none
 };
 
 /// Maximum size of a group of connected jobs for repairs, whose cost grows at least with the square of that; larger

@@ -283,6 +283,7 @@ class Runner {
     plan.policy = policy;
     plan.jobs = with_drawn_starts(experiment_);
     plan.iterations = experiment_.iterations;
+    plan.metered = options_.metered;
     if (options_.capture) {
       plan.capture =
           experiment_.policies.size() > 1 ? capture::with_suffix(*options_.capture, policy) : options_.capture;
@@ -297,6 +298,9 @@ class Runner {
       PlanOptions planning;
       if (policy_named(policy).interleaves) planning.sharing = experiment_.mltcp.function;
       planning.repaired = datapath_.kind().repairs;
+      if (options_.plan_memos != nullptr)
+        if (const auto memo = options_.plan_memos->find(policy); memo != options_.plan_memos->end())
+          planning.memo = &memo->second;
       keeper.emplace(experiment_.schedule, plan.jobs, profiles_, std::move(planning));
       plan.slots = keeper->schedule().slots;
       plan.jobs = keeper->jobs();

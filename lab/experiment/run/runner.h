@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "mltcp/lab/experiment/backends/datapath.h"
 #include "mltcp/lab/experiment/files/experiment.h"
 #include "mltcp/lab/experiment/results/results.h"
+#include "mltcp/lab/experiment/run/plan.h"
 #include "mltcp/lab/experiment/series/series_recorder.h"
 #include "mltcp/transport/capture/capture_options.h"
 
@@ -25,6 +27,10 @@ struct RunOptions {
   std::uint32_t threads = 1;
   /// Path of a plan file (plan_file.h) that policies with a schedule follow and watch instead of planning; empty: none.
   std::string plan_file;
+  /// By policy, what planning of slots found for the same jobs before, with whatever starts; a policy that is not there
+  /// has none. Null: none has.
+  std::map<std::string, PlanMemo>* plan_memos = nullptr;
+  bool metered = true;  ///< in virtual time by flows: whether who used links when is kept
   /// Called with problems of the plan file and of measurements during runs: one line each.
   std::function<void(const std::string& problem)> report;
   /// Called with all completed runs after each run but the last, so that they can be saved in case a later one fails.

@@ -102,6 +102,71 @@ TEST(Advice, one_job__has_nobody_in_its_way) {
   EXPECT_NEAR(policy(advice, "fair").mean(), 1, 0.001);
 }
 
+TEST(Advice, one_job__is_run_from_one_start) {
+  EXPECT_EQ(advise(experiment(job("a", "60 ms", "5.4 MB")), by_flows()).starts, 1U);
+  EXPECT_EQ(advise(experiment(job("a", "60 ms", "5.4 MB") + job("b", "60 ms", "5.4 MB")), by_flows()).starts,
+            kAdviceStarts);
+}
+
+TEST(Advice, small_messages__cost_packets_of_their_own) {
+  Experiment one = experiment(job("a", "60 ms", "5.4 MB"));
+  const workload::Phase send = {workload::Phase::Kind::communicate, {}, 1, {}, true, {}};
+  one.jobs[0].phases.assign(1000, send);
+  EXPECT_EQ(packets_of(one, 40), 40U * 1000 * 4);
+}
+
+TEST(Advice, an_iteration_of_very_many_phases__is_run_as_fewer) {
+  Experiment one = experiment(job("a", "60 ms", "5.4 MB"));
+  std::vector<workload::Phase>& phases = one.jobs[0].phases;
+  const std::vector<workload::Phase> pair = phases;
+  while (phases.size() < 2 * kMaxAdvicePhases) phases.insert(phases.end(), pair.begin(), pair.end());
+  AdviceOptions options = by_flows();
+  options.starts = 1;
+  options.iterations = 2;
+  const Advice advice = advise(one, options);
+  ASSERT_FALSE(advice.warnings.empty());
+  EXPECT_EQ(
+      advice.warnings[0],
+      "job \"a\": its iteration has 12000 phases, and is run as 6000, each of which stands for several; for all of "
+      "them use mltcp run");
+  EXPECT_NEAR(advice.jobs[0].busy, 43.2 / 103.2, 0.001) << "as much is computed and sent";
+}
+
+TEST(Advice, work_beyond_what_is_usual__is_less_or_refused) {
+  const Experiment three =
+      experiment(job("a", "60 ms", "2 MB") + job("b", "60 ms", "2 MB") + job("c", "60 ms", "2 MB"));
+  AdviceOptions options = by_flows();
+  options.max_work = 12 * flow_work_of(three, kAdviceIterations);
+  const Advice advice = advise(three, options);
+  EXPECT_LT(advice.starts, kAdviceStarts);
+  EXPECT_EQ(advice.iterations, kAdviceIterations);
+  bool told = false;
+  for (const std::string& warning : advice.warnings)
+    told |= warning.find("only; give --starts and --iterations to run more") != std::string::npos;
+  EXPECT_TRUE(told);
+  options.max_work = flow_work_of(three, 8);
+  const std::string refused = refusal(three, options);
+  EXPECT_NE(refused.find("advice on 3 jobs would take"), std::string::npos) << refused;
+  EXPECT_NE(refused.find("--starts 1 --iterations 8"), std::string::npos) << refused;
+  options.starts = 1;
+  options.iterations = 8;
+  EXPECT_EQ(advise(three, options).iterations, 8U) << "who asks for it gets it";
+}
+
+TEST(Advice, slots__of_many_bursts_of_many_jobs_are_not_looked_for) {
+  Experiment three = experiment(job("a", "1 ms", "20 kB") + job("b", "60 ms", "2 MB") + job("c", "60 ms", "2 MB"));
+  std::vector<workload::Phase>& phases = three.jobs[0].phases;
+  const std::vector<workload::Phase> pair = phases;
+  while (phases.size() < 500) phases.insert(phases.end(), pair.begin(), pair.end());
+  AdviceOptions options = by_flows();
+  options.starts = 1;
+  options.iterations = 2;
+  const Advice advice = advise(three, options);
+  EXPECT_EQ(advice.policies.size(), 2U);
+  EXPECT_NE(advice.warnings.back().find("no schedule: iterations of the 3 jobs have 252 bursts"), std::string::npos)
+      << advice.warnings.back();
+}
+
 TEST(Advice, levels__are_as_asked_for_and_agree) {
   const Experiment pair = experiment(job("a", "20 ms", "1 MB") + job("b", "20 ms", "1 MB"));
   AdviceOptions options;

@@ -214,6 +214,25 @@ TEST(Plan, two_jobs__get_slots_that_do_not_collide_and_the_least_delay) {
   }
 }
 
+TEST(Plan, memo__saves_the_search_for_jobs_that_start_at_other_times) {
+  const std::vector<Profile> profiles{profile_of(60_ms, 100_ms, {0}), profile_of(60_ms, 100_ms, {0})};
+  PlanMemo memo;
+  PlanOptions options;
+  options.memo = &memo;
+  for (const Nanos start : {0_ms, 17_ms, 83_ms}) {
+    const std::vector<workload::Job> jobs{job_of("a"), job_of("b", start)};
+    const Schedule with = plan_jobs({}, jobs, profiles, options);
+    const Schedule without = plan_jobs({}, jobs, profiles);
+    EXPECT_EQ(with.delays, without.delays);
+    ASSERT_TRUE(with.slots[1] && without.slots[1]);
+    EXPECT_EQ(with.slots[1]->slot, without.slots[1]->slot);
+  }
+  EXPECT_EQ(memo.searches, 1U);
+  const std::vector<Profile> others{profile_of(60_ms, 101_ms, {0}), profile_of(60_ms, 100_ms, {0})};
+  plan_jobs({}, std::vector{job_of("a"), job_of("b")}, others, options);
+  EXPECT_EQ(memo.searches, 2U);
+}
+
 TEST(Plan, slots__are_for_those_that_meet) {
   std::vector<workload::Job> jobs{job_of("a"),       job_of("b"), job_of("alone"),
                                   job_of("unaware"), job_of("c"), job_of("d")};
