@@ -25,7 +25,6 @@
 #include "mltcp/base/units.h"
 #include "mltcp/lab/experiment/files/experiment.h"
 #include "mltcp/lab/experiment/files/plan_file.h"
-#include "mltcp/lab/experiment/results/provenance.h"
 #include "mltcp/lab/experiment/run/demand.h"
 #include "mltcp/scheduler/demand.h"
 #include "mltcp/scheduler/problem.h"
