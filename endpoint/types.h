@@ -141,12 +141,12 @@ struct EndpointConfig {
   Nanos spin{};             ///< Idle::sleep: after the latest packet it looks for so long before it sleeps; up to 1 s
   bool accepts = true;      ///< others may connect
   /// Of every connection: congestion control and its parameters (cc::set_from_text() reads them), priority, ECN, whose
-  /// peers are not trusted to report marks unless the program sets check_ecn = false.
+  /// peers are not trusted to report marks and losses unless the program sets check_peer = false.
   /// max_sends and max_receives bound ordered connections; give_up_after, keep_alive and idle_limit follow from
   /// peer_timeout.
   ConnectionConfig connection = [] {
     ConnectionConfig config;
-    config.check_ecn = true;
+    config.check_peer = true;
     return config;
   }();
   /// A peer that was not heard for so long is gone: everything outstanding with it ends, and connecting to nobody does.

@@ -75,10 +75,11 @@ struct ConnectionConfig {
   std::string congestion_control = "reno";
   std::shared_ptr<const cc::Parameters> parameters;  ///< of the congestion control algorithm; null: the defaults
   bool ecn = false;                                  ///< send ECN-capable packets
-  /// Do not trust the peer to report marks: mark a packet in some hundreds here, and end with Status::violation when
-  /// that is hidden; and go by round trips where the peer says that the path clears marks and the algorithm needs them.
-  /// No packet of connections with keys is marked: nobody seals the field, and another could clear it on the way.
-  bool check_ecn = false;
+  /// Do not trust the peer's word. Marks: mark a packet in some hundreds here, take ECN for not working when that is
+  /// hidden, and go by round trips where it does not and the algorithm needs it. (No packet of connections with keys is
+  /// marked: nobody seals the field, and another could clear it on the way.) Losses: send a packet in some thousand a
+  /// round trip late, under another number, and end with Status::violation when the first is acknowledged.
+  bool check_peer = false;
   bool full_integrity = false;  ///< CRC-32C over payloads too, not only headers (the UDP checksum covers both anyway)
   bool pack_messages = true;    ///< several short messages may share a packet
   std::uint32_t max_sends = 1024;               ///< messages posted and not completed, 1 to 65536
@@ -122,7 +123,7 @@ struct ConnectionStats {
   std::uint64_t packets_received = 0;
   std::uint64_t messages_received = 0;      ///< that are whole, in order up to the first that is not
   Bytes end_of_next = 0;                    ///< how far that one has come
-  std::uint64_t retransmitted_packets = 0;  ///< packets that carried retransmitted data
+  std::uint64_t retransmitted_packets = 0;  ///< packets that carried data of one lost, or held back by check_peer
   std::uint64_t lost_packets = 0;
   std::uint64_t spurious_losses = 0;
   std::uint64_t duplicate_packets = 0;  ///< packets whose number had been received before

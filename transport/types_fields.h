@@ -10,7 +10,7 @@ constexpr auto fields_of(const ConnectionConfig* /*type*/) {
   using T = ConnectionConfig;
   return list_of<T>(
       field("cc", &T::congestion_control), left_out(&T::parameters),  // they have tables of their own (cc/registry.h)
-      field("ecn", &T::ecn), field("check_ecn", &T::check_ecn), field("full_integrity", &T::full_integrity),
+      field("ecn", &T::ecn), field("check_peer", &T::check_peer), field("full_integrity", &T::full_integrity),
       field("pack_messages", &T::pack_messages), field("max_sends", &T::max_sends),
       field("max_receives", &T::max_receives), field("max_packets_in_flight", &T::max_packets_in_flight),
       field("max_rate", &T::max_rate), field("pacing_quantum", &T::pacing_quantum),

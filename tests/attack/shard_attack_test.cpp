@@ -307,7 +307,7 @@ TEST_F(ShardAttack, receiver_that_acknowledges_ahead__is_sent_away) {
 TEST_F(ShardAttack, honest_receiver__is_not_taken_for_one_that_hides_marks) {
   ConnectionConfig config;
   config.congestion_control = "dctcp";
-  config.ecn = config.check_ecn = true;
+  config.ecn = config.check_peer = true;
   server.shard.listen(config);
   c = client.shard.connect(server.address, config, clock.now());
   ASSERT_TRUE(run([&] { return client.count(Kind::connected) == 1 && server.count(Kind::accepted) > 0; }));

@@ -21,11 +21,17 @@ using namespace mltcp::literals;
 using Kind = Completion::Kind;
 
 struct Lies {
-  std::uint64_t lost = 0;   ///< acknowledges what was lost, where at least so many in a row were; 0: never
-  double hidden_marks = 0;  ///< share of the congestion marks that are not reported
-  bool no_ecn = false;      ///< says that its packets have come without ECN, as from a path that clears the field
-  std::uint8_t hops = 0;    ///< stated; 0: the true ones
-  Nanos held{};             ///< says that it has held each packet for so long
+  std::uint64_t lost = 0;       ///< acknowledges what was lost, where at least so many in a row were; 0: never
+  bool by_bytes = false;        ///< ... and only where as many packets' bytes are missing
+  double hidden_marks = 0;      ///< share of the congestion marks that are not reported
+  bool no_ecn = false;          ///< says that its packets have come without ECN, as from a path that clears the field
+  std::uint8_t hops = 0;        ///< stated; 0: the true ones
+  Nanos held{};                 ///< says that it has held each packet for so long
+  bool held_queue = false;      ///< says that it has held each packet for as long as the queue has
+  double marked_bytes = 1;      ///< share of the bytes of marked packets that it tells
+  std::uint32_t ack_every = 0;  ///< acknowledges so many packets at a time; 0: as others
+  bool first_marks = false;     ///< of the marks that an acknowledgement tells, it tells the first
+  int cleared = 0;              ///< from its 5000th packet on, the ECN fields of so many are cleared on the way
 };
 
 /// Two hosts of one IPv6 subnet, as a third sees them. One of them changes its address.
@@ -77,9 +83,10 @@ class LyingIo final : public PacketIo {
       }
       return packets.size();
     }
-    if (lies_.held == 0_ns) return host_.send(packets);
+    has_told_ = false;
+    if (lies_.held == 0_ns && !lies_.held_queue && lies_.marked_bytes == 1) return host_.send(packets);
     for (const TxPacket& packet : packets) {
-      const std::vector<std::byte> changed = say_held(packet);
+      const std::vector<std::byte> changed = changed_ack(packet);
       TxPacket copy = packet;
       if (!changed.empty()) copy.header = changed;
       host_.send({&copy, 1});
@@ -89,6 +96,7 @@ class LyingIo final : public PacketIo {
 
   Bytes received = 0;                          ///< of data, headers included
   const SubnetAddresses* addresses = nullptr;  ///< of its peers; null: their own
+  Nanos now;
 
  private:
   struct Packet {
@@ -102,6 +110,7 @@ class LyingIo final : public PacketIo {
       for (const RxPacket& packet : std::span(burst).first(count)) {
         received += packet.bytes.size() + packet.virtual_bytes;
         if (lies_.lost > 0) fill_gap(packet);
+        if (lies_.held_queue) look_at_queue(packet);
         Packet& kept = waiting_.emplace_back();
         kept.bytes.assign(packet.bytes.begin(), packet.bytes.end());
         kept.as = packet;
@@ -109,6 +118,8 @@ class LyingIo final : public PacketIo {
         if (lies_.hops != 0) kept.as.hops = lies_.hops;
         if (lies_.no_ecn) kept.as.ecn = Ecn::not_ect;
         if (packet.ecn == Ecn::ce && random_.chance(lies_.hidden_marks)) kept.as.ecn = Ecn::ect0;
+        if (lies_.first_marks && packet.ecn == Ecn::ce && std::exchange(has_told_, true)) kept.as.ecn = Ecn::ect0;
+        if (++packets_ > 5000 && packets_ <= 5000 + lies_.cleared) kept.as.ecn = Ecn::not_ect;
       }
     }
   }
@@ -118,36 +129,75 @@ class LyingIo final : public PacketIo {
     wire::Header header;
     if (reader.begin(packet.bytes, packet.tail, packet.virtual_bytes, header) != wire::ParseError::none) return;
     if (header.connection == 0) return;
+    wire::Frame frame;
+    wire::DataFrame data;
+    while (reader.next(frame))
+      if (frame.type == wire::FrameType::data) data = frame.data;
     auto [next, is_new] = next_.try_emplace(header.connection, header.packet_number + 1);
+    wire::DataFrame& before = last_data_[header.connection];
     const std::uint64_t last = header.packet_number;
-    const bool fills = !is_new && last >= next->second + lies_.lost;
+    const std::uint64_t missing = last - std::min(last, next->second);
+    const std::uint64_t end = std::uint64_t{before.offset} + before.length;
+    const bool misses_bytes = before.length > 0 && data.message == before.message && data.offset > end &&
+                              data.offset - end == missing * before.length;
+    const bool fills = !is_new && missing >= lies_.lost && (!lies_.by_bytes || misses_bytes);
     for (std::uint64_t number = next->second; fills && number < last; ++number) {
       header.packet_number = number;
       header.flags = 0;
       std::vector<std::byte> buffer(100);
       wire::Writer writer(buffer);
-      writer.ping();
+      if (lies_.by_bytes)
+        writer.data({.message = data.message,
+                     .offset = static_cast<std::uint32_t>(end + (number - next->second) * before.length),
+                     .length = before.length});
+      else
+        writer.ping();
       const auto bytes = writer.finish(header, {});
       Packet& made = waiting_.emplace_back();
       made.bytes.assign(bytes.begin(), bytes.end());
       made.as.source = packet.source;
+      made.as.virtual_bytes = lies_.by_bytes ? before.length : 0;
     }
+    if (data.length > 0 && (is_new || last >= next->second)) before = data;
     next->second = std::max(next->second, last + 1);
   }
+  /// Its own round trip, by the PINGs that changed_ack() sends.
+  void look_at_queue(const RxPacket& packet) {
+    wire::Reader reader;
+    wire::Header header;
+    wire::Frame frame;
+    if (reader.begin(packet.bytes, packet.tail, packet.virtual_bytes, header) != wire::ParseError::none) return;
+    while (reader.next(frame)) {
+      if (frame.type != wire::FrameType::ack) continue;
+      const auto at = sent_at_.find(static_cast<std::uint32_t>(frame.ack.ranges[0].last));
+      if (at == sent_at_.end()) continue;
+      latest_ = now - at->second;
+      least_ = std::min(least_, latest_);
+      sent_at_.erase(sent_at_.begin(), std::next(at));
+    }
+  }
   /// Empty: there is no acknowledgement in it.
-  [[nodiscard]] std::vector<std::byte> say_held(const TxPacket& packet) const {
+  [[nodiscard]] std::vector<std::byte> changed_ack(const TxPacket& packet) {
     wire::Reader reader;
     wire::Header header;
     wire::Frame frame;
     if (!packet.payload.empty() || reader.begin(packet.header, 0, header) != wire::ParseError::none ||
         !reader.next(frame) || frame.type != wire::FrameType::ack)
       return {};
-    frame.ack.delay_ns = std::max(frame.ack.delay_ns, static_cast<std::uint32_t>(lies_.held.count));
-    const wire::AckFrame ack = frame.ack;
+    wire::AckFrame ack = frame.ack;
+    Nanos held = lies_.held;
+    if (lies_.held_queue && !least_.is_never()) held = (latest_ - least_) * 97 / 100;
+    ack.delay_ns = std::max(ack.delay_ns, static_cast<std::uint32_t>(held.count));
+    ack.ecn.ce_bytes = static_cast<std::uint32_t>(ack.ecn.ce_bytes * lies_.marked_bytes);
     if (reader.next(frame)) return {};
     std::vector<std::byte> buffer(1472);
     wire::Writer writer(buffer);
     writer.ack(ack);
+    if (lies_.held_queue) {
+      writer.ping();
+      header.flags |= wire::ack_now;
+      sent_at_[static_cast<std::uint32_t>(header.packet_number)] = now;
+    }
     buffer.resize(writer.finish(header, {}).size());
     return buffer;
   }
@@ -158,6 +208,12 @@ class LyingIo final : public PacketIo {
   std::deque<Packet> waiting_;
   std::vector<Packet> lent_;
   std::map<std::uint32_t, std::uint64_t> next_;  ///< packet number, by connection
+  std::map<std::uint32_t, wire::DataFrame> last_data_;
+  std::map<std::uint32_t, Nanos> sent_at_;  ///< its PINGs, by packet number
+  Nanos latest_;
+  Nanos least_ = Nanos::never();
+  bool has_told_ = false;
+  int packets_ = 0;
 };
 
 /// A host, and a program that does one thing at each completion.
@@ -166,7 +222,7 @@ class Program final : public Pollable {
   Program(sim::Host& host, const Lies& lies = {}) : io(host, lies), shard(io, {.seed = host.number() + 1}) {}
 
   Nanos poll(Nanos now) override {
-    now_ = now;
+    now_ = io.now = now;
     Nanos next = shard.poll(now);
     Completion completion;
     while (shard.take_completions({&completion, 1}) == 1) {
@@ -223,7 +279,13 @@ Shares shares_of(const Scene& scene) {
   Program server(network.left(0));
   Program honest(network.right(0));
   Program liar(network.right(1), scene.lies);
-  for (auto* const program : {&server, &honest, &liar}) program->shard.listen(scene.config);
+  ConnectionConfig liars = scene.config;
+  if (scene.lies.ack_every > 0) {
+    liars.ack_every = scene.lies.ack_every;
+    liars.max_ack_delay = 1_ms;
+  }
+  for (auto* const program : {&server, &honest}) program->shard.listen(scene.config);
+  liar.shard.listen(liars);
   network.attach(network.left(0), server);
   network.attach(network.right(0), honest);
   network.attach(network.right(1), liar);
@@ -242,12 +304,12 @@ Shares shares_of(const Scene& scene) {
   liar.on_completion = [&](const Completion& completion) {
     if (completion.kind == Kind::accepted || completion.kind == Kind::connected) liar.receive(completion.connection);
     if (completion.kind == Kind::closed && scene.who == Who::other_connects)
-      liar.connect(network.left(0).address(), scene.config);
+      liar.connect(network.left(0).address(), liars);
   };
   if (!scene.alone) honest.connect(network.left(0).address(), scene.config);
   for (int i = 0; i < scene.connections; ++i)
     if (scene.who == Who::other_connects)
-      liar.connect(network.left(0).address(), scene.config);
+      liar.connect(network.left(0).address(), liars);
     else
       server.connect(network.right(1).address(), scene.config);
   network.run_until(scene.duration);
@@ -274,6 +336,24 @@ TEST(Share, who_acknowledges_what_was_lost__gains_nothing_by_connecting_again) {
     EXPECT_GT(shares.honest, 950);
     EXPECT_EQ(shares.found_out, 2U) << "at the beginning, and a second later";
   }
+}
+
+// A number that was skipped leaves no gap in the bytes, and a loss does.
+TEST(Share, who_tells_losses_by_missing_bytes__gains_nothing_from_honest_looking_gaps) {
+  for (const char* algorithm : {"reno", "cubic"})
+    for (const Who who : {Who::other_connects, Who::server_connects})
+      for (const bool check : {false, true}) {
+        Scene scene{.lies = {.lost = 1, .by_bytes = true}, .who = who, .duration = 4_s};
+        scene.config.congestion_control = algorithm;
+        scene.config.check_peer = check;
+        const Shares shares = shares_of(scene);
+        if (check) {
+          EXPECT_LT(shares.other, 50);
+          EXPECT_GT(shares.honest, 900);
+        } else {
+          EXPECT_GT(shares.other, 800);
+        }
+      }
 }
 
 TEST(Share, who_does_so_with_many_connections__gains_little_more) {
@@ -332,7 +412,7 @@ Scene marking_scene(double hidden, bool check) {
   scene.lies.hidden_marks = hidden;
   scene.config.congestion_control = "dctcp";
   scene.config.ecn = true;
-  scene.config.check_ecn = check;
+  scene.config.check_peer = check;
   scene.marking = {.enabled = true, .kmin_bytes = 30'000, .kmax_bytes = 30'000};
   return scene;
 }
@@ -344,6 +424,57 @@ TEST(Share, marks_that_are_hidden__are_found_missing) {
     EXPECT_GT(shares.honest, 450) << hidden;
     EXPECT_EQ(shares.found_out, 0U) << "the path may have cleared them";
   }
+}
+
+// Marked packets are told truly, and so no test is missed.
+TEST(Share, bytes_of_marked_packets__are_not_what_the_peer_says) {
+  for (const char* algorithm : {"dctcp", "dcqcn"})
+    for (const double told : {0.5, 0.0}) {
+      Scene scene = marking_scene(0, true);
+      scene.config.congestion_control = algorithm;
+      scene.config.max_rate = Rate(1'000'000'000);
+      scene.lies.marked_bytes = told;
+      const Shares shares = shares_of(scene);
+      EXPECT_LT(shares.other, 530) << algorithm << told;
+      EXPECT_GT(shares.honest, 440) << algorithm << told;
+    }
+}
+
+TEST(Share, marks_that_come_together__are_to_be_told_each) {
+  for (const std::uint32_t ack_every : {2U, 8U, 64U}) {
+    Scene scene = marking_scene(0, true);
+    scene.lies.first_marks = true;
+    scene.lies.ack_every = ack_every;
+    const Shares shares = shares_of(scene);
+    EXPECT_LT(shares.other, 450) << ack_every;
+    EXPECT_GT(shares.honest, 520) << ack_every;
+  }
+}
+
+TEST(Share, holding_that_is_not_there__hides_no_queue_where_marks_are_hidden) {
+  for (const double hidden : {1.0, 0.5, 0.0}) {
+    Scene scene = marking_scene(hidden, true);
+    scene.lies.held_queue = true;
+    scene.lies.no_ecn = hidden == 0;
+    const Shares shares = shares_of(scene);
+    EXPECT_LT(shares.other, 500) << hidden;
+    EXPECT_GT(shares.honest, 450) << hidden;
+  }
+}
+
+// By a switch, or by somebody on the path.
+TEST(Share, one_ecn_field_that_is_cleared__turns_ecn_off_for_a_while_only) {
+  for (const bool check : {false, true})
+    for (const char* algorithm : {"dctcp", "dcqcn"}) {
+      Scene scene = marking_scene(0, check);
+      scene.config.congestion_control = algorithm;
+      scene.config.max_rate = Rate(1'000'000'000);
+      scene.lies.cleared = 1;
+      scene.duration = 4_s;
+      const Shares shares = shares_of(scene);
+      EXPECT_NEAR(shares.other, 485, 80) << algorithm << check;
+      EXPECT_NEAR(shares.honest, 485, 80) << algorithm << check;
+    }
 }
 
 TEST(Share, path_that_is_said_to_clear_marks__is_judged_by_its_round_trip) {
@@ -373,7 +504,7 @@ TEST(Share, marks_that_are_told__cost_nothing_to_check) {
   }
 }
 
-// What check_ecn is for: without it DCTCP believes its peer.
+// What check_peer is for: without it DCTCP believes its peer.
 TEST(Share, marks_that_nobody_checks__pay_under_dctcp) {
   const Shares shares = shares_of(marking_scene(1, false));
   EXPECT_LT(shares.honest, 100);

@@ -182,6 +182,21 @@ TEST(EcnUse, rewritten_to_ect1__ends_its_use) {
   EXPECT_LT(transfer.pair.count([](const Parsed& p) { return p.from == 0 && p.ecn == Ecn::ect0; }), 50u);
 }
 
+TEST(EcnUse, one_field_that_was_cleared__turns_it_off_for_a_while_only) {
+  EcnTransfer transfer(4'000'000);
+  transfer.on_data([](int number, Fate& fate) {
+    if (number == 100) fate.ecn = Ecn::not_ect;
+    if (number == 2600) fate.ecn = Ecn::ce;
+  });
+  transfer.complete();
+  EXPECT_EQ(transfer.stats().ce_packets, 1u);
+  int without = 0;
+  for (const Parsed& packet : transfer.pair.log)
+    if (packet.from == 0 && is_data(packet) && packet.ecn == Ecn::not_ect) ++without;
+  EXPECT_GE(without, 1000);
+  EXPECT_LT(without, 2100) << "the window doubles meanwhile";
+}
+
 TEST(EcnUse, losses_and_reordering__do_not_look_like_bleaching) {
   EcnTransfer transfer(3'000'000);
   Random random(7);

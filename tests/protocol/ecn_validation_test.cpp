@@ -36,7 +36,7 @@ TEST(EcnValidation, counts_that_add_up__are_believed) {
   EXPECT_TRUE(flight.works());
 }
 
-TEST(EcnValidation, counts_that_cannot_be_true__end_its_use) {
+TEST(EcnValidation, counts_that_cannot_be_true__end_its_use_for_now) {
   const wire::EcnCounts before{.ect0_packets = 4, .ce_packets = 1, .ce_bytes = packet};
   const auto after = [&](const wire::EcnCounts& counts) {
     EcnFlight flight;
@@ -48,7 +48,7 @@ TEST(EcnValidation, counts_that_cannot_be_true__end_its_use) {
       EXPECT_EQ(flight.sample().ce_packets, 0u);
       EXPECT_EQ(flight.stats().ce_packets, 1u);
       flight.arrived(6, 7, {.ect0_packets = 6, .ce_packets = 3, .ce_bytes = 3 * packet});
-      EXPECT_EQ(flight.sample().ce_packets, 0u) << "for good";
+      EXPECT_EQ(flight.sample().ce_packets, 0u) << "until it is tried again";
     }
     return works;
   };

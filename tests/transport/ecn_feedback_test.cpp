@@ -3,45 +3,75 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "mltcp/base/random.h"
 
 namespace mltcp {
 namespace {
 
-TEST(EcnFeedback, on_counts__tells_what_is_new) {
+/// Counts that come back, of packets of 1000 bytes, ten of which are always in flight.
+struct Counted {
+  std::uint32_t take(const wire::EcnCounts& counts, std::uint32_t packets, bool checked = false) {
+    next += packets;
+    sample.acked_bytes += packets * 1000;
+    return feedback.on_counts(counts, {packets, packets * 1000, next - 11, next}, checked, sample);
+  }
+  /// One packet, unmarked, as often as given.
+  void take_good(std::uint32_t times) {
+    for (std::uint32_t i = 0; i < times; ++i) {
+      ++last.ect0_packets;
+      take(last, 1);
+    }
+  }
   EcnFeedback feedback;
   cc::AckSample sample;
-  sample.acked_bytes = 10'000;
-  EXPECT_EQ(feedback.on_counts({.ect0_packets = 3, .ce_packets = 2, .ce_bytes = 2000}, 5, sample), 2U);
-  EXPECT_EQ(feedback.on_counts({.ect0_packets = 4, .ce_packets = 3, .ce_bytes = 3500}, 2, sample), 1U);
-  EXPECT_EQ(sample.ce_packets, 3U);
-  EXPECT_EQ(sample.ce_bytes, 3500U);
-  EXPECT_TRUE(feedback.works());
+  wire::EcnCounts last;
+  std::uint64_t next = 10;
+};
+
+TEST(EcnFeedback, on_counts__tells_what_is_new) {
+  Counted counted;
+  EXPECT_EQ(counted.take({.ect0_packets = 3, .ce_packets = 2, .ce_bytes = 2000}, 5), 2U);
+  EXPECT_EQ(counted.take({.ect0_packets = 4, .ce_packets = 3, .ce_bytes = 3500}, 2), 1U);
+  EXPECT_EQ(counted.sample.ce_packets, 3U);
+  EXPECT_EQ(counted.sample.ce_bytes, 3500U);
+  EXPECT_TRUE(counted.feedback.works());
 }
 
 TEST(EcnFeedback, on_counts__marks_no_more_bytes_than_were_acknowledged) {
-  EcnFeedback feedback;
-  cc::AckSample sample;
-  sample.acked_bytes = 1000;
-  feedback.on_counts({.ce_packets = 1, .ce_bytes = 1'000'000}, 1, sample);
-  EXPECT_EQ(sample.ce_bytes, 1000U);
+  Counted counted;
+  counted.take({.ce_packets = 1, .ce_bytes = 1'000'000}, 1);
+  EXPECT_EQ(counted.sample.ce_bytes, 1000U);
+}
+
+TEST(EcnFeedback, on_counts__takes_bytes_from_packets_where_the_peer_is_checked) {
+  for (const std::uint32_t told : {0U, 3000U, 1'000'000U}) {
+    Counted counted;
+    counted.take({.ect0_packets = 7, .ce_packets = 3, .ce_bytes = told}, 10, true);
+    EXPECT_EQ(counted.sample.ce_bytes, 3000U);
+  }
+  Counted counted;
+  counted.take({.ce_packets = 30}, 10, true);
+  EXPECT_EQ(counted.sample.ce_bytes, 10'000U) << "of packets acknowledged before, too";
 }
 
 TEST(EcnFeedback, on_counts__wraps_with_32_bits) {
-  EcnFeedback unmarked;
-  EcnFeedback marked;
-  cc::AckSample sample;
+  Counted unmarked;
+  Counted marked;
   for (const std::uint32_t packets : {1U << 31, ~0U, 4U}) {
-    unmarked.on_counts({.ect0_packets = packets}, 1, sample);
-    marked.on_counts({.ce_packets = packets}, 1, sample);
+    unmarked.take({.ect0_packets = packets}, 1);
+    marked.take({.ce_packets = packets}, 1);
   }
-  EXPECT_TRUE(unmarked.works());
-  EXPECT_TRUE(marked.works());
-  EXPECT_EQ(sample.ce_packets, 4U) << "2^32 more";
+  EXPECT_TRUE(unmarked.feedback.works());
+  EXPECT_TRUE(marked.feedback.works());
+  EXPECT_EQ(marked.sample.ce_packets, 4U) << "2^32 more";
 }
 
 TEST(EcnFeedback, on_counts__stops_where_the_path_rewrites_the_field) {
@@ -50,96 +80,214 @@ TEST(EcnFeedback, on_counts__stops_where_the_path_rewrites_the_field) {
                                    {.ect0_packets = ~std::uint32_t{0}},           // fell
                                    {.ect0_packets = 3, .ce_packets = 3U << 30}};  // likewise
   for (const wire::EcnCounts& counts : wrong) {
-    EcnFeedback feedback;
-    cc::AckSample sample;
-    EXPECT_EQ(feedback.on_counts(counts, 3, sample), 0U);
-    EXPECT_FALSE(feedback.works());
-    EXPECT_EQ(feedback.on_counts({.ect0_packets = 3, .ce_packets = 3}, 3, sample), 0U) << "from then on";
-    EXPECT_EQ(sample.ce_packets, 0U);
+    Counted counted;
+    EXPECT_EQ(counted.take(counts, 3), 0U);
+    EXPECT_FALSE(counted.feedback.works());
+    EXPECT_FALSE(counted.feedback.is_used());
+    EXPECT_EQ(counted.take({.ect0_packets = 3, .ce_packets = 3}, 3), 0U) << "from then on";
+    EXPECT_EQ(counted.sample.ce_packets, 0U);
   }
 }
 
-/// Sends `packets`, and acknowledges each by itself. The peer counts the marks of which `tells` is true.
+// ---- trying again ---------------------------------------------------------------------------------------------------
+
+TEST(EcnRetry, one_wrong_count__turns_it_off_for_a_while_only) {
+  Counted counted;
+  counted.take_good(100);
+  counted.take(counted.last, 1);
+  ASSERT_FALSE(counted.feedback.is_used());
+  counted.take_good(EcnFeedback::first_pause - 1);
+  EXPECT_FALSE(counted.feedback.is_used());
+  counted.take_good(1);
+  EXPECT_TRUE(counted.feedback.is_used());
+  counted.take(counted.last, 9);  // sent while it was off
+  counted.take_good(10);
+  EXPECT_TRUE(counted.feedback.is_used());
+  EXPECT_FALSE(counted.feedback.works()) << "of those that were sent capable, none has been there for a round trip";
+  counted.take_good(10);
+  EXPECT_TRUE(counted.feedback.works());
+  ++counted.last.ce_packets;
+  EXPECT_EQ(counted.take(counted.last, 1), 1U);
+}
+
+/// Packets acknowledged until it is tried again, on a path that clears the field.
+std::uint32_t pause_of(Counted& counted) {
+  std::uint32_t pause = 0;
+  for (; !counted.feedback.is_used(); ++pause) counted.take(counted.last, 1);
+  for (int i = 0; counted.feedback.is_used() && i < 100; ++i) {
+    EXPECT_FALSE(counted.feedback.works());
+    counted.take(counted.last, 1);
+  }
+  return pause;
+}
+
+TEST(EcnRetry, path_that_clears_the_field__is_tried_less_and_less) {
+  Counted counted;
+  counted.take(counted.last, 1);
+  std::uint32_t expected = EcnFeedback::first_pause;
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(pause_of(counted), expected);
+    if (i < EcnFeedback::most_doublings) expected *= 2;
+  }
+}
+
+TEST(EcnRetry, failures__are_forgotten_when_it_works_for_as_long) {
+  Counted counted;
+  counted.take(counted.last, 1);
+  pause_of(counted);
+  while (!counted.feedback.works()) counted.take_good(1);
+  counted.take_good(EcnFeedback::first_pause * (4 + 2));
+  counted.take(counted.last, 1);
+  EXPECT_EQ(pause_of(counted), EcnFeedback::first_pause);
+}
+
+// ---- tests of the peer ----------------------------------------------------------------------------------------------
+
+/// Sends `packets`, and acknowledges `together` at a time. Of `received` marks that come together, `tests` of them this
+/// end's, the peer tells `tells(received, tests)`.
 struct TestedPeer {
-  void run(int packets, const std::function<bool(bool is_test)>& tells, double marked_by_path = 0) {
-    for (int i = 0; i < packets && feedback.works(); ++i, ++number) {
-      const bool is_test = feedback.begins_test(number, 1000, random);
-      tests += is_test ? 1 : 0;
-      const bool is_marked = path.chance(marked_by_path);
-      if ((is_test || is_marked) && tells(is_test)) {
-        ++counts.ce_packets;
-        counts.ce_bytes += 1000;
-      } else {
-        ++counts.ect0_packets;
+  using Tells = std::function<std::uint32_t(std::uint32_t received, std::uint32_t tests)>;
+  void run(std::uint64_t packets, const Tells& tells, double marked_by_path = 0, std::uint32_t together = 1) {
+    const std::uint64_t end = next + packets;
+    while (next < end && feedback.works()) {
+      std::uint32_t received = 0;
+      std::uint32_t own = 0;
+      for (std::uint32_t i = 0; i < together; ++i) {
+        const bool is_test = feedback.is_test(next++, *this, random);
+        const bool is_marked = path.chance(marked_by_path);
+        own += is_test ? 1U : 0U;
+        received += is_test || is_marked ? 1U : 0U;
+        true_marks += is_marked && !is_test ? 1U : 0U;
       }
-      true_marks += is_marked && !is_test ? 1U : 0U;
-      if (feedback.awaits_test() && feedback.tested() == number) feedback.on_test_acked();
+      tests += own;
+      acked = next;
+      const std::uint32_t told_now = tells(received, own);
+      counts.ce_packets += told_now;
+      counts.ect0_packets += together - told_now;
+      if (feedback.awaits_test()) feedback.on_acks(*this, next - 1);
       cc::AckSample sample;
-      sample.acked_bytes = 1000;
-      EXPECT_EQ(feedback.on_counts(counts, 1, sample), sample.ce_packets);
+      sample.acked_bytes = together * 1000;
+      EXPECT_EQ(feedback.on_counts(counts, {together, sample.acked_bytes, next - 1, next}, true, sample),
+                sample.ce_packets);
       EXPECT_EQ(sample.ce_bytes, 1000 * sample.ce_packets);
       told += sample.ce_packets;
     }
   }
+  [[nodiscard]] bool is_acked(std::uint64_t number) const { return number < acked; }
+  [[nodiscard]] bool is_in_flight(std::uint64_t number) const { return number >= acked && number < next; }
+
   EcnFeedback feedback;
   ShardRandom random{1};
   Random path{2};
   wire::EcnCounts counts;
-  std::uint64_t number = 0;
-  int tests = 0;
+  std::uint64_t next = 0;
+  std::uint64_t acked = 0;
+  std::uint32_t tests = 0;
   std::uint32_t told = 0;
   std::uint32_t true_marks = 0;
 };
 
 TEST(EcnTest, peer_that_tells_all__passes_and_its_own_marks_are_all_that_counts) {
-  for (const double marked : {0.0, 0.2}) {
-    TestedPeer peer;
-    peer.run(
-        40'000, [](bool) { return true; }, marked);
-    EXPECT_TRUE(peer.feedback.works());
-    EXPECT_GT(peer.tests, 40'000 / 640);
-    EXPECT_LT(peer.tests, 40'000 / 128);
-    EXPECT_EQ(peer.told, peer.true_marks);
-  }
+  for (const double marked : {0.0, 0.2})
+    for (const std::uint32_t together : {1U, 7U}) {
+      TestedPeer peer;
+      peer.run(
+          140'000, [](std::uint32_t received, std::uint32_t) { return received; }, marked, together);
+      EXPECT_TRUE(peer.feedback.works());
+      EXPECT_GT(peer.tests, 140'000U / 640);
+      EXPECT_LT(peer.tests, 140'000U / 40);
+      EXPECT_EQ(peer.told, peer.true_marks);
+    }
 }
 
-TEST(EcnTest, peer_that_hides_marks__is_found_out_by_the_second) {
+TEST(EcnTest, peer_that_hides_marks__is_found_out_by_the_second_test) {
   TestedPeer peer;
   peer.run(
-      40'000, [](bool) { return false; }, 0.2);
+      140'000, [](std::uint32_t, std::uint32_t) { return 0; }, 0.2);
   EXPECT_FALSE(peer.feedback.works());
-  EXPECT_EQ(peer.tests, 2);
+  EXPECT_LT(peer.next, 2U * (EcnFeedback::least_between_tests + EcnFeedback::between_tests) + 2);
+  EXPECT_EQ(peer.tests, 2U);
 }
 
 TEST(EcnTest, peer_that_hides_a_tenth__is_found_out_later) {
   TestedPeer peer;
   Random random(3);
   peer.run(
-      40'000, [&](bool) { return !random.chance(0.1); }, 0.2);
+      40'000, [&](std::uint32_t received, std::uint32_t) { return random.chance(0.1) ? 0 : received; }, 0.2);
   EXPECT_FALSE(peer.feedback.works());
 }
 
-TEST(EcnTest, test_that_was_lost__shows_nothing) {
+// Each tells enough for a test of one packet.
+TEST(EcnTest, peer_that_tells_some_of_those_that_come_together__is_found_out) {
+  const TestedPeer::Tells liars[] = {[](std::uint32_t received, std::uint32_t) { return std::min(received, 1U); },
+                                     [](std::uint32_t received, std::uint32_t) { return std::min(received, 16U); },
+                                     [](std::uint32_t received, std::uint32_t) { return std::bit_floor(received); },
+                                     [](std::uint32_t received, std::uint32_t) { return (received + 1) / 2; }};
+  for (const TestedPeer::Tells& tells : liars)
+    for (const double marked : {0.0, 0.2}) {
+      TestedPeer peer;
+      peer.run(1'000'000, tells, marked, 64);
+      EXPECT_FALSE(peer.feedback.works());
+    }
+}
+
+TEST(EcnTest, tests__are_of_one_packet_mostly_and_of_many_at_times) {
+  TestedPeer peer;
+  std::uint32_t run = 0;
+  std::map<std::uint32_t, int> runs;
+  peer.run(1'000'000, [&](std::uint32_t received, std::uint32_t tests) {
+    if (tests == 0 && run > 0) ++runs[std::exchange(run, 0)];
+    run += tests;
+    return received;
+  });
+  EXPECT_GT(runs[1], 1000);
+  EXPECT_GT(runs[2], 100);
+  EXPECT_GT(runs[3], 20) << "not powers of two alone";
+  EXPECT_GT(runs.rbegin()->first, 100U);
+  EXPECT_LE(runs.rbegin()->first, 1U << EcnFeedback::most_tested_log2);
+}
+
+/// Of packet numbers below `end`, those that `is_lost` have been, and the others acknowledged.
+struct Fates {
+  [[nodiscard]] bool is_acked(std::uint64_t number) const { return number < end && !is_lost(number); }
+  [[nodiscard]] bool is_in_flight(std::uint64_t number) const { return number >= end; }
+  std::uint64_t end = 0;
+  std::function<bool(std::uint64_t)> is_lost;
+};
+
+TEST(EcnTest, packets_of_a_test_that_were_lost__need_no_mark) {
   EcnFeedback feedback;
   ShardRandom random(1);
+  Random network(4);
   cc::AckSample sample;
+  std::set<std::uint64_t> lost;
+  Fates fates{.is_lost = [&](std::uint64_t number) { return lost.contains(number); }};
   std::uint32_t tests = 0;
-  for (std::uint32_t number = 0; number < 10'000; ++number) {
-    tests += feedback.begins_test(number, 1000, random) ? 1U : 0U;
-    if (feedback.awaits_test()) feedback.drop_test();
-    feedback.on_counts({.ect0_packets = number + 1}, 1, sample);
+  wire::EcnCounts counts;
+  for (std::uint64_t number = 0; number < 100'000; ++number) {
+    const bool is_test = feedback.is_test(number, fates, random);
+    tests += is_test ? 1U : 0U;
+    if (is_test && network.chance(0.5)) {
+      lost.insert(number);
+      continue;
+    }
+    ++(is_test ? counts.ce_packets : counts.ect0_packets);
+    fates.end = number + 1;
+    if (feedback.awaits_test()) feedback.on_acks(fates, number);
+    EXPECT_EQ(feedback.on_counts(counts, {1, 1000, number, number + 1}, true, sample), 0U);
   }
-  EXPECT_GT(tests, 10U);
+  EXPECT_GT(tests, 100U);
   EXPECT_TRUE(feedback.works());
 }
 
 TEST(EcnTest, packets__are_not_tested_at_regular_distances) {
   EcnFeedback feedback;
   ShardRandom random(1);
+  const Fates fates{.is_lost = [](std::uint64_t) { return true; }};
   std::set<std::uint64_t> distances;
   std::uint64_t last = 0;
   for (std::uint64_t number = 1; number < 40'000; ++number) {
-    if (!feedback.begins_test(number, 1000, random)) continue;
+    if (!feedback.is_test(number, fates, random)) continue;
     feedback.drop_test();
     distances.insert(number - last);
     last = number;

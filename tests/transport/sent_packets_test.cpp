@@ -434,7 +434,9 @@ struct Skipping : Sent {
   explicit Skipping(bool are_own = true) : Sent(true) {
     if (are_own) trust_numbers();
   }
-  bool is_lie(const wire::AckFrame& frame) { return SentPackets::is_lie(frame, acks_ahead); }
+  bool is_lie(const wire::AckFrame& frame) {
+    return SentPackets::is_lie(frame, acks_ahead, [](const Chunk&) {});
+  }
   /// Sends until a number has been skipped, and returns that.
   std::uint64_t send_until_skip() {
     for (;;) {

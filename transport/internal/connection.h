@@ -203,7 +203,8 @@ class alignas(64) Connection {
   bool on_ack(const wire::AckFrame& frame, Nanos now);
   [[gnu::cold]] void on_violation(Nanos now);
   /// Takes the marks that an acknowledgement reports.
-  void count_marks(const wire::AckFrame& frame, std::uint32_t newly_acked, cc::AckSample& sample);
+  void count_marks(const wire::AckFrame& frame, std::uint32_t newly_acked, Bytes newly_acked_bytes,
+                   cc::AckSample& sample);
   /// A packet has come for a connection that is half open.
   [[gnu::cold]] void on_half_open(const wire::Header& header, const RxPacket& packet);
   [[gnu::cold]] void on_retry(std::uint64_t cookie, Nanos now);
@@ -335,6 +336,9 @@ class alignas(64) Connection {
   void write_data(Draft& draft, BuiltPacket& packet, Nanos now);
   void fill_data(Draft& draft, BuiltPacket& packet);
   [[nodiscard]] bool has_room_for_data(std::size_t room) const;
+  /// Whether the next packet, which has data, is not to be sent, see SentPackets::on_withheld(); when a number is due
+  /// to be skipped.
+  [[nodiscard, gnu::cold]] bool may_withhold() const;
   /// Fills in the job tag of a header of a packet with data, and charges the pacers with its `bytes`.
   void mark_data(wire::Header& header, std::uint32_t bytes, Nanos now);
   /// After abort(): sends a few copies of CLOSE.

@@ -386,7 +386,7 @@ void Connection::complete_receive(const MessageReceiver::Message& message, const
 // ---- what acknowledgements tell -------------------------------------------------------------------------------------
 
 bool Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
-  if (sent_.is_lie(frame, acks_ahead_)) [[unlikely]] {
+  if (sent_.is_lie(frame, acks_ahead_, [this](const Chunk& chunk) { requeue(chunk); })) [[unlikely]] {
     on_violation(now);
     return false;
   }
@@ -409,30 +409,31 @@ bool Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
     if (sample.acked_bytes > bytes_before) [[likely]]  // a size probe carries nothing
       sent_.on_progress(now);
     sample.hops = frame.hops;
-    if (config_->ecn) count_marks(frame, sample.acked_packets - packets_before, sample);
+    if (config_->ecn)
+      count_marks(frame, sample.acked_packets - packets_before, sample.acked_bytes - bytes_before, sample);
   }
   complete_sends(now);  // in order, after all ranges have been processed in descending order
   return true;
 }
 
-void Connection::count_marks(const wire::AckFrame& frame, std::uint32_t newly_acked, cc::AckSample& sample) {
+void Connection::count_marks(const wire::AckFrame& frame, std::uint32_t newly_acked, Bytes newly_acked_bytes,
+                             cc::AckSample& sample) {
+  const std::uint64_t largest = frame.ranges[0].last;
   if (ecn_.awaits_test()) [[unlikely]] {
-    if (sent_.is_acked(ecn_.tested()))
-      ecn_.on_test_acked();
-    else if (!sent_.is_in_flight(ecn_.tested()))
-      ecn_.drop_test();
+    ecn_.on_acks(sent_, largest);
     if (frame.range_count == wire::max_ack_ranges) ecn_.drop_test();
   }
-  const std::uint64_t largest = frame.ranges[0].last;
   // Of an older acknowledgement they are older, too. The largest may be of a packet that asks for none.
-  if (largest == sent_.largest_acked() || (config_->check_ecn && largest > sent_.largest_acked()))
-    stats_.ce_packets += ecn_.on_counts(frame.ecn, newly_acked, sample);
+  if (largest == sent_.largest_acked() || (config_->check_peer && largest > sent_.largest_acked()))
+    stats_.ce_packets += ecn_.on_counts(frame.ecn, {newly_acked, newly_acked_bytes, largest, sent_.next_number()},
+                                        config_->check_peer, sample);
   // A peer may hide marks, or say that the path lets none through, and then losses alone would tell of its queue, far
   // later than marks tell others. What its round trip shows instead is no word of its own. What it takes to
   // wake a sleeping thread is no queue.
-  if (!ecn_.works() && config_->check_ecn && controller_.algorithm().capabilities.needs_ecn &&
-      sent_.rtt().smoothed() >
-          std::max(sent_.rtt().minimum() * round_trips_of_queue, sent_.rtt().minimum() + woken_up)) {
+  if (ecn_.works() || !config_->check_peer || !controller_.algorithm().capabilities.needs_ecn) [[likely]]
+    return;
+  const Nanos least = sent_.rtt().minimum();
+  if (ecn_.average_round_trip(sent_.rtt().latest()) > std::max(least * round_trips_of_queue, least + woken_up)) {
     sample.ce_packets = sample.acked_packets;
     sample.ce_bytes = sample.acked_bytes;
   }
@@ -654,8 +655,11 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   const std::size_t most = room();
   if (most == 0) [[unlikely]]
     return Blocked::nothing;
-  if (sent_.skip_is_due()) [[unlikely]]
-    sent_.skip_number(*links_->random);
+  bool withheld = false;
+  if (sent_.skip_is_due()) [[unlikely]] {
+    withheld = with_data && !probing && may_withhold();
+    if (!withheld) sent_.skip_number(*links_->random);
+  }
 
   Draft draft{.writer = wire::Writer(buffer.first(most))};
   wire::Header header = next_header();
@@ -678,23 +682,38 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
     if (!more || probing || !is_proven_ || controller_.output().cwnd_bytes < 2.0 * max_packet_)
       header.flags |= wire::ack_now;
     if (probing) sent_.on_probe_sent();
-    sent_.on_sent(bytes, draft.chunks, now);
+    if (withheld) [[unlikely]]
+      sent_.on_withheld(draft.chunks, *links_->random, now);
+    else
+      sent_.on_sent(bytes, draft.chunks, now);
     if (!more) sent_.on_app_limited();
   } else {
     sent_.on_sent_bare(*config_, now);
   }
   header.span = sent_.span();
   if (with_data) mark_data(header, bytes, now);
+  if (withheld) [[unlikely]] {
+    packet = {};
+    return build(now, buffer, packet);
+  }
   bytes_sent_ += bytes;
   if (!is_proven_) allowance_ -= std::min(allowance_, bytes);
   if (draft.retransmission) ++stats_.retransmitted_packets;
   finish(draft, header, buffer, packet, greets);
-  packet.ecn = config_->ecn && ecn_.works() && eliciting ? Ecn::ect0 : Ecn::not_ect;
+  packet.ecn = config_->ecn && ecn_.is_used() && eliciting ? Ecn::ect0 : Ecn::not_ect;
   // Nothing seals the field: whoever is on the path could have the owner of a key found out for what he has not done.
-  if (packet.ecn != Ecn::not_ect && config_->check_ecn && !is_sealed_ && with_data && links_->random != nullptr &&
-      ecn_.begins_test(header.packet_number, bytes, *links_->random))
+  if (packet.ecn != Ecn::not_ect && config_->check_peer && !is_sealed_ && with_data && links_->random != nullptr &&
+      ecn_.is_test(header.packet_number, sent_, *links_->random))
     packet.ecn = Ecn::ce;
   return Blocked::no;
+}
+
+// In the middle of a flight and of a message, so that what is sent later shows the loss at once.
+bool Connection::may_withhold() const {
+  constexpr Bytes packets_behind = 4;
+  return config_->check_peer && state_ == State::open && is_proven_ && sent_.in_flight_packets() > 0 &&
+         !sends_.has_lost() && has_new_data() && sends_.next_unsent() > packets_behind * max_packet_ &&
+         sent_.may_withhold(*links_->random);
 }
 
 void Connection::seal(Draft& draft, wire::Header& header, std::span<std::byte> buffer, BuiltPacket& packet,

@@ -82,7 +82,7 @@ bool Connection::build_size_probe(Nanos now, std::span<std::byte> buffer, BuiltP
   header.span = sent_.span();
   bytes_sent_ += size;
   finish(draft, header, buffer, packet, false);
-  packet.ecn = config_->ecn && ecn_.works() ? Ecn::ect0 : Ecn::not_ect;
+  packet.ecn = config_->ecn && ecn_.is_used() ? Ecn::ect0 : Ecn::not_ect;
   return true;
 }
 

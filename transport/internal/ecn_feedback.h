@@ -1,17 +1,24 @@
 // Validates ECN on the path and finds how many sent packets arrived marked, from the counts that the peer sends back
-// (RFC 9000 section 13.4.2).
+// (RFC 9000 section 13.4.2). Where counts show that the field is rewritten, ECN is not used for a while and then tried
+// again, later each time: one packet changed on its way, by whomever, turns nothing off for good.
 //
 // On request it also detects hidden marks: by a peer that wants to be sent more, or by a path that clears them. ECN
-// then counts as not working. One packet in some hundreds, at random, is sent marked, as if a congested link had marked
-// it, and nobody can tell it from the others (RFC 3168 section 18.1 counts on the network for that;
-// draft-moncaster-tcpm-rcv-cheat tests whether losses are told). The first acknowledgement of that packet has to count
-// one mark more than the acknowledgement before it, since a peer has counted what it acknowledges. A peer that hides a
-// share of the marks fails that share of the tests. Congestion control doesn't see the marks that this end has made.
+// then counts as not working. Once in some hundred packets, at random, some are sent marked one after the other, as if
+// a congested link had marked them, and nobody can tell them from others (RFC 3168 section 18.1 counts on the network
+// for that; draft-moncaster-tcpm-rcv-cheat tests whether losses are told). Since a peer has counted what it
+// acknowledges, each acknowledgement has to count as many marks more than the last one before the first of them as it
+// and those before acknowledge of them. Most tests are of one or two packets, and some of as many as a queue may mark
+// in a round trip: a peer that hides a share of the marks, or all but the first of an acknowledgement, or those that
+// come after many others, fails a share of the tests. Congestion control doesn't see the marks that this end has made,
+// and takes its marked bytes from the counts of packets, which are what is tested.
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <utility>
 
+#include "mltcp/base/units.h"
 #include "mltcp/cc/algorithm.h"
 #include "mltcp/transport/internal/shard_random.h"
 #include "mltcp/transport/wire.h"
@@ -20,72 +27,184 @@ namespace mltcp {
 
 class EcnFeedback {
  public:
-  /// Whether ECN works, as far as known. Once it fails validation, or marks are missing, ECN stays off.
-  [[nodiscard]] bool works() const { return works_; }
+  static constexpr std::uint32_t first_pause = 1024;  ///< packets acknowledged until ECN is tried again
+  static constexpr std::uint8_t most_doublings = 6;   ///< of it
 
-  /// Takes the counts of an acknowledgement of `newly_acked` packets, all sent ECN-capable. Adds the marks to `sample`
-  /// and returns the number of marked packets.
-  std::uint32_t on_counts(const wire::EcnCounts& counts, std::uint32_t newly_acked, cc::AckSample& sample) {
-    if (!works_) return 0;
-    const std::uint32_t ect0 = counts.ect0_packets - last_.ect0_packets;
-    const std::uint32_t ce = counts.ce_packets - last_.ce_packets;
-    // Counts that decrease, or do not cover all ECN-capable packets, mean that the path rewrites the field (RFC 9000
-    // section 13.4.2.1). Reordered acknowledgements are filtered out by the caller.
-    if (ect0 > (1U << 31) || ce > (1U << 31) || counts.ect1_packets != 0 || ect0 + ce < newly_acked) {
-      works_ = false;
+  /// Whether ECN works, as far as known.
+  [[nodiscard]] bool works() const { return state_ == State::works; }
+  /// Whether packets are to be sent ECN-capable: it works, or whether it does is being tried again.
+  [[nodiscard]] bool is_used() const { return state_ != State::off; }
+
+  /// What an acknowledgement newly acknowledges, and when.
+  struct Acknowledged {
+    std::uint32_t packets = 0;
+    Bytes bytes = 0;
+    std::uint64_t largest = 0;      ///< number that it acknowledges
+    std::uint64_t next_number = 0;  ///< of the next packet to be sent
+  };
+
+  /// Takes the counts of an acknowledgement. Adds the marks to `sample` and returns the number of marked packets.
+  /// `checked`: the peer's count of marked bytes is not believed.
+  std::uint32_t on_counts(const wire::EcnCounts& counts, const Acknowledged& acked, bool checked,
+                          cc::AckSample& sample) {
+    const std::uint32_t ect0 = counts.ect0_packets - std::exchange(ect0_packets_, counts.ect0_packets);
+    std::uint32_t ce = counts.ce_packets - std::exchange(ce_packets_, counts.ce_packets);
+    const std::uint32_t ce_bytes = counts.ce_bytes - std::exchange(ce_bytes_, counts.ce_bytes);
+    if (state_ == State::works) [[likely]] {
+      if (failures_ > 0) [[unlikely]]
+        recover(acked.packets);
+    } else if (!goes_on_trying(acked)) {
       return 0;
     }
-    const Bytes ce_bytes = ce == 0 ? 0 : counts.ce_bytes - last_.ce_bytes;
+    // Counts that decrease, or do not cover all ECN-capable packets, mean that the path rewrites the field (RFC 9000
+    // section 13.4.2.1). Reordered acknowledgements are filtered out by the caller.
+    if (ect0 > (1U << 31) || ce > (1U << 31) || counts.ect1_packets != 0 ||
+        (state_ != State::begins && ect0 + ce < acked.packets)) {
+      fail();
+      return 0;
+    }
+    if (awaits_test()) [[unlikely]]
+      if (!judge_test(ce)) return 0;
     sample.ce_packets += ce;
-    sample.ce_bytes = std::min(sample.ce_bytes + ce_bytes, sample.acked_bytes);  // the peer's count is not trusted
-    last_ = counts;
-    return test_ == Test::acked ? judge_test(ce, sample) : ce;
+    const Bytes bytes = ce == 0 ? 0 : checked ? acked.bytes * ce / acked.packets : ce_bytes;
+    sample.ce_bytes = std::min(sample.ce_bytes + bytes, sample.acked_bytes);
+    return ce;
+  }
+
+  /// While ECN does not work: what round trips take on average, the peer's own delay included, which it may overstate.
+  Nanos average_round_trip(Nanos latest) {
+    const Nanos before(round_trip_ == 0 ? latest.count : round_trip_);
+    round_trip_ = static_cast<std::uint32_t>(std::clamp<std::int64_t>((7 * before.count + latest.count) / 8, 1, ~0U));
+    return Nanos(round_trip_);
   }
 
   // Tests of the peer.
 
   static constexpr std::uint32_t least_between_tests = 128;
   static constexpr std::uint32_t between_tests = 512;  ///< and up to so many more, evenly at random
-  static constexpr std::uint8_t most_missed = 2;       ///< marks: once may be an accident that nobody has thought of
+  static constexpr int most_tested_log2 = 8;           ///< of the most packets of a test; each half as likely
+  static constexpr std::uint8_t most_missed = 2;       ///< tests: once may be an accident that nobody has thought of
 
-  /// Call for each packet of `bytes` that may be marked. Whether it is sent marked.
-  bool begins_test(std::uint64_t number, std::uint32_t bytes, ShardRandom& random) {
-    if (until_test_ == 0)
-      until_test_ = static_cast<std::uint16_t>(least_between_tests + (random.next() >> 32) % between_tests);
-    if (--until_test_ > 0 || test_ != Test::none) return false;
-    test_ = Test::in_flight;
-    tested_ = number;
-    tested_bytes_ = bytes;
+  /// Call for each packet that may be marked. Whether it is sent marked. `sent` knows of all before.
+  template <typename Sent>
+  bool is_test(std::uint64_t number, const Sent& sent, ShardRandom& random) {
+    if (run_left_ == 0) {
+      if (until_test_ == 0)
+        until_test_ = static_cast<std::uint16_t>(least_between_tests + (random.next() >> 32) % between_tests);
+      if (--until_test_ > 0 || awaits_test() || state_ != State::works) return false;
+      const std::uint64_t drawn = random.next();
+      const int most_log2 = std::countr_zero(drawn | std::uint64_t{1} << most_tested_log2);
+      run_left_ = static_cast<std::uint16_t>(1 + ((drawn >> 32) & ((std::uint64_t{1} << most_log2) - 1)));
+      oldest_ = number;
+      settled_ = owed_ = own_ = 0;
+      is_acked_ = false;
+    }
+    // Those between that ask for no acknowledgement do no harm.
+    for (std::uint64_t end = oldest_ + length_; end < number; ++end) {
+      if (number - end <= least_between_tests && !sent.is_in_flight(end) && !sent.is_acked(end)) continue;
+      run_left_ = 0;
+      return false;
+    }
+    length_ = static_cast<std::uint16_t>(number + 1 - oldest_);
+    --run_left_;
     return true;
   }
-  [[nodiscard]] bool awaits_test() const { return test_ == Test::in_flight; }
-  [[nodiscard]] std::uint64_t tested() const { return tested_; }
-  /// It has been acknowledged: on_counts() judges the test the next time.
-  void on_test_acked() { test_ = Test::acked; }
-  /// It was lost, or an acknowledgement has not told all that was received: this one shows nothing.
-  void drop_test() { test_ = Test::none; }
+  [[nodiscard]] bool awaits_test() const { return length_ > 0 || owed_ > 0 || run_left_ > 0; }
+  /// An acknowledgement has come, to be passed to on_counts() if it is not an older one. `sent` knows of packets
+  /// whether they are acknowledged or in flight.
+  template <typename Sent>
+  void on_acks(const Sent& sent, std::uint64_t largest) {
+    if (!is_acked_) {
+      base_ = ce_packets_;
+      is_acked_ = largest >= oldest_;
+    }
+    for (; length_ > 0 && !sent.is_in_flight(oldest_); ++oldest_, --length_)
+      if (sent.is_acked(oldest_)) ++settled_;
+    std::uint16_t owed = settled_;
+    for (std::uint32_t i = 0; i < length_; ++i)
+      if (sent.is_acked(oldest_ + i)) ++owed;
+    own_ = static_cast<std::uint16_t>(own_ + owed - owed_);
+    owed_ = owed;
+  }
+  /// An acknowledgement has not told all that was received: this test shows nothing.
+  void drop_test() { length_ = owed_ = own_ = run_left_ = 0; }
 
  private:
-  enum class Test : std::uint8_t { none, in_flight, acked };
+  enum class State : std::uint8_t {
+    works,
+    off,     ///< for left_ packets
+    begins,  ///< those from oldest_ on are ECN-capable; none of them has been acknowledged
+    tried,   ///< counts are judged, as when it works, until one from oldest_ on is
+  };
 
-  std::uint32_t judge_test(std::uint32_t ce, cc::AckSample& sample) {
-    test_ = Test::none;
-    if (ce == 0) {
-      if (++missed_ >= most_missed) works_ = false;
-      return 0;
+  [[nodiscard]] std::uint32_t pause() const { return first_pause << failures_; }
+  void fail() {
+    drop_test();
+    state_ = State::off;
+    round_trip_ = 0;
+    left_ = pause();
+    if (failures_ < most_doublings) ++failures_;
+  }
+  /// It has worked for so many packets more: for as long as it would be off for, and a failure is forgotten.
+  void recover(std::uint32_t packets) {
+    left_ -= std::min(left_, packets);
+    if (left_ > 0) return;
+    if (--failures_ == 0) missed_ = 0;
+    left_ = pause();
+  }
+  /// Whether the counts are of use.
+  bool goes_on_trying(const Acknowledged& acked) {
+    if (state_ == State::off) {
+      left_ -= std::min(left_, acked.packets);
+      if (left_ > 0) return false;
+      state_ = State::begins;
+      oldest_ = acked.next_number;
+      return false;
     }
-    --sample.ce_packets;
-    sample.ce_bytes -= std::min<Bytes>(sample.ce_bytes, tested_bytes_);
-    return ce - 1;
+    if (acked.largest < oldest_) return true;
+    // Packets of before may still come late, but not a round trip later.
+    if (state_ == State::begins) {
+      state_ = State::tried;
+      oldest_ = acked.next_number;
+      return false;
+    }
+    state_ = State::works;
+    left_ = pause();
+    return true;
+  }
+  /// Takes the marks that this end has made from `ce`. False if ECN does not count as working any more.
+  bool judge_test(std::uint32_t& ce) {
+    const auto own = static_cast<std::uint16_t>(std::min<std::uint32_t>(ce, own_));
+    own_ = static_cast<std::uint16_t>(own_ - own);
+    ce -= own;
+    const bool misses = ce_packets_ - base_ < owed_;
+    if (misses || (run_left_ == 0 && length_ == 0)) drop_test();
+    if (!misses || ++missed_ < most_missed) return true;
+    missed_ = most_missed - 1;
+    fail();
+    return false;
   }
 
-  wire::EcnCounts last_;
-  std::uint64_t tested_ = 0;  ///< number of the packet
-  std::uint32_t tested_bytes_ = 0;
+  // As the peer has counted them last.
+  std::uint32_t ect0_packets_ = 0;
+  std::uint32_t ce_packets_ = 0;
+  std::uint32_t ce_bytes_ = 0;
+  std::uint32_t left_ = 0;        ///< packets to be acknowledged until ECN is tried again, or a failure is forgotten
+  std::uint64_t oldest_ = 0;      ///< packet of the test that is in flight; not works(): see State
+  std::uint32_t round_trip_ = 0;  ///< see average_round_trip(); 0: none yet
+  std::uint32_t base_ = 0;        ///< marks counted by the last acknowledgement before that of a packet of the test
   std::uint16_t until_test_ = 0;  ///< packets; 0: not drawn yet
-  std::uint8_t missed_ : 7 = 0;
-  bool works_ : 1 = true;
-  Test test_ = Test::none;
+  std::uint16_t run_left_ = 0;    ///< packets of the test to be sent
+  std::uint16_t length_ = 0;      ///< numbers from oldest_ to the last that has been sent
+  std::uint16_t settled_ = 0;     ///< packets of the test before oldest_ that have been acknowledged
+  std::uint16_t owed_ = 0;        ///< ... and after it: so many marks are to be counted
+  std::uint16_t own_ = 0;         ///< of those, how many are still to be taken from what the peer counts
+  State state_ = State::works;
+  std::uint8_t missed_ : 2 = 0;
+  std::uint8_t failures_ : 4 = 0;
+  bool is_acked_ : 1 = false;  ///< a packet from the first of the test on has been acknowledged
 };
+
+static_assert(sizeof(EcnFeedback) == 48);
 
 }  // namespace mltcp

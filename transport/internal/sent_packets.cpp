@@ -22,7 +22,23 @@ void SentPackets::skip_number(ShardRandom& random) {
       packets_.push(record);
     }
   }
+  draw_skip(random);
+}
+
+void SentPackets::draw_skip(ShardRandom& random) {
   until_skip_ = static_cast<std::uint16_t>(least_between_skips + (random.next() >> 32) % between_skips);
+  if (packets_.end() - widened(withheld_) > std::numeric_limits<std::uint32_t>::max() / 2) withheld_ = 0;
+}
+
+void SentPackets::on_withheld(std::uint16_t chunk_count, ShardRandom& random, Nanos now) {
+  if (const std::uint64_t before = widened(withheld_); withheld_ != 0 && before >= packets_.begin()) {
+    packets_[before].state = State::ignored;  // a number that is skipped, from now on
+    packets_[before].sent = Nanos::never();
+  }
+  withheld_ = static_cast<std::uint32_t>(packets_.end());
+  ++skipped_in_all_;
+  on_sent(0, chunk_count, now);
+  draw_skip(random);
 }
 
 std::uint32_t SentPackets::longest_in_flight() const {

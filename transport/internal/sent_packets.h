@@ -174,7 +174,15 @@ class SentPackets {
   /// Leaves the next packet number out (but in the first call, which only draws when to do so), so that a peer that
   /// acknowledges what it has not received is found out (RFC 9000 section 21.4). The number has a record as of a packet
   /// that nobody acknowledges, and the receiver forgets the gap as soon as the sender has forgotten what was before.
+  /// But a gap in the numbers alone can be told from a loss, which leaves one in the bytes, too: see on_withheld().
   void skip_number(ShardRandom& random);
+  /// Whether to call on_withheld() instead, if there is a packet for it: for the first one, and for one in four.
+  [[nodiscard]] bool may_withhold(ShardRandom& random) const {
+    return withheld_ == 0 || (!is_in_flight(widened(withheld_)) && random.next() >> 62 == 0);
+  }
+  /// As on_sent(), of a packet that is not sent. It is found to be lost as any other that was lost on its way, and what
+  /// it carries goes then; only congestion control is not told. Who acknowledges it lies.
+  void on_withheld(std::uint16_t chunk_count, ShardRandom& random, Nanos now);
   /// Nothing more to send: delivery rates sampled from what is in flight are limited by the application.
   void on_app_limited() {
     app_limited_until_ = delivered_ + in_flight_;
@@ -200,13 +208,19 @@ class SentPackets {
   /// faith: those to come are passed over then, but such as no receiver believes, and one skipped number is forgiven.
   /// An honest receiver gives up such a number soon (ReceivedPackets::max_behind_top); one that goes on keeps the
   /// sender from measuring round trips and marks. `acks_ahead` counts acknowledgements of numbers to come.
-  [[nodiscard]] bool is_lie(const wire::AckFrame& frame, std::uint16_t& acks_ahead) {
+  /// `on_lost(const Chunk&)` is called for what was withheld, if that is forgiven.
+  template <typename OnLost>
+  [[nodiscard]] bool is_lie(const wire::AckFrame& frame, std::uint16_t& acks_ahead, OnLost on_lost) {
     if (frame.ranges[0].last >= packets_.end()) [[unlikely]]
       if (are_own_ || frame.ranges[0].last - packets_.end() > records_per_packet_in_flight << 20 ||
           ++acks_ahead > max_acks_ahead)
         return true;
+    if (covers(frame, withheld_)) [[unlikely]] {
+      take_back_withheld(on_lost);
+      if (!forgives_skip()) return true;
+    }
     // Ranges go down: what has no record is in the last one, if in any. Without it the number need not be looked up.
-    if (frame.ranges[frame.range_count - 1].first >= packets_.begin() || !covers_forgotten_skip(frame)) return false;
+    if (frame.ranges[frame.range_count - 1].first >= packets_.begin() || !covers(frame, forgotten_skip_)) return false;
     forgotten_skip_ = 0;
     return !forgives_skip();
   }
@@ -442,11 +456,29 @@ class SentPackets {
     const auto longer = static_cast<std::uint16_t>(std::min(longest_acked_ + 1, 65'535));
     notable_bytes_ = long_lost_ == 0 ? longer : std::min(longer, least_long_lost_);
   }
-  [[nodiscard]] bool covers_forgotten_skip(const wire::AckFrame& frame) const {
-    const std::uint64_t number = packets_.end() - (static_cast<std::uint32_t>(packets_.end()) - forgotten_skip_);
+  /// The packet number of which these are the lowest bits.
+  [[nodiscard]] std::uint64_t widened(std::uint32_t number) const {
+    return packets_.end() - (static_cast<std::uint32_t>(packets_.end()) - number);
+  }
+  /// Whether `frame` acknowledges the packet with that number; 0: none.
+  [[nodiscard]] bool covers(const wire::AckFrame& frame, std::uint32_t low_bits) const {
+    if (low_bits == 0) return false;
+    const std::uint64_t number = widened(low_bits);
     std::uint32_t i = 0;
     while (i < frame.range_count && frame.ranges[i].first > number) ++i;
-    return i < frame.range_count && frame.ranges[i].last >= number && forgotten_skip_ != 0;
+    return i < frame.range_count && frame.ranges[i].last >= number;
+  }
+  /// Somebody has acknowledged what was withheld: nobody has it.
+  template <typename OnLost>
+  void take_back_withheld(OnLost& on_lost) {
+    const std::uint64_t number = widened(std::exchange(withheld_, 0));
+    if (number < packets_.begin()) return;
+    Packet& packet = packets_[number];
+    if (packet.state == State::in_flight) {
+      --in_flight_packets_;
+      for_chunks(packet, on_lost);
+    }
+    packet.state = State::ignored;
   }
   /// A skipped number was acknowledged. After the first one the next comes soon.
   [[nodiscard]] bool forgives_skip() {
@@ -456,6 +488,7 @@ class SentPackets {
     has_forgiven_ = true;
     return forgives;
   }
+  void draw_skip(ShardRandom& random);
   void forget_oldest() {
     const Packet& packet = packets_.front();
     for (std::uint32_t i = 0; i < packet.chunk_count; ++i) chunks_.pop();
@@ -512,6 +545,7 @@ class SentPackets {
   std::uint32_t episode_spurious_ = 0;
   std::uint32_t skipped_in_all_ = 0;     ///< packet numbers skipped in total
   std::uint32_t forgotten_skip_ = 0;     ///< the latest skipped number that has no record; modulo 2^32; 0: none
+  std::uint32_t withheld_ = 0;           ///< the latest packet that was not sent on purpose; modulo 2^32; 0: none
   std::uint64_t episode_begin_ = 0;      ///< the first packet that was lost in the episode
   Nanos first_sample_ = Nanos::never();  ///< time of the first RTT sample
   std::uint64_t lost_in_all_ = 0;

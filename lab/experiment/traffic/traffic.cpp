@@ -159,7 +159,7 @@ ConnectionConfig Traffic::draw_connection() {
   ConnectionConfig config;
   config.congestion_control = algorithms[below(algorithms.size())];
   config.ecn = cc::find_algorithm(config.congestion_control).capabilities.needs_ecn || below(2) == 0;
-  config.check_ecn = config.ecn;
+  config.check_peer = config.ecn;
   config.max_rate = Rate(10'000'000'000);  // at which DCQCN begins
   config.full_integrity = below(2) == 0;
   config.pack_messages = below(2) == 0;
