@@ -419,10 +419,8 @@ bool Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
 void Connection::count_marks(const wire::AckFrame& frame, std::uint32_t newly_acked, Bytes newly_acked_bytes,
                              cc::AckSample& sample) {
   const std::uint64_t largest = frame.ranges[0].last;
-  if (ecn_.awaits_test()) [[unlikely]] {
+  if (ecn_.awaits_test()) [[unlikely]]
     ecn_.on_acks(sent_, largest);
-    if (frame.range_count == wire::max_ack_ranges) ecn_.drop_test();
-  }
   // Of an older acknowledgement they are older, too. The largest may be of a packet that asks for none.
   if (largest == sent_.largest_acked() || (config_->check_peer && largest > sent_.largest_acked()))
     stats_.ce_packets += ecn_.on_counts(frame.ecn, {newly_acked, newly_acked_bytes, largest, sent_.next_number()},
@@ -692,7 +690,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   }
   header.span = sent_.span();
   if (with_data) mark_data(header, bytes, now);
-  if (withheld) [[unlikely]] {
+  if (withheld && eliciting) [[unlikely]] {
     packet = {};
     return build(now, buffer, packet);
   }

@@ -111,7 +111,8 @@ class EcnFeedback {
   }
   [[nodiscard]] bool awaits_test() const { return length_ > 0 || owed_ > 0 || run_left_ > 0; }
   /// An acknowledgement has come, to be passed to on_counts() if it is not an older one. `sent` knows of packets
-  /// whether they are acknowledged or in flight.
+  /// whether they are acknowledged or in flight. For lack of room marks may be counted before their packets are named,
+  /// but not before `largest` is at least as high.
   template <typename Sent>
   void on_acks(const Sent& sent, std::uint64_t largest) {
     if (!is_acked_) {
@@ -126,8 +127,6 @@ class EcnFeedback {
     own_ = static_cast<std::uint16_t>(own_ + owed - owed_);
     owed_ = owed;
   }
-  /// An acknowledgement has not told all that was received: this test shows nothing.
-  void drop_test() { length_ = owed_ = own_ = run_left_ = 0; }
 
  private:
   enum class State : std::uint8_t {
@@ -137,6 +136,7 @@ class EcnFeedback {
     tried,   ///< counts are judged, as when it works, until one from oldest_ on is
   };
 
+  void drop_test() { length_ = owed_ = own_ = run_left_ = 0; }
   [[nodiscard]] std::uint32_t pause() const { return first_pause << failures_; }
   void fail() {
     drop_test();
