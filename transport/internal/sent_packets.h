@@ -181,7 +181,7 @@ class SentPackets {
     return withheld_ == 0 || (!is_in_flight(widened(withheld_)) && random.next() >> 62 == 0);
   }
   /// As on_sent(), of a packet that is not sent. It is found to be lost as any other that was lost on its way, and what
-  /// it carries goes then; only congestion control is not told. Who acknowledges it lies.
+  /// it carries goes then; only congestion control is not told. A peer that acknowledges it lies.
   void on_withheld(std::uint16_t chunk_count, ShardRandom& random, Nanos now);
   /// Nothing more to send: delivery rates sampled from what is in flight are limited by the application.
   void on_app_limited() {

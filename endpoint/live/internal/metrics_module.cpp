@@ -1,9 +1,9 @@
 // The module for metrics: snapshots as families of Prometheus, made for each request, written by prometheus-cpp,
 // served by GNU libmicrohttpd on one thread. Names follow prometheus.io/docs/practices/naming.
 //
-// Whoever reaches the port is served, so everything of a client is bounded: one request a connection, without a body,
-// of 16 kB at most, 5 s from its first byte to the last byte of the answer; 4 connections an address and 32 in all, of
-// which the oldest gives way to a new one; and one snapshot in 100 ms.
+// The port serves any client that reaches it, so everything of a client is bounded: one request a connection, without a
+// body, of 16 kB at most, 5 s from its first byte to the last byte of the answer; 4 connections an address and 32 in
+// all, of which the oldest gives way to a new one; and one snapshot in 100 ms.
 #include "mltcp/endpoint/live/internal/metrics_module.h"
 
 #include <microhttpd.h>

@@ -151,9 +151,9 @@ std::string perf_address(const std::string& text);
 PerfResults run_perf(const std::string& address, Nanos patience, const PerfPlace& place, const PerfSettings& settings,
                      const PerfCallbacks& callbacks, const std::string& version);
 
-/// Serves clients, one after the other, until interrupted, or one if `once`. Whoever has not sent a message, with the
-/// key if there is one, keeps no client out. Throws RunError where it can't listen, or,
-/// with `once`, where that client failed.
+/// Serves clients, one after the other, until interrupted, or one if `once`. A client that has not sent a message, with
+/// the key if there is one, keeps no client out. Throws RunError where it can't listen, or, with `once`, where that
+/// client failed.
 void serve_perf(const std::string& address, const PerfPlace& place, bool once, const PerfCallbacks& callbacks,
                 const std::string& version);
 

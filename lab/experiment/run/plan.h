@@ -44,7 +44,7 @@
 
 namespace mltcp::experiment {
 
-/// What plan_jobs() has found first: asked again for the same jobs with other starts, it doesn't search again. Of the
+/// The first result of plan_jobs(): asked again for the same jobs with other starts, it doesn't search again. Of the
 /// same settings and options each time. May be used by several threads, of which one searches.
 struct PlanMemo {
   std::mutex mutex;

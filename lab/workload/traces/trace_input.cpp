@@ -1,7 +1,7 @@
 // Inputs of traces (see trace_input.h), unpacked by libarchive:
 // https://github.com/libarchive/libarchive/wiki/ManualPages.
 //
-// What is packed is recognised by its first bytes, not by its name: a file, a tar archive, members of it. Nothing is
+// Packed data are recognised by their first bytes, not by their name: a file, a tar archive, members of it. Nothing is
 // unpacked twice, and what comes out of a file is bounded by its size.
 #include "mltcp/lab/workload/traces/trace_input.h"
 
