@@ -246,8 +246,9 @@ void print_advice(const experiment::Advice& advice, std::FILE* out) {
   }
   jobs.add(std::move(means));
   jobs.add(std::move(by));
-  fmt::print(out, "{}, {}, {} iterations from each of {} starts; slow-downs: mean (best to worst start)\n\n{}\n",
-             plural(advice.jobs.size(), "job"), advice.cc, advice.iterations, advice.starts, jobs.text());
+  fmt::print(out, "{}, {}, {} iterations from {}; slow-downs: mean (best to worst start)\n\n{}\n",
+             plural(advice.jobs.size(), "job"), advice.cc, advice.iterations,
+             advice.starts == 1 ? "one start" : fmt::format("each of {} starts", advice.starts), jobs.text());
   bool any = false;
   for (const auto& job : advice.jobs) {
     if (!job.period) continue;
