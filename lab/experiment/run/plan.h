@@ -44,8 +44,8 @@
 
 namespace mltcp::experiment {
 
-/// The first result of plan_jobs(): asked again for the same jobs with other starts, it doesn't search again. Of the
-/// same settings and options each time. May be used by several threads, of which one searches.
+/// The first result of plan_jobs(): a later call for the same jobs with other starts uses it in place of a search. Of
+/// the same settings and options each time. May be used by several threads, of which one searches.
 struct PlanMemo {
   std::mutex mutex;
   std::vector<Profile> profiles;  ///< this and the next: by job, as they were
