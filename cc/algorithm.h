@@ -25,6 +25,7 @@ struct Capabilities {
   bool needs_ecn = false;    ///< packets with data must be ECN-capable
   bool needs_hops = false;   ///< AckSample::hops must be known
   bool needs_timer = false;  ///< on_timer() must be called at Output::timer
+  bool by_delay = false;     ///< goes by AckSample::endpoint_delay
   bool rate_based = false;   ///< the pacing rate controls sending and the window is only a safety bound;
                              ///< PathInfo::max_rate must be known
   /// Increase steps are driven by a timer and not by acknowledgements, so the time to regain a freed link is inversely
@@ -58,8 +59,8 @@ struct AckSample {
   Bytes lost_bytes = 0;
   std::uint32_t ce_packets = 0;  ///< newly acknowledged packets that arrived with a CE mark
   Bytes ce_bytes = 0;
-  Nanos latest_rtt;       ///< 0 if the batch gave no RTT sample
-  Nanos endpoint_delay;   ///< part of latest_rtt that the packet and its acknowledgement spent at the peer
+  Nanos latest_rtt;      ///< 0 if the batch gave no RTT sample
+  Nanos endpoint_delay;  ///< part of latest_rtt spent at the peer, by its own word; 0 with ConnectionConfig::check_peer
   std::uint8_t hops = 0;  ///< switches on the path to the peer; 0 = not known
   Nanos min_rtt;
   Nanos smoothed_rtt;

@@ -78,7 +78,8 @@ struct ConnectionConfig {
   /// Do not trust the peer's word. Marks: mark a packet in some hundreds here, take ECN for not working when that is
   /// hidden, and go by round trips where it does not and the algorithm needs it. (No packet of connections with keys is
   /// marked: nobody seals the field, and another could clear it on the way.) Losses: send a packet in some thousand a
-  /// round trip late, under another number, and end with Status::violation when the first is acknowledged.
+  /// round trip late, under another number, and end with Status::violation when the first is acknowledged. Delays:
+  /// algorithms that go by them ask for acknowledgements at once, and count all delay as the path's.
   bool check_peer = false;
   bool full_integrity = false;  ///< CRC-32C over payloads too, not only headers (the UDP checksum covers both anyway)
   bool pack_messages = true;    ///< several short messages may share a packet

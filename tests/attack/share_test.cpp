@@ -406,11 +406,34 @@ TEST(Share, hops_that_are_not_there__give_no_more_than_a_few_would) {
   }
 }
 
-// Nobody can look into a peer to see for how long it has held a packet. So this one pays, and docs/security.md says so.
-TEST(Share, holding_that_is_not_there__pays_under_swift) {
-  const Shares shares = shares_of({.lies = {.held = 50_us}, .config = swift()});
-  EXPECT_LT(shares.honest, 100);
-  EXPECT_GT(shares.other, 900);
+// Nobody can look into a peer to see for how long it has held a packet, so it is asked not to.
+TEST(Share, holding_that_is_not_there__gains_nothing_where_peers_are_checked) {
+  for (const Nanos held : {10_us, 50_us, 140_us})
+    for (const bool check : {false, true}) {
+      Scene scene{.lies = {.held = held}, .config = swift()};
+      scene.config.check_peer = check;
+      const Shares shares = shares_of(scene);
+      if (check) {
+        EXPECT_GT(shares.honest, 450) << held.count;
+        EXPECT_LT(shares.other, 520) << held.count;
+      } else if (held == 50_us) {
+        EXPECT_GT(shares.other, 900);
+      }
+    }
+}
+
+// Slow flows, each of which sends less than a packet in the time for which an acknowledgement may wait.
+TEST(Share, honest_peers_that_are_checked_under_swift__lose_nothing) {
+  for (const int connections : {1, 31}) {
+    for (const bool check : {false, true}) {
+      Scene scene{.config = swift(), .connections = connections};
+      scene.config.check_peer = check;
+      const Shares shares = shares_of(scene);
+      EXPECT_GT(shares.honest + shares.other, 955) << connections << check;
+      EXPECT_NEAR(shares.honest, (shares.honest + shares.other) / (1 + connections), connections == 1 ? 25 : 12)
+          << check;
+    }
+  }
 }
 
 Scene marking_scene(double hidden, bool check) {

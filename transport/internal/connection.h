@@ -338,6 +338,7 @@ class alignas(64) Connection {
   [[nodiscard]] bool has_room_for_data(std::size_t room) const;
   /// Whether the next packet, which has data, is not to be sent, see SentPackets::on_withheld(); when a number is due
   /// to be skipped.
+  [[nodiscard]] bool needs_ack_now() const;
   [[nodiscard, gnu::cold]] bool may_withhold() const;
   /// Fills in the job tag of a header of a packet with data, and charges the pacers with its `bytes`.
   void mark_data(wire::Header& header, std::uint32_t bytes, Nanos now);

@@ -409,6 +409,7 @@ bool Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
     if (sample.acked_bytes > bytes_before) [[likely]]  // a size probe carries nothing
       sent_.on_progress(now);
     sample.hops = frame.hops;
+    if (config_->check_peer) sample.endpoint_delay = Nanos(0);
     if (config_->ecn)
       count_marks(frame, sample.acked_packets - packets_before, sample.acked_bytes - bytes_before, sample);
   }
@@ -677,7 +678,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
     const bool more = has_data();
     // With a window below two packets, a delayed acknowledgement would wait for a packet that cannot be sent.
     // Nor does one that has to prove its address first, see room().
-    if (!more || probing || !is_proven_ || controller_.output().cwnd_bytes < 2.0 * max_packet_)
+    if (!more || probing || !is_proven_ || controller_.output().cwnd_bytes < 2.0 * max_packet_ || needs_ack_now())
       header.flags |= wire::ack_now;
     if (probing) sent_.on_probe_sent();
     if (withheld) [[unlikely]]
@@ -704,6 +705,13 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
       ecn_.is_test(header.packet_number, sent_, *links_->random))
     packet.ecn = Ecn::ce;
   return Blocked::no;
+}
+
+// What a peer says of its own delay is not believed, so it must not have to wait for the next packets of a slow flow.
+bool Connection::needs_ack_now() const {
+  return config_->check_peer && controller_.algorithm().capabilities.by_delay &&
+         sent_.rtt().smoothed().seconds() * max_packet_ >
+             controller_.output().cwnd_bytes * (config_->max_ack_delay / 4).seconds();
 }
 
 // In the middle of a flight and of a message, so that what is sent later shows the loss at once.

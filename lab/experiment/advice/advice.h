@@ -22,7 +22,7 @@ namespace mltcp::experiment {
 
 inline constexpr std::string_view kAdviceSchema = "mltcp.advice/1";
 
-inline constexpr double kMaxAdviceWork = 1e8;  ///< of runs by flows, see flow_work_of(): some seconds
+inline constexpr double kMaxAdviceWork = 7e7;  ///< of runs by flows, see flow_work_of(): some seconds
 
 struct AdviceOptions {
   enum class Level {
@@ -55,7 +55,7 @@ inline constexpr std::uint32_t kAdviceStarts = 8;
 inline constexpr std::uint32_t kAdviceIterations = 40;
 
 /// Packets of data, in all runs together, up to which level automatic simulates them.
-inline constexpr std::uint64_t kMostAdvicePackets = 15'000'000;
+inline constexpr std::uint64_t kMostAdvicePackets = 8'000'000;
 
 /// Phases of all jobs together, but 100 of each: with more, jobs are run as fewer, each of which stands for several in
 /// a row. Each costs an event in every iteration that is run.
