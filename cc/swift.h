@@ -9,8 +9,8 @@
 // Instead of NIC timestamps, the peer reports how long it held what it acknowledges (endpoint delay); all else counts
 // as fabric delay, including the wait for the next poll at either end. The endpoint delay includes deliberately delayed
 // acknowledgements, so the endpoint's target must exceed ConnectionConfig::max_ack_delay. A peer could hide a queue in
-// that delay. Where peers are not trusted (ConnectionConfig::check_peer), they are asked to acknowledge at once, and all
-// delay counts as the fabric's.
+// that delay. Where peers are not trusted (ConnectionConfig::check_peer), they are asked to acknowledge at once, and
+// all delay counts as the fabric's.
 //
 // Where the paper is silent or does not fit:
 // - Algorithm 1 updates the time of the last decrease whenever the window has not grown, so that every acknowledgement

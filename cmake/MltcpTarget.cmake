@@ -2,12 +2,16 @@
 #
 #   mltcp_library(cc SOURCES reno.cpp ... LINKS base [PRIVATE_LINKS fmt::fmt])
 #       library mltcp_cc (alias mltcp::cc) of the calling folder; headers are "mltcp/cc/...".
+#       PUBLIC_HEADERS algorithm.h ...: they are installed, and stay as they are until the next minor version.
+#       UNSTABLE_HEADERS ...: they are installed, and may change with any version. All others are not installed, and
+#       neither is a library that no library with installed headers links.
 #       OWN_OPTIONS: it is compiled with options that the others don't have.
 #       COLD: nothing in it takes time when it runs, so that a release compiles it with -O1.
 #       BATCH n: n files at a time are compiled as one (see MLTCP_UNITY).
 #   mltcp_library(engine IN experiment ...)
 #       a room: library mltcp_experiment_engine (alias mltcp::experiment_engine); "mltcp/experiment/engine/...".
 #   mltcp_test(NAME SOURCES a_test.cpp ... LINKS transport sim [LABELS slow])
+#       INTERNALS_OF transport ...: it may include "mltcp/transport/internal/...", which nothing but that folder may.
 #       a GoogleTest program whose cases ctest finds by themselves. Those labelled dpdk or realtime run alone: others
 #       next to them would take the processors that they poll on. NO_DISCOVERY: it is only built, for a script that runs it.
 #       ALONGSIDE regex ...: cases of a real-time program that mostly wait, with limits that a busy machine does not
@@ -107,16 +111,34 @@ function(mltcp_unity target batch)
 endfunction()
 
 # The headers of the calling folder are "mltcp/PATH/..." to `target` and to those that link it, where PATH is that of the
-# folder in the source.
+# folder in the source; those of its folder internal/, if it has one, to `target` alone.
 function(mltcp_include_root target)
-  # An include root with nothing in it but this folder, so that an include without a link does not compile.
+  # Include roots with nothing in them but these headers, so that an include without a link does not compile.
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE path)
   set(root ${CMAKE_BINARY_DIR}/include/${target})
-  cmake_path(GET path PARENT_PATH parent)
-  file(MAKE_DIRECTORY ${root}/mltcp/${parent})
-  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${root}/mltcp/${path} SYMBOLIC)
+  file(REMOVE_RECURSE ${root})
+  file(MAKE_DIRECTORY ${root}/mltcp/${path})
+  file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
+  foreach(header IN LISTS headers)
+    file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR}/${header} ${root}/mltcp/${path}/${header} SYMBOLIC)
+  endforeach()
   target_include_directories(${target} PUBLIC
     $<BUILD_INTERFACE:${root}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  if(IS_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/internal)
+    set(root ${CMAKE_BINARY_DIR}/internal/${target})
+    file(REMOVE_RECURSE ${root})
+    file(MAKE_DIRECTORY ${root}/mltcp/${path})
+    file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR}/internal ${root}/mltcp/${path}/internal SYMBOLIC)
+    mltcp_internals_of(${target} ${target})
+  endif()
+endfunction()
+
+# `target` may include what the folders internal/ of the libraries have.
+function(mltcp_internals_of target)
+  foreach(library IN LISTS ARGN)
+    string(REGEX REPLACE "^mltcp_" "" library ${library})
+    target_include_directories(${target} PRIVATE $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/internal/mltcp_${library}>)
+  endforeach()
 endfunction()
 
 # Makes a source that defines register_datapaths_once() of `namespace`, and gives its path in `source` and the libraries
@@ -137,7 +159,8 @@ function(mltcp_datapaths namespace source libraries)
 endfunction()
 
 function(mltcp_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "OWN_OPTIONS;COLD" "IN;BATCH" "SOURCES;LINKS;PRIVATE_LINKS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "OWN_OPTIONS;COLD" "IN;BATCH"
+    "SOURCES;LINKS;PRIVATE_LINKS;PUBLIC_HEADERS;UNSTABLE_HEADERS")
   if(arg_IN)
     set(name ${arg_IN}_${name})
   endif()
@@ -168,29 +191,16 @@ function(mltcp_library name)
       target_precompile_headers(${target} REUSE_FROM mltcp_precompiled)
     endif()
   endif()
-  file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
-  list(FILTER headers EXCLUDE REGEX "/mltcp\\.h$")  # is installed above its folder
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE path)
-  install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mltcp/${path})
-  # An export set each, so that a program that uses some of the libraries needs the packages of those only; see
-  # cmake/MltcpInstall.cmake.
-  install(TARGETS ${target} EXPORT mltcp-${name} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  if(arg_PUBLIC_HEADERS OR arg_UNSTABLE_HEADERS)
+    install(FILES ${arg_PUBLIC_HEADERS} ${arg_UNSTABLE_HEADERS} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mltcp/${path})
+    set_property(GLOBAL APPEND PROPERTY MLTCP_INSTALLED ${name})
+    if(NOT arg_PUBLIC_HEADERS)
+      set_property(GLOBAL APPEND PROPERTY MLTCP_UNSTABLE ${name})
+    endif()
+  endif()
   set_property(GLOBAL APPEND PROPERTY MLTCP_LIBRARIES ${name})
   set_property(GLOBAL APPEND PROPERTY MLTCP_FOLDERS ${path}=${target})
-endfunction()
-
-# mltcp::NAME: all of its rooms.
-function(mltcp_umbrella name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ROOMS")
-  set(target mltcp_${name})
-  add_library(${target} INTERFACE)
-  add_library(mltcp::${name} ALIAS ${target})
-  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
-  foreach(room IN LISTS arg_ROOMS)
-    target_link_libraries(${target} INTERFACE mltcp_${name}_${room})
-  endforeach()
-  install(TARGETS ${target} EXPORT mltcp-${name})
-  set_property(GLOBAL APPEND PROPERTY MLTCP_LIBRARIES ${name})
 endfunction()
 
 # What is tested is optimised; of tests, compiling is what takes long, two thirds of it optimising.
@@ -243,7 +253,7 @@ function(mltcp_alongside)
 endfunction()
 
 function(mltcp_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_DISCOVERY" "" "SOURCES;LINKS;LABELS;ALONGSIDE")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_DISCOVERY" "" "SOURCES;LINKS;INTERNALS_OF;LABELS;ALONGSIDE")
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE mltcp_options GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_options(${name} PRIVATE ${MLTCP_TEST_OPTIONS})
@@ -272,6 +282,7 @@ function(mltcp_test name)
     list(APPEND links ${link})
   endforeach()
   target_link_libraries(${name} PRIVATE ${links})
+  mltcp_internals_of(${name} ${arg_INTERNALS_OF})
   mltcp_link_tested_first(${name} ${links})
   if(arg_NO_DISCOVERY)
     return()

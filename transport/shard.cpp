@@ -6,6 +6,11 @@
 #include "mltcp/transport/internal/shard_core.h"
 
 namespace mltcp {
+
+using transport::Connection;
+using transport::JobState;
+using transport::ShardCore;
+
 namespace {
 
 /// Why a message without bytes is refused.

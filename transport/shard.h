@@ -46,7 +46,9 @@
 namespace mltcp {
 
 class JobClaims;
+namespace transport {
 class ShardCore;
+}
 
 class Shard final : public Pollable {
  public:
@@ -157,7 +159,7 @@ class Shard final : public Pollable {
   [[nodiscard]] const JobClaims* job_claims() const;
 
  private:
-  std::unique_ptr<ShardCore> core_;
+  std::unique_ptr<transport::ShardCore> core_;
 };
 
 }  // namespace mltcp

@@ -39,7 +39,7 @@ struct SwitchCounters {
   std::uint64_t delivered_packets = 0;  ///< put into a host's receive ring
   std::uint64_t receiver_full = 0;      ///< discarded as the receiver's ring was full
   std::uint64_t no_copy = 0;            ///< duplications omitted as the pool was empty
-  dpdk::RejectCounters rejected{};            ///< discarded; Reject::not_for_us: no host has the address
+  dpdk::RejectCounters rejected{};      ///< discarded; Reject::not_for_us: no host has the address
 };
 
 struct RingOptions {

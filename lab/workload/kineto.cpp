@@ -11,7 +11,7 @@
 #include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
 #include "mltcp/lab/workload/inspection.h"
-#include "mltcp/lab/workload/internal/kineto_steps.h"
+#include "mltcp/lab/workload/kineto_steps.h"
 
 namespace mltcp::workload {
 namespace {

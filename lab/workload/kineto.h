@@ -18,7 +18,7 @@
 //                   on average in its step
 //
 // A communication belongs to the step in which it was launched, and steps are as long as the GPU needs
-// (internal/kineto_steps.h). A kernel's duration includes the wait for slower workers and so says little about the
+// (kineto_steps.h). A kernel's duration includes the wait for slower workers and so says little about the
 // network; its size is reliable.
 #pragma once
 

@@ -14,7 +14,7 @@
 #include "mltcp/transport/internal/path_mtu.h"
 #include "mltcp/transport/security/packet_key.h"
 
-namespace mltcp::black_hole_test {
+namespace mltcp::transport::black_hole_test {
 namespace {
 
 using namespace testing_network;
@@ -534,4 +534,4 @@ TEST(SizeProbe, acknowledged_alone__is_nothing_to_the_controller) {
 }
 
 }  // namespace
-}  // namespace mltcp::black_hole_test
+}  // namespace mltcp::transport::black_hole_test

@@ -5,7 +5,7 @@
 #include "../transport/test_network.h"
 #include "mltcp/transport/internal/rtt.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 namespace {
 
 using namespace testing_network;
@@ -131,4 +131,4 @@ TEST(Clock, every_call_with_an_earlier_time__takes_the_latest) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::transport

@@ -17,6 +17,8 @@
 
 namespace mltcp::testing_network {
 
+using namespace transport;
+
 /// An event as the congestion controller got it.
 struct Told {
   enum class Kind : std::uint8_t { ack, congestion, timeout, undone, timer, idle_restart };

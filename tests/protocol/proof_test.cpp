@@ -6,7 +6,7 @@
 #include "mltcp/transport/internal/address_counts.h"
 #include "mltcp/transport/internal/cookies.h"
 
-namespace mltcp::proof_test {
+namespace mltcp::transport::proof_test {
 namespace {
 
 using namespace testing_network;
@@ -669,4 +669,4 @@ TEST(AddressCounts, network_of_64_bits__counts_as_one) {
 }
 
 }  // namespace
-}  // namespace mltcp::proof_test
+}  // namespace mltcp::transport::proof_test

@@ -10,7 +10,7 @@
 #include "mltcp/transport/internal/received_packets.h"
 #include "mltcp/transport/security/packet_key.h"
 
-namespace mltcp::seal_window_test {
+namespace mltcp::transport::seal_window_test {
 namespace {
 
 using namespace testing_network;
@@ -331,4 +331,4 @@ TEST(SealWindow, reset_after_abort__does_not_keep_the_peer_from_being_told) {
 }
 
 }  // namespace
-}  // namespace mltcp::seal_window_test
+}  // namespace mltcp::transport::seal_window_test

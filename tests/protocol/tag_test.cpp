@@ -8,7 +8,7 @@
 #include "../transport/test_network.h"
 #include "mltcp/transport/internal/cookies.h"
 
-namespace mltcp::tag_test {
+namespace mltcp::transport::tag_test {
 namespace {
 
 using namespace testing_network;
@@ -325,4 +325,4 @@ TEST(PeerTable, ids_chosen_for_one_bucket__are_spread_by_the_key) {
 }
 
 }  // namespace
-}  // namespace mltcp::tag_test
+}  // namespace mltcp::transport::tag_test

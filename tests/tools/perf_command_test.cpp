@@ -80,7 +80,8 @@ TEST_F(PerfTest, sealed__runs_with_the_key_at_both_ends_and_tells_who_lacks_it) 
     return outcome.err;
   };
   EXPECT_THAT(refused("", "--key job.key"), HasSubstr("the server at unix:s has a key, and this end has none"));
-  EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("refused a client: it speaks without a key: give it the key, too"));
+  EXPECT_THAT(content(folder_ / "server.log"),
+              HasSubstr("refused a client: it speaks without a key: give it the key, too"));
   EXPECT_THAT(refused("--key job.key", ""), HasSubstr("the server at unix:s"));
   EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("refused a client: it has a key, and this end has none"));
   EXPECT_THAT(refused("--key other.key", "--key job.key"), HasSubstr("another key"));

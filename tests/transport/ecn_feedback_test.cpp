@@ -13,7 +13,7 @@
 
 #include "mltcp/base/random.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 namespace {
 
 /// Counts that come back, of packets of 1000 bytes, ten of which are always in flight.
@@ -298,4 +298,4 @@ TEST(EcnTest, packets__are_not_tested_at_regular_distances) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::transport

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace mltcp::message_receiver_test {
+namespace mltcp::transport::message_receiver_test {
 namespace {
 
 using namespace mltcp::literals;
@@ -246,4 +246,4 @@ TEST(MessageReceiver, end_all__those_that_are_outstanding) {
 }
 
 }  // namespace
-}  // namespace mltcp::message_receiver_test
+}  // namespace mltcp::transport::message_receiver_test

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace mltcp::message_sender_test {
+namespace mltcp::transport::message_sender_test {
 namespace {
 
 using Doubt = MessageSender::Doubt;
@@ -257,4 +257,4 @@ TEST(MessageSender, end_all__those_that_are_outstanding) {
 }
 
 }  // namespace
-}  // namespace mltcp::message_sender_test
+}  // namespace mltcp::transport::message_sender_test

@@ -5,7 +5,7 @@
 
 #include "mltcp/base/random.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 namespace {
 
 using namespace mltcp::literals;
@@ -150,4 +150,4 @@ TEST(Pacer, quantum__does_not_stretch_single_packets_at_low_rates) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::transport

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace mltcp::path_mtu_test {
+namespace mltcp::transport::path_mtu_test {
 namespace {
 
 using Verdict = PathMtu::Verdict;
@@ -223,4 +223,4 @@ TEST(PathMtu, probes_that_come_late__count_for_what_they_show) {
 }
 
 }  // namespace
-}  // namespace mltcp::path_mtu_test
+}  // namespace mltcp::transport::path_mtu_test

@@ -11,7 +11,7 @@
 
 #include "mltcp/base/random.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 namespace {
 
 using Pairs = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
@@ -190,4 +190,4 @@ TEST(RangeSet, random_operations__equal_a_set_of_positions) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::transport

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace mltcp::received_packets_test {
+namespace mltcp::transport::received_packets_test {
 namespace {
 
 using namespace mltcp::literals;
@@ -176,4 +176,4 @@ TEST(ReceivedPackets, add__keeps_the_highest_numbers_that_go_on) {
 }
 
 }  // namespace
-}  // namespace mltcp::received_packets_test
+}  // namespace mltcp::transport::received_packets_test

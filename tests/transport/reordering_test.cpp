@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace mltcp::reordering_test {
+namespace mltcp::transport::reordering_test {
 namespace {
 
 using namespace literals;
@@ -93,4 +93,4 @@ TEST(Reordering, periods__begin_with_what_was_seen_first) {
 }
 
 }  // namespace
-}  // namespace mltcp::reordering_test
+}  // namespace mltcp::transport::reordering_test

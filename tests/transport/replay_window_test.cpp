@@ -9,7 +9,7 @@
 
 #include "mltcp/base/random.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 namespace {
 
 TEST(ReplayWindow, number__is_known_once_it_was_added) {
@@ -68,4 +68,4 @@ TEST(ReplayWindow, random_numbers__are_taken_once_and_all_that_are_in_it) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::transport

@@ -8,7 +8,7 @@
 
 #include "mltcp/base/random.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 namespace {
 
 using namespace mltcp::literals;
@@ -119,4 +119,4 @@ TEST(RttEstimator, loss_delay__is_nine_eighths_of_the_larger_rtt) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::transport

@@ -9,7 +9,7 @@
 #include <initializer_list>
 #include <vector>
 
-namespace mltcp::sent_packets_test {
+namespace mltcp::transport::sent_packets_test {
 namespace {
 
 using namespace mltcp::literals;
@@ -608,4 +608,4 @@ TEST(SentPackets, give_up__leaves_nothing_in_flight) {
 }
 
 }  // namespace
-}  // namespace mltcp::sent_packets_test
+}  // namespace mltcp::transport::sent_packets_test

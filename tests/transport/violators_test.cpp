@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace mltcp::violators_test {
+namespace mltcp::transport::violators_test {
 namespace {
 
 constexpr Nanos second{1'000'000'000};
@@ -87,4 +87,4 @@ TEST(Violators, many_addresses__are_bounded_and_who_is_held_off_longest_stays) {
 }
 
 }  // namespace
-}  // namespace mltcp::violators_test
+}  // namespace mltcp::transport::violators_test

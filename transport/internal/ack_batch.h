@@ -8,7 +8,7 @@
 #include "mltcp/cc/algorithm.h"
 #include "mltcp/transport/internal/range_set.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 
 /// The merged acknowledgements of one burst for one connection.
 struct AckBatch {
@@ -30,4 +30,4 @@ struct AckBatches {
   }
 };
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

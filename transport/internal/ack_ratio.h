@@ -19,7 +19,7 @@
 
 #include "mltcp/base/units.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 
 /// The ratio for the sender to ask for, a power of two from 4 to 32; 1: the receiver chooses. `packet`: bytes of a full
 /// packet, above 0.
@@ -33,4 +33,4 @@ constexpr std::uint32_t ack_ratio(Rate delivery_rate, Bytes in_flight, Bytes pac
   return packets < least ? 1 : static_cast<std::uint32_t>(std::bit_floor(std::min(packets, most)));
 }
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

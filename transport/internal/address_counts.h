@@ -14,7 +14,7 @@
 #include "mltcp/base/siphash.h"
 #include "mltcp/transport/address.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 
 class AddressCounts {
  public:
@@ -67,4 +67,4 @@ class AddressCounts {
   std::unordered_map<Network, std::uint32_t, Hash> counts_;
 };
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace mltcp {
+namespace mltcp::transport {
 
 enum class ChunkKind : std::uint8_t { data, connect, accept, credit, ping, close, size_probe };
 
@@ -16,4 +16,4 @@ struct Chunk {
 };
 static_assert(sizeof(Chunk) == 16);
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

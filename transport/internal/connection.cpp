@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace mltcp {
+namespace mltcp::transport {
 namespace {
 
 constexpr std::uint8_t abort_copies =
@@ -481,4 +481,4 @@ void Connection::look_for_peer(Nanos now) {
   look_at_ = std::min(look_at_, ask_at);
 }
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

@@ -27,7 +27,7 @@
 #include "mltcp/transport/types.h"
 #include "mltcp/transport/wire.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 
 /// A packet built by a connection; its header is in the buffer that the caller passed.
 struct BuiltPacket {
@@ -498,4 +498,4 @@ class alignas(64) Connection {
 // Guards the layout above: every part begins at a cache line, and one member too many adds a line.
 static_assert(sizeof(Connection) == 1280);
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

@@ -9,7 +9,7 @@
 #include "mltcp/transport/internal/work_budget.h"
 #include "mltcp/transport/job_claims.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 namespace {
 
 // Even spacing is essential for MLTCP's shares to settle: in examples/two-vgg19.toml with the second job 2 to 4.1 ms
@@ -984,4 +984,4 @@ void Connection::mark_data(wire::Header& header, std::uint32_t bytes, Nanos now)
   job.pacer.on_sent(now, bytes + links_->limits.overhead_bytes, std::min(links_->late, job.catch_up));
 }
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

@@ -4,7 +4,7 @@
 
 #include "mltcp/transport/internal/connection.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 
 // Timeouts in a row come with outages, and where many senders share a short queue, too: so they have to last.
 bool Connection::suspects_size(Nanos now) {
@@ -86,4 +86,4 @@ bool Connection::build_size_probe(Nanos now, std::span<std::byte> buffer, BuiltP
   return true;
 }
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

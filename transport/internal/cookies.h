@@ -19,7 +19,7 @@
 #include "mltcp/transport/address.h"
 #include "mltcp/transport/internal/shard_random.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 
 /// A connection of a peer: its address, and its id there.
 struct PeerKey {
@@ -112,4 +112,4 @@ class Cookies {
   std::vector<Bucket> used_;
 };
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

@@ -23,7 +23,7 @@
 #include "mltcp/transport/internal/shard_random.h"
 #include "mltcp/transport/wire.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 
 class EcnFeedback {
  public:
@@ -207,4 +207,4 @@ class EcnFeedback {
 
 static_assert(sizeof(EcnFeedback) == 48);
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

@@ -1,7 +1,7 @@
 // Rare paths of the message receiver (see message_receiver.h).
 #include "mltcp/transport/internal/message_receiver.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 
 void MessageReceiver::on_question(Nanos now) {
   if (messages_.empty()) return;
@@ -18,4 +18,4 @@ std::uint64_t MessageReceiver::untouched_from() const {
   return from;
 }
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

@@ -16,7 +16,7 @@
 #include "mltcp/transport/internal/range_set.h"
 #include "mltcp/transport/wire.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 
 /// What the holes of all messages of a shard may take; see ShardConfig::reassembly_bytes.
 struct HoleLedger {
@@ -191,8 +191,8 @@ class MessageReceiver {
   /// Removes the ended messages from `from` on, as if never posted; later ones move up, with their entries in
   /// `deadlines`.
   void close_up(std::uint64_t from, OperationDeadlines& deadlines) {
-    mltcp::close_up(messages_, from, deadlines.heap,
-                    [&](std::uint64_t number) { return deadlines.of_receive(number); });
+    transport::close_up(messages_, from, deadlines.heap,
+                        [&](std::uint64_t number) { return deadlines.of_receive(number); });
   }
   /// Ends all messages as if never posted: late data for them is refused. Calls `ended(const Message&)` for each one
   /// that was outstanding.
@@ -255,4 +255,4 @@ class MessageReceiver {
 
 static_assert(sizeof(MessageReceiver) == 64, "a cache line of a connection");
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-namespace mltcp {
+namespace mltcp::transport {
 
 bool MessageSender::next_lost(Chunk& chunk) {
   for (; !lost_.empty(); lost_.pop()) {
@@ -75,4 +75,4 @@ MessageSender::Doubt MessageSender::doubt_front(std::uint64_t next_packet, std::
   return Doubt::repaired;
 }
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

@@ -18,7 +18,7 @@
 #include "mltcp/transport/internal/range_set.h"
 #include "mltcp/transport/wire.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 
 class MessageSender {
  public:
@@ -194,7 +194,8 @@ class MessageSender {
   /// Removes the ended messages from `from` on, of which nothing has been sent, as if never posted; later messages move
   /// up, with their entries in `deadlines`.
   void close_up(std::uint64_t from, OperationDeadlines& deadlines) {
-    mltcp::close_up(messages_, from, deadlines.heap, [&](std::uint64_t number) { return deadlines.of_send(number); });
+    transport::close_up(messages_, from, deadlines.heap,
+                        [&](std::uint64_t number) { return deadlines.of_send(number); });
   }
   /// Ends all messages beyond the credit, when no more credit will come. Calls `ended(std::uint64_t number, const
   /// Message&)` for each one that was outstanding.
@@ -245,4 +246,4 @@ class MessageSender {
 
 static_assert(sizeof(MessageSender) == 120, "two cache lines of a connection but for eight bytes");
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

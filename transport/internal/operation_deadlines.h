@@ -9,7 +9,7 @@
 #include "mltcp/base/ring.h"
 #include "mltcp/transport/deadline_heap.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 
 /// A deadline's slot is the position in the send or receive ring, so that the next operation posted there replaces the
 /// deadline of one that completed in time: completing an operation costs nothing here.
@@ -55,4 +55,4 @@ void close_up(GrowableRing<Message>& ring, std::uint64_t from, DeadlineHeap& hea
   ring.truncate(to);
 }
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

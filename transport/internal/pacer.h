@@ -10,7 +10,7 @@
 
 #include "mltcp/base/units.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 
 class Pacer {
  public:
@@ -65,4 +65,4 @@ class Pacer {
   Nanos last_;  ///< transmission time of the latest packet
 };
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

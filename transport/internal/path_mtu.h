@@ -24,7 +24,7 @@
 #include "mltcp/base/units.h"
 #include "mltcp/transport/wire.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 
 class PathMtu {
  public:
@@ -183,4 +183,4 @@ class PathMtu {
 
 static_assert(sizeof(PathMtu) == 32);
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

@@ -3,7 +3,7 @@
 
 #include <mutex>
 
-namespace mltcp {
+namespace mltcp::transport {
 
 PayloadHolds::PayloadHolds(std::uint32_t count)
     : holds_(std::make_unique<PayloadHold[]>(std::size_t{count} + 1)), total_(count) {
@@ -23,4 +23,4 @@ PayloadHolds::~PayloadHolds() {
   kept->push_back(std::move(holds_));
 }
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

@@ -12,7 +12,7 @@
 #include "mltcp/transport/packet_io.h"
 #include "mltcp/transport/types.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 
 class PayloadHolds {
  public:
@@ -89,4 +89,4 @@ class PayloadHolds {
   std::uint32_t ends_waiting_ = 0;
 };
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

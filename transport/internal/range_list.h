@@ -9,7 +9,7 @@
 #include <new>
 #include <utility>
 
-namespace mltcp {
+namespace mltcp::transport {
 
 struct PositionRange {
   std::uint64_t begin = 0;
@@ -101,4 +101,4 @@ class RangeList {
 
 static_assert(sizeof(RangeList) == 8);
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

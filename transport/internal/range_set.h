@@ -9,7 +9,7 @@
 
 #include "mltcp/transport/internal/range_list.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 
 class RangeSet {
  public:
@@ -179,4 +179,4 @@ class RangeSet {
 
 static_assert(sizeof(RangeSet) == 24);
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

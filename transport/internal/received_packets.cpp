@@ -1,7 +1,7 @@
 // Detection of implausible highest packet numbers (see received_packets.h).
 #include "mltcp/transport/internal/received_packets.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 
 void ReceivedPackets::count_behind_top(std::uint64_t number) {
   // A packet within the highest range confirms that range.
@@ -18,4 +18,4 @@ void ReceivedPackets::count_behind_top(std::uint64_t number) {
   numbers_.remove_highest_range();  // the new highest range is then checked in the same way
 }
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

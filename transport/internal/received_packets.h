@@ -16,7 +16,7 @@
 #include "mltcp/transport/types.h"
 #include "mltcp/transport/wire.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 
 class ReceivedPackets {
  public:
@@ -156,4 +156,4 @@ inline bool ReceivedPackets::enough(std::uint64_t number, std::uint32_t ratio, b
   return numbers_.size() > 1 && number - numbers_.back().begin < packets_that_tell;
 }
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

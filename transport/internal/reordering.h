@@ -15,7 +15,7 @@
 
 #include "mltcp/base/units.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 
 class Reordering {
  public:
@@ -83,4 +83,4 @@ class Reordering {
 
 static_assert(sizeof(Reordering) == 32);
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mltcp {
+namespace mltcp::transport {
 
 class ReplayWindow {
  public:
@@ -44,4 +44,4 @@ class ReplayWindow {
   std::array<std::uint64_t, blocks> seen_{};
 };
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

@@ -5,7 +5,7 @@
 
 #include "mltcp/base/units.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 
 class RttEstimator {
  public:
@@ -61,4 +61,4 @@ class RttEstimator {
   Nanos variation_;
 };
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-namespace mltcp {
+namespace mltcp::transport {
 
 Nanos SentPackets::longest_patience(const ConnectionConfig& config) {
   const RttEstimator initial(config.initial_rtt);
@@ -100,4 +100,4 @@ bool SentPackets::on_probe_timeout(const ConnectionConfig& config, Nanos now) {
   return true;
 }
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

@@ -30,7 +30,7 @@
 #include "mltcp/transport/types.h"
 #include "mltcp/transport/wire.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 
 class SentPackets {
  public:
@@ -713,4 +713,4 @@ void SentPackets::forgive_losses(std::uint32_t bytes, const Losses& losses, OnLo
   set_longest_acked(bytes);
 }
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

@@ -12,7 +12,7 @@
 #include "mltcp/cc/registry.h"
 #include "mltcp/transport/requirements.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 namespace {
 
 // Work limits of one poll, so that receiving and sending alternate.
@@ -1087,4 +1087,4 @@ bool ShardCore::flush() {
   return true;
 }
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

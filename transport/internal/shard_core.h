@@ -28,7 +28,7 @@
 #include "mltcp/transport/types.h"
 #include "mltcp/transport/wire.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 
 class ShardCore {
  public:
@@ -248,4 +248,4 @@ class ShardCore {
   Nanos due_ = Nanos::never();  ///< return value of the last poll()
 };
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

@@ -21,8 +21,11 @@
 #include "mltcp/transport/wire.h"
 
 namespace mltcp {
-
 class JobClaims;
+}
+
+namespace mltcp::transport {
+
 class Violators;
 
 /// A job on a shard: its iteration progress, gain, phase gate, and shared pacer.
@@ -103,4 +106,4 @@ struct ShardLinks {
   Violators* violators = nullptr;      ///< null: not remembered
 };
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

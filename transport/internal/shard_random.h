@@ -9,7 +9,7 @@
 #include "mltcp/base/siphash.h"
 #include "mltcp/base/system_random.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 
 class ShardRandom {
  public:
@@ -35,4 +35,4 @@ class ShardRandom {
   SystemRandom system_;
 };
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

@@ -26,7 +26,7 @@
 #include "mltcp/base/units.h"
 #include "mltcp/transport/internal/address_counts.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 
 class Violators {
  public:
@@ -80,4 +80,4 @@ class Violators {
   Entries subnets_;
 };
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

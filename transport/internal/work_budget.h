@@ -5,7 +5,7 @@
 
 #include "mltcp/base/units.h"
 
-namespace mltcp {
+namespace mltcp::transport {
 
 class WorkBudget {
  public:
@@ -23,4 +23,4 @@ class WorkBudget {
   Nanos paid_until_;  ///< what was paid for is done evenly until then
 };
 
-}  // namespace mltcp
+}  // namespace mltcp::transport

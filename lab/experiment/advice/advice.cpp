@@ -31,7 +31,7 @@ constexpr double kLucky = 0.1;        // by which the worst start has to be wors
 const std::vector<std::string> kUnplanned{"fair", "mltcp"};
 const std::vector<std::string> kPlanned{"schedule", "mltcp+schedule"};
 constexpr std::size_t kFewestPhases = 100;  // of a job, however many jobs there are
-constexpr std::size_t kMaxBursts = 64;     // of more than two jobs together, in an iteration of each
+constexpr std::size_t kMaxBursts = 64;      // of more than two jobs together, in an iteration of each
 constexpr std::uint32_t kFewestStarts = 2;  // to which bounds on work lower them
 
 workload::IdealIteration ideal(const Experiment& experiment, const workload::Job& job) {

@@ -31,7 +31,7 @@ struct RunPlan {
   /// The phase plan of each job, relative to the experiment's time 0; empty: no job has one.
   std::vector<std::optional<PhasePlan>> slots;
   bool metered = true;  ///< by flows: whether who uses links when is kept
-  Nanos usage_bin;  ///< initial bin width of the links' meters; 0: the network's default
+  Nanos usage_bin;      ///< initial bin width of the links' meters; 0: the network's default
   /// Called before the jobs start and then every `slice`, while time stands still; `running` is in the order of `jobs`.
   /// Datapath hosts uses kSlice.
   std::function<void(std::span<RunningJob* const> running, Nanos epoch, Nanos now)> between;

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "mltcp/cc/registry.h"
-#include "mltcp/lab/experiment/files/internal/toml_reader.h"
+#include "mltcp/lab/experiment/files/toml_reader.h"
 #include "mltcp/lab/workload/job_fields.h"
 #include "mltcp/lab/workload/schedule.h"
 

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "mltcp/base/text.h"
-#include "mltcp/lab/workload/internal/kineto_steps.h"
+#include "mltcp/lab/workload/kineto_steps.h"
 #include "mltcp/lab/workload/traces/graph_builder.h"
 
 namespace mltcp::workload {

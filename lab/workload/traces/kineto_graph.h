@@ -2,7 +2,7 @@
 // each rank a file, or an archive or folder of them. What a GPU did becomes a graph that, if every communication takes
 // as long as recorded, takes as long as recorded itself.
 //
-//   steps           "ProfilerStep#N", as the GPU runs them (internal/kineto_steps.h); a trace that has none is one step
+//   steps           "ProfilerStep#N", as the GPU runs them (kineto_steps.h); a trace that has none is one step
 //   computation     the time between two points at which a communication begins or one is waited for, whatever runs on
 //                   the GPU then, all its streams together; nothing, too: a GPU that waits for the host to launch a
 //                   kernel is no less busy for the network

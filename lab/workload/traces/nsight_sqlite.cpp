@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "mltcp/base/text.h"
-#include "mltcp/lab/workload/internal/kineto_events.h"
+#include "mltcp/lab/workload/kineto_events.h"
 #include "mltcp/lab/workload/traces/database.h"
 #include "mltcp/lab/workload/traces/graph_builder.h"
 #include "mltcp/lab/workload/traces/json_elements.h"

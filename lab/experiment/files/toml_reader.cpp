@@ -1,5 +1,5 @@
 // Reading of values out of TOML files (see toml_reader.h).
-#include "mltcp/lab/experiment/files/internal/toml_reader.h"
+#include "mltcp/lab/experiment/files/toml_reader.h"
 
 #include <cmath>
 
