@@ -1,0 +1,282 @@
+// What datapaths on queue pairs have in common, whatever their packets are: datagrams (verbs_io.h) or Ethernet frames
+// (raw_io.h). Routes to destinations lie in sets of four places. Packets whose route is not known yet wait while the
+// service thread finds it. Bursts are sent and received.
+//
+// `Self`, which derives from PairIo, has:
+//   is_sendable(packet)                        whether a packet can be sent at all
+//   traffic_class_of(packet)                   what a route is for, beside its destination
+//   key_of(destination)                        as routes have it
+//   request(route, now)                        asks for a new route; false: the mailbox is full
+//   refresh(route, now)                        asks anew for one that is in use
+//   vacate(route)                              whether the place may be given to another
+//   write_waiting(packet, route, buffer)       writes a packet that waits; returns its bytes
+//   fits(route, bytes)                         whether the peer takes so many; counts if not
+//   send_waiting_one(packet, route)            posts a packet that has waited
+//   send_now(packet, route)                    posts a packet; false: the queue is full
+//   apply(route, news)                         takes the news of a route, but for its state
+//   accept(completion, packet)                 whether what came is a packet for the transport
+// and `Route` has destination, traffic_class, is_used, state, generation, busy, ask_at and used_at.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "mltcp/base/clock.h"
+#include "mltcp/base/system_random.h"
+#include "mltcp/rdma/device.h"
+#include "mltcp/rdma/internal/keyed_hash.h"
+#include "mltcp/rdma/internal/work_queues.h"
+#include "mltcp/rdma/ud_packet.h"
+#include "mltcp/transport/address.h"
+#include "mltcp/transport/packet_io.h"
+
+namespace mltcp::rdma {
+
+inline constexpr std::size_t kCacheLine = 64;
+
+template <typename Self, typename Route, typename Counters, typename Service, typename Mailbox>
+class PairIo : public PacketIo {
+ public:
+  static constexpr std::uint32_t burst = WorkQueues::burst;
+  /// A route in use is asked for anew so often.
+  static constexpr Nanos refresh_after{1'000'000'000};
+
+  ~PairIo() override = default;
+  PairIo(const PairIo&) = delete;
+  PairIo& operator=(const PairIo&) = delete;
+  /// Before the first packet. Both must outlive this object.
+  void attach(const Service& service, Mailbox& mailbox) {
+    service_ = &service;
+    mailbox_ = &mailbox;
+    work_.wait_for(mailbox.shard_wake.file());
+  }
+
+  [[nodiscard]] const Limits& limits() const override { return limits_; }
+  [[nodiscard]] bool is_blocked() const override { return blocked_ || work_.is_waiting_for_room(); }
+  [[nodiscard]] std::uint64_t activity() const override {
+    return counters_.received_packets + counters_.sent_packets + counters_.waited + news_;
+  }
+  [[nodiscard]] Nanos deadline() const override { return work_.deadline(); }
+  std::optional<Wakeup> begin_waiting() override { return Wakeup{work_.wait_file(), true}; }
+  void arm() override { work_.arm(blocked_); }
+  void disarm() override {
+    work_.disarm();
+    mailbox_->shard_wake.reset();
+  }
+  [[nodiscard]] const Counters& counters() const { return counters_; }
+  [[nodiscard]] const QueuePair& queue_pair() const { return work_.pair(); }
+
+  /// Whether packets to `destination` would be sent at once; if not, asks for the way.
+  bool resolve(const Address& destination) {
+    if (!mailbox_->news.is_empty()) take_news();
+    const Route* const route = route_to(destination, 0, clock_.now());
+    return route != nullptr && route->state == State::known;
+  }
+
+  std::size_t send(std::span<const TxPacket> packets) override {
+    packets = packets.first(std::min<std::size_t>(packets.size(), burst));
+    blocked_ = false;
+    if (device_.is_gone()) [[unlikely]] {
+      work_.finish_for_good();
+      counters_.send_errors += packets.size();
+      return packets.size();
+    }
+    work_.reap_if_half_full();
+    const Nanos now = clock_.now();
+    std::size_t done = 0;
+    while (done < packets.size() && send_one(packets[done], now)) ++done;
+    work_.post();
+    if (done < packets.size()) {
+      blocked_ = true;
+      ++counters_.full;
+    }
+    return done;
+  }
+
+  std::size_t receive(std::span<RxPacket> out) override {
+    blocked_ = false;
+    if (device_.is_gone()) [[unlikely]] {
+      work_.finish_for_good();
+      return 0;
+    }
+    if (!mailbox_->news.is_empty()) [[unlikely]]
+      take_news();
+    else if (work_.is_waiting_for_room()) [[unlikely]]
+      send_waiting();
+    work_.reap_holds();
+    work_.recover_if_failed(clock_);
+    const std::size_t most = std::min<std::size_t>(out.size(), burst);
+    std::size_t count = 0;
+    for (int bursts = 0; bursts < kMostIdleBursts && count == 0; ++bursts) {
+      const std::span<const ibv_wc> got = work_.poll(most);
+      if (got.empty()) break;
+      for (const ibv_wc& one : got) count += self().accept(one, out[count]) ? 1U : 0U;
+    }
+    // Completions of sends are not signalled one by one; where there is time to look, an error is seen soon.
+    if (count == 0 && !work_.is_idle()) work_.reap();
+    counters_.received_packets += count;
+    return count;
+  }
+
+ protected:
+  using State = decltype(Route::state);
+
+  /// Makes the queue pair. Throws RunError.
+  PairIo(Device& device, const Clock& clock, const Address& own, std::uint32_t routes, const WorkConfig& work)
+      : clock_(clock),
+        device_(device),
+        own_(own),
+        routes_(routes),
+        sets_(routes / kWays),
+        work_(device, work, counters_) {
+    limits_.burst = burst;
+    limits_.keeps_payload_from = work.zero_copy_from;
+  }
+
+  /// Null: all places are busy, the service does not keep up, or nobody can have that address.
+  Route* route_to(const Address& destination, std::uint8_t traffic_class, Nanos now) {
+    // Most packets of a burst go where the one before them went.
+    if (Route& last = routes_[last_route_];
+        last.is_used && now < last.ask_at && self().leads_to(last, destination, traffic_class)) [[likely]] {
+      last.used_at = now;
+      return &last;
+    }
+    const Address key = self().key_of(destination);
+    const auto set = static_cast<std::uint32_t>(hash_.of(key, traffic_class) % sets_);
+    for (std::uint32_t way = 0; way < kWays; ++way) {
+      Route& route = routes_[set * kWays + way];
+      if (route.destination != key || route.traffic_class != traffic_class || !route.is_used) continue;
+      route.used_at = now;
+      if (now >= route.ask_at) [[unlikely]]
+        self().refresh(route, now);
+      last_route_ = number_of(route);
+      return &route;
+    }
+    if (!is_host(destination, own_)) return nullptr;
+    Route* const place = find_place(set);
+    if (place == nullptr) return nullptr;
+    *place = {};
+    place->destination = key;
+    place->traffic_class = traffic_class;
+    place->used_at = now;
+    // One that the service does not know of would have packets wait for nothing.
+    if (!self().request(*place, now)) return nullptr;
+    place->is_used = true;
+    return place;
+  }
+  [[nodiscard]] std::uint32_t number_of(const Route& route) const {
+    return static_cast<std::uint32_t>(&route - routes_.data());
+  }
+  /// The service has been asked for a new route.
+  void on_requested(Route& route, Nanos now) {
+    route.generation = ++generation_;
+    route.state = State::asked;
+    on_refreshed(route, now);
+  }
+  void on_refreshed(Route& route, Nanos now) {
+    route.ask_at = now + refresh_after;
+    service_->wake();
+  }
+
+  const Clock& clock_;
+  Device& device_;
+  const Address own_;
+  Limits limits_;
+  Counters counters_;
+  const KeyedHash hash_ = random_hash();
+  std::vector<Route> routes_;  ///< whose packets work_ counts until its end
+  const std::uint32_t sets_;
+  std::uint32_t last_route_ = 0;
+  std::uint32_t generation_ = 0;
+  WorkQueues work_;
+  const Service* service_ = nullptr;
+  Mailbox* mailbox_ = nullptr;
+  bool blocked_ = false;
+  std::uint64_t news_ = 0;
+
+ private:
+  static constexpr std::uint32_t kWays = 4;
+  /// Bursts without packets for the transport that one call of receive() passes over.
+  static constexpr int kMostIdleBursts = 8;
+
+  static KeyedHash random_hash() {
+    SystemRandom random;
+    const std::uint64_t start = random.next();
+    return {start, random.next()};
+  }
+  Self& self() { return static_cast<Self&>(*this); }
+
+  /// Of its set the place that is free, or was not used for longest. Null: packets wait for all of them, or go by them.
+  Route* find_place(std::uint32_t set) {
+    Route* oldest = nullptr;
+    for (std::uint32_t way = 0; way < kWays; ++way) {
+      Route& route = routes_[set * kWays + way];
+      if (!route.is_used) return &route;
+      if (route.busy == 0 && (oldest == nullptr || route.used_at < oldest->used_at)) oldest = &route;
+    }
+    if (oldest == nullptr) {
+      work_.reap();  // packets that have left need not be seen to have
+      return nullptr;
+    }
+    if (!self().vacate(*oldest)) return nullptr;
+    oldest->is_used = false;
+    return oldest;
+  }
+
+  void take_news() {
+    const Nanos now = clock_.now();
+    while (const auto news = mailbox_->news.pop()) {
+      ++news_;
+      Route& route = routes_[news->route];
+      if (!route.is_used || route.generation != news->generation) continue;
+      self().apply(route, *news);
+      route.ask_at = now + refresh_after;
+    }
+    send_waiting();
+  }
+
+  /// Those whose route is decided, in order.
+  void send_waiting() {
+    using Verdict = WorkQueues::Verdict;
+    work_.settle_waiting(
+        [this](const WorkQueues::Waiting& packet) {
+          const Route& route = routes_[packet.route];
+          if (route.state == State::asked) return Verdict::wait;
+          if (route.state == State::unreachable) {
+            ++counters_.unreachable;
+            return Verdict::drop;
+          }
+          return self().fits(route, packet.bytes) ? Verdict::send : Verdict::drop;
+        },
+        [this](const WorkQueues::Waiting& packet) { self().send_waiting_one(packet, routes_[packet.route]); });
+  }
+
+  /// False: the queue is full; the packet is left to the caller.
+  bool send_one(const TxPacket& packet, Nanos now) {
+    if (!self().is_sendable(packet) || packet.destination->port == 0 || packet.priority >= kPriorities) [[unlikely]] {
+      ++counters_.unsendable;
+      return true;
+    }
+    Route* const found = route_to(*packet.destination, self().traffic_class_of(packet), now);
+    if (found == nullptr) [[unlikely]] {
+      ++(is_host(*packet.destination, own_) ? counters_.no_route : counters_.unsendable);
+      return true;
+    }
+    Route& route = *found;
+    if (route.state == State::known) [[likely]]
+      return self().send_now(packet, route);
+    if (route.state == State::asked) {
+      work_.make_room_to_wait();
+      const std::uint32_t buffer = work_.take_buffer();
+      work_.wait({buffer, number_of(route), self().write_waiting(packet, route, buffer), &route.busy});
+    } else {
+      ++counters_.unreachable;
+    }
+    return true;
+  }
+};
+
+}  // namespace mltcp::rdma
