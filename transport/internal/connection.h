@@ -329,8 +329,8 @@ class alignas(64) Connection {
     sent_.add_chunk(chunk);
     ++draft.chunks;
   }
-  /// Leaves `room_behind` bytes for what follows.
-  void write_ack(wire::Writer& writer, std::size_t room_behind, Nanos now);
+  /// Leaves `room_behind` bytes for what follows. `withheld`: the packet is not sent, and so the next one has it, too.
+  void write_ack(wire::Writer& writer, std::size_t room_behind, bool withheld, Nanos now);
   void write_control(Draft& draft, bool with_data);
   [[gnu::cold]] void write_close(Draft& draft);
   void write_data(Draft& draft, BuiltPacket& packet, Nanos now);

@@ -667,7 +667,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   const bool closes = due_.close;
   write_control(draft, with_data);
   if ((received_.owes_ack() || (closes && !aborted_)) && state_ != State::connecting)
-    write_ack(draft.writer, closes ? wire::close_frame_bytes : 0, now);
+    write_ack(draft.writer, closes ? wire::close_frame_bytes : 0, withheld, now);
   if (closes) write_close(draft);
   if (with_data) write_data(draft, packet, now);
   const bool eliciting = draft.chunks > 0;
@@ -834,7 +834,7 @@ void Connection::repeat_close(Nanos now) {
       --abort_copies_left_ > 0 ? now + std::min(sent_.probe_timeout(*config_), longest_between_copies) : Nanos::never();
 }
 
-void Connection::write_ack(wire::Writer& writer, std::size_t room_behind, Nanos now) {
+void Connection::write_ack(wire::Writer& writer, std::size_t room_behind, bool withheld, Nanos now) {
   // Before the peer's address is proven, a packet may be short.
   constexpr std::size_t least = wire::ack_frame_bytes + wire::ack_credit_bytes;
   if (writer.room() < least + room_behind) return;
@@ -859,7 +859,8 @@ void Connection::write_ack(wire::Writer& writer, std::size_t room_behind, Nanos 
     receives_.on_told_in_ack();
   }
   if (frame.range_count > 0) writer.ack(frame);
-  received_.on_ack_sent();
+  if (!withheld) [[likely]]
+    received_.on_ack_sent();
 }
 
 void Connection::write_control(Draft& draft, bool with_data) {
