@@ -100,7 +100,7 @@ TEST(EcnRetry, one_wrong_count__turns_it_off_for_a_while_only) {
   EXPECT_FALSE(counted.feedback.is_used());
   counted.take_good(1);
   EXPECT_TRUE(counted.feedback.is_used());
-  counted.take(counted.last, 9);  // sent while it was off
+  for (int i = 0; i < 9; ++i) counted.take(counted.last, 1);  // sent while it was off
   counted.take_good(10);
   EXPECT_TRUE(counted.feedback.is_used());
   EXPECT_FALSE(counted.feedback.works()) << "of those that were sent capable, none has been there for a round trip";
@@ -131,14 +131,50 @@ TEST(EcnRetry, path_that_clears_the_field__is_tried_less_and_less) {
   }
 }
 
-TEST(EcnRetry, failures__are_forgotten_when_it_works_for_as_long) {
+TEST(EcnRetry, packets_of_before_that_come_late__are_no_failure) {
   Counted counted;
   counted.take(counted.last, 1);
-  pause_of(counted);
-  while (!counted.feedback.works()) counted.take_good(1);
-  counted.take_good(EcnFeedback::first_pause * (4 + 2));
+  while (!counted.feedback.is_used()) counted.take_good(1);
+  for (int i = 0; i < 5; ++i) counted.take(counted.last, 1);
+  counted.take_good(7);
+  counted.take(counted.last, 4);  // all in flight then have been sent ECN-capable
+  counted.take_good(10);
+  EXPECT_TRUE(counted.feedback.works());
   counted.take(counted.last, 1);
-  EXPECT_EQ(pause_of(counted), EcnFeedback::first_pause);
+  EXPECT_FALSE(counted.feedback.works());
+}
+
+TEST(EcnRetry, acknowledgement_of_more_packets__shortens_the_pause) {
+  Counted counted;
+  counted.take(counted.last, 1);
+  counted.take(counted.last, EcnFeedback::first_pause - 1);
+  EXPECT_FALSE(counted.feedback.is_used());
+  counted.take(counted.last, 1);
+  EXPECT_TRUE(counted.feedback.is_used());
+}
+
+TEST(EcnRetry, failures__are_forgotten_when_it_works_for_as_long) {
+  constexpr std::uint32_t pause = EcnFeedback::first_pause;
+  for (const auto& [good, next] : {std::pair(4 * pause - 9, 4 * pause), std::pair(4 * pause + 9, 2 * pause),
+                                   std::pair(6 * pause - 9, 2 * pause), std::pair(6 * pause + 9, pause)}) {
+    Counted counted;
+    counted.take(counted.last, 1);
+    pause_of(counted);
+    while (!counted.feedback.works()) counted.take_good(1);
+    counted.take_good(good);
+    counted.take(counted.last, 1);
+    EXPECT_EQ(pause_of(counted), next) << good;
+  }
+}
+
+TEST(EcnRetry, round_trips_of_another_failure__do_not_count) {
+  Counted counted;
+  counted.take(counted.last, 1);
+  counted.feedback.average_round_trip(Nanos(80'000'000));
+  EXPECT_EQ(counted.feedback.average_round_trip(Nanos(8'000'000)), Nanos(71'000'000));
+  while (!counted.feedback.works()) counted.take_good(1);
+  counted.take(counted.last, 1);
+  EXPECT_EQ(counted.feedback.average_round_trip(Nanos(8'000'000)), Nanos(8'000'000));
 }
 
 // ---- tests of the peer ----------------------------------------------------------------------------------------------
@@ -173,6 +209,16 @@ struct TestedPeer {
       told += sample.ce_packets;
     }
   }
+  /// Until ECN works again.
+  void retry() {
+    while (!feedback.works()) {
+      EXPECT_FALSE(feedback.is_test(next++, *this, random));
+      acked = next;
+      if (feedback.is_used()) ++counts.ect0_packets;
+      cc::AckSample sample;
+      feedback.on_counts(counts, {1, 1000, next - 1, next}, true, sample);
+    }
+  }
   [[nodiscard]] bool is_acked(std::uint64_t number) const { return number < acked; }
   [[nodiscard]] bool is_in_flight(std::uint64_t number) const { return number >= acked && number < next; }
 
@@ -185,6 +231,14 @@ struct TestedPeer {
   std::uint32_t tests = 0;
   std::uint32_t told = 0;
   std::uint32_t true_marks = 0;
+};
+
+/// Of packet numbers below `end`, those that `is_lost` have been, and the others acknowledged.
+struct Fates {
+  [[nodiscard]] bool is_acked(std::uint64_t number) const { return number < end && !is_lost(number); }
+  [[nodiscard]] bool is_in_flight(std::uint64_t number) const { return number >= end; }
+  std::uint64_t end = 0;
+  std::function<bool(std::uint64_t)> is_lost;
 };
 
 TEST(EcnTest, peer_that_tells_all__passes_and_its_own_marks_are_all_that_counts) {
@@ -207,6 +261,55 @@ TEST(EcnTest, peer_that_hides_marks__is_found_out_by_the_second_test) {
   EXPECT_FALSE(peer.feedback.works());
   EXPECT_LT(peer.next, 2U * (EcnFeedback::least_between_tests + EcnFeedback::between_tests) + 2);
   EXPECT_EQ(peer.tests, 2U);
+}
+
+TEST(EcnTest, peer_that_hides_marks_again__is_found_out_by_the_first_test) {
+  const auto hides = [](std::uint32_t, std::uint32_t) { return 0U; };
+  TestedPeer peer;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    peer.run(140'000, hides);
+    EXPECT_FALSE(peer.feedback.works());
+    EXPECT_EQ(peer.tests, 2 + i);
+    peer.retry();
+  }
+  // Until all failures are forgotten.
+  peer.run(EcnFeedback::first_pause * 32, [](std::uint32_t received, std::uint32_t) { return received; });
+  const std::uint32_t before = peer.tests;
+  peer.run(140'000, hides);
+  EXPECT_EQ(peer.tests, before + 2);
+}
+
+TEST(EcnTest, wrong_counts__end_a_test) {
+  EcnFeedback feedback;
+  ShardRandom random(1);
+  const Fates fates{.is_lost = [](std::uint64_t) { return false; }};
+  std::uint64_t number = 0;
+  while (!feedback.is_test(number, fates, random)) ++number;
+  EXPECT_TRUE(feedback.awaits_test());
+  cc::AckSample sample;
+  feedback.on_counts({}, {1, 1000, 0, number + 1}, true, sample);
+  EXPECT_FALSE(feedback.works());
+  EXPECT_FALSE(feedback.awaits_test());
+}
+
+TEST(EcnTest, marks_that_were_counted_before_a_test_arrives__do_not_answer_it) {
+  EcnFeedback feedback;
+  ShardRandom random(1);
+  Fates fates{.is_lost = [](std::uint64_t) { return false; }};
+  std::set<std::uint64_t> tests;
+  wire::EcnCounts counts;
+  std::uint64_t number = 0;
+  for (; number < 10'000 && feedback.works(); ++number) {
+    if (feedback.is_test(number, fates, random)) tests.insert(number);
+    if (number < 5) continue;
+    const std::uint64_t acked = number - 5;
+    fates.end = acked + 1;
+    ++(acked % 2 == 0 && !tests.contains(acked) ? counts.ce_packets : counts.ect0_packets);
+    if (feedback.awaits_test()) feedback.on_acks(fates, acked);
+    cc::AckSample sample;
+    feedback.on_counts(counts, {1, 1000, acked, number + 1}, true, sample);
+  }
+  EXPECT_LT(number, 2U * (EcnFeedback::least_between_tests + EcnFeedback::between_tests) + 10);
 }
 
 TEST(EcnTest, peer_that_hides_a_tenth__is_found_out_later) {
@@ -246,14 +349,6 @@ TEST(EcnTest, tests__are_of_one_packet_mostly_and_of_many_at_times) {
   EXPECT_GT(runs.rbegin()->first, 100U);
   EXPECT_LE(runs.rbegin()->first, 1U << EcnFeedback::most_tested_log2);
 }
-
-/// Of packet numbers below `end`, those that `is_lost` have been, and the others acknowledged.
-struct Fates {
-  [[nodiscard]] bool is_acked(std::uint64_t number) const { return number < end && !is_lost(number); }
-  [[nodiscard]] bool is_in_flight(std::uint64_t number) const { return number >= end; }
-  std::uint64_t end = 0;
-  std::function<bool(std::uint64_t)> is_lost;
-};
 
 TEST(EcnTest, packets_of_a_test_that_were_lost__need_no_mark) {
   EcnFeedback feedback;

@@ -56,10 +56,10 @@ class EcnFeedback {
     } else if (!goes_on_trying(acked)) {
       return 0;
     }
-    // Counts that decrease, or do not cover all ECN-capable packets, mean that the path rewrites the field (RFC 9000
-    // section 13.4.2.1). Reordered acknowledgements are filtered out by the caller.
+    // Counts that decrease, or do not cover all packets where all are ECN-capable, mean that the path rewrites the
+    // field (RFC 9000 section 13.4.2.1). Reordered acknowledgements are filtered out by the caller.
     if (ect0 > (1U << 31) || ce > (1U << 31) || counts.ect1_packets != 0 ||
-        (state_ != State::begins && ect0 + ce < acked.packets)) {
+        (state_ == State::works && ect0 + ce < acked.packets)) {
       fail();
       return 0;
     }
@@ -133,7 +133,7 @@ class EcnFeedback {
     works,
     off,     ///< for left_ packets
     begins,  ///< those from oldest_ on are ECN-capable; none of them has been acknowledged
-    tried,   ///< counts are judged, as when it works, until one from oldest_ on is
+    tried,   ///< some have been; with the first from the new oldest_ on, it works if all are counted
   };
 
   void drop_test() { length_ = owed_ = own_ = run_left_ = 0; }
@@ -166,10 +166,10 @@ class EcnFeedback {
     if (state_ == State::begins) {
       state_ = State::tried;
       oldest_ = acked.next_number;
-      return false;
+    } else {
+      state_ = State::works;
+      left_ = pause();
     }
-    state_ = State::works;
-    left_ = pause();
     return true;
   }
   /// Takes the marks that this end has made from `ce`. False if ECN does not count as working any more.
