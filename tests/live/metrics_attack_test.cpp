@@ -183,5 +183,19 @@ TEST_F(MetricsAttack, many_requests__look_seldom) {
   EXPECT_LE(looks, 1 + (monotonic_now() - begun).count / 100'000'000);
 }
 
+TEST_F(MetricsAttack, many_requests__wait_once_for_a_process_that_is_slow) {
+  const std::uint16_t other = free_port();
+  std::atomic<int> slow_looks{0};
+  const MetricsServer slow("--metrics", MetricsAddress::parse("", std::to_string(other)), [&] {
+    ++slow_looks;
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    return std::optional(test::some_snapshot());
+  });
+  std::vector<Client> clients;
+  for (std::uint32_t i = 0; i < 12; ++i) clients.emplace_back(other, 2 + i).send(whole);
+  for (const Client& client : clients) EXPECT_NE(client.answer().find("mltcp_answers 1"), std::string::npos);
+  EXPECT_LE(slow_looks, 3);
+}
+
 }  // namespace
 }  // namespace mltcp::live

@@ -350,10 +350,10 @@ class Server {
   }
 
   const Response& metrics() {
-    if (const Nanos now = monotonic_now(); metrics_ == nullptr || now >= fresh_until_) {
+    if (metrics_ == nullptr || monotonic_now() >= fresh_until_) {
       metrics_ = response_of(prometheus::TextSerializer().Serialize(collector_.Collect()), MHD_HTTP_HEADER_CONTENT_TYPE,
                              "text/plain; version=0.0.4; charset=utf-8");
-      fresh_until_ = now + kFresh;
+      fresh_until_ = monotonic_now() + kFresh;  // a process may take longer than that to show its counters
     }
     return metrics_;
   }
