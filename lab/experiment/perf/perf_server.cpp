@@ -125,6 +125,13 @@ void serve_perf(const std::string& address, const PerfPlace& place, bool once, c
   callbacks.tell(fmt::format("listening on {}{}", to_text(listener.address()),
                              place.key == nullptr ? "" : fmt::format(", for who has key {:016x}", place.key->id())));
   PendingStreams pending(listener, "client", callbacks.tell);
+  // Without a key, anybody may be a client.
+  const auto tell = [&](const std::string& line) {
+    if (place.key == nullptr)
+      pending.tell(line);
+    else
+      callbacks.tell(line);
+  };
   for (;;) {
     const auto first = pending.next();
     if (!first) {
@@ -135,11 +142,11 @@ void serve_perf(const std::string& address, const PerfPlace& place, bool once, c
       continue;
     }
     MessageStream& stream = *first->stream;
-    pending.tell(fmt::format("client {}", stream.peer().empty() ? "of this machine" : stream.peer()));
+    tell(fmt::format("client {}", stream.peer().empty() ? "of this machine" : stream.peer()));
     const std::string why = serve_one(stream, first->message, place, callbacks, version);
     if (!callbacks.interrupted().empty()) return;
     if (once && !why.empty()) throw RunError(one_line(why));
-    pending.tell(why.empty() ? "done" : "failed: " + one_line(why));
+    tell(why.empty() ? "done" : "failed: " + one_line(why));
     if (once) return;
   }
 }

@@ -147,6 +147,30 @@ TEST_P(PerfPathTest, strangers_that_say_nothing__keep_no_client_out) {
   EXPECT_EQ(results.points.size(), 1U);
 }
 
+// What strangers cause is bounded, and these are none.
+TEST_P(PerfPathTest, clients_with_the_key__are_told_of_each) {
+  PerfSettings settings;
+  settings.tests = {GetParam()};
+  settings.least = settings.most = 1000;
+  settings.time = Nanos(10'000'000);
+  server.key = client.key = std::make_shared<const security::JobKey>(security::JobKey::generate());
+  const std::string address = "unix:" + (folder.path() / "s").string();
+  std::atomic<bool> ends{false};
+  std::size_t done = 0;
+  std::thread serving([&] {
+    serve_perf(address, server, false,
+               {[&](const std::string& line) { done += line == "done" ? 1U : 0U; }, [](const PerfPoint&) {},
+                [&]() -> std::string { return ends ? "the test ends" : ""; }},
+               "1");
+  });
+  const PerfCallbacks callbacks{[](const std::string&) {}, [](const PerfPoint&) {}, [] { return std::string(); }};
+  for (int i = 0; i < 12; ++i)
+    EXPECT_NO_THROW(run_perf(address, Nanos::from_seconds(10), client, settings, callbacks, "1"));
+  ends = true;
+  serving.join();
+  EXPECT_GE(done, 11U) << "the last may have been cut off by the end";
+}
+
 INSTANTIATE_TEST_SUITE_P(Client, PerfPathTest, ::testing::Values(PerfTest::out),
                          [](const auto& test) { return to_text(test.param); });
 INSTANTIATE_TEST_SUITE_P(BothEnds, PerfLossTest, ::testing::Values(PerfTest::out, PerfTest::in),
