@@ -24,6 +24,7 @@ constexpr double largest_share = 0.02;
 // From this share of the line rate on, steps are taken in full; below, scaled by the square root.
 constexpr double whole_share = 0.5;
 
+constexpr std::uint32_t acked_at_once = 2;   // packets, by default
 constexpr double first_window_packets = 10;  // RFC 6928; before the first RTT sample
 
 double or_share(double given, double share) { return given > 0 ? given : share; }
@@ -65,7 +66,7 @@ void Dcqcn::on_ack(const AckSample& ack, Output& out) {
   judge_.on_acked(ack.acked_packets, ack.ce_packets > 0, ack.round_count, ack.smoothed_rtt,
                   judge_.shows_queue(ack.smoothed_rtt, ack.min_rtt));
   if (ack.ce_packets > 0)
-    notify(ack.now, ack.decrease_gain);
+    notify(ack.now, ack.decrease_gain, notifications_of(ack));
   else
     unmarked_ = true;
   if (!increase_due_.is_never()) bytes_ += ack.acked_bytes;
@@ -83,7 +84,7 @@ bool Dcqcn::is_congestion(const LossReport& losses) {
 
 void Dcqcn::on_congestion(const CongestionEvent& event, Output& out) {
   if (event.cause != CongestionEvent::Cause::loss) return;  // marks are handled in on_ack()
-  notify(event.now, event.decrease_gain);
+  notify(event.now, event.decrease_gain, 1);
   write(out);
 }
 
@@ -116,7 +117,20 @@ void Dcqcn::scale_steps(Bytes iteration_bytes) {
   step_scale_ = std::max(wanted / additive_, 1.0);
 }
 
-void Dcqcn::notify(Nanos now, double decrease_gain) {
+/// A receiver that acknowledged every second packet would have sent so many: one for each interval that the packets took
+/// to be sent.
+int Dcqcn::notifications_of(const AckSample& ack) const {
+  if (ack.ce_packets < 2 * acked_at_once) [[likely]]
+    return 1;
+  const double bytes =
+      std::max(static_cast<double>(ack.acked_bytes), ack.ce_packets * window_floor_ / first_window_packets);
+  const double took = bytes * 8e9 / current_rate_;
+  const double intervals = took / static_cast<double>(notification_interval_.count);
+  const auto most = static_cast<double>(ack.ce_packets / acked_at_once);
+  return static_cast<int>(std::max(std::min(intervals, most), 1.0));
+}
+
+void Dcqcn::notify(Nanos now, double decrease_gain, int times) {
   if (!notified_.is_never() && now - notified_ < notification_interval_) return;
   if (alpha_at_start_)
     alpha_ = 1;
@@ -125,10 +139,12 @@ void Dcqcn::notify(Nanos now, double decrease_gain) {
   alpha_at_start_ = false;
   unmarked_ = false;
   notified_ = now;
-  // Equation 1.
-  target_rate_ = current_rate_;
-  current_rate_ = std::max(current_rate_ * (1 - reduction(alpha_ / 2, decrease_gain)), min_rate_);
-  alpha_ = (1 - g_) * alpha_ + g_;
+  for (; times > 0; --times) {
+    // Equation 1.
+    target_rate_ = current_rate_;
+    current_rate_ = std::max(current_rate_ * (1 - reduction(alpha_ / 2, decrease_gain)), min_rate_);
+    alpha_ = (1 - g_) * alpha_ + g_;
+  }
   restart_increase(now);
 }
 

@@ -113,7 +113,9 @@ class Dcqcn {
   void scale_steps(Bytes iteration_bytes);
   /// Factor by which R_AI and R_HAI are enlarged now, besides the gain; 0: no additive step allowed yet.
   [[nodiscard]] double scale_of_step() const;
-  void notify(Nanos now, double decrease_gain);
+  /// Rate decreases as by so many notifications in a row, unless the latest one was within the notification interval.
+  void notify(Nanos now, double decrease_gain, int times);
+  [[nodiscard]] int notifications_of(const AckSample& ack) const;
   void restart_increase(Nanos now);
   void increase();
   void write(Output& out) const;

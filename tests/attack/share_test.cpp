@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "mltcp/cc/swift.h"
@@ -32,6 +33,10 @@ struct Lies {
   double marked_bytes = 1;      ///< share of the bytes of marked packets that it tells
   std::uint32_t ack_every = 0;  ///< acknowledges so many packets at a time; 0: as others
   bool first_marks = false;     ///< of the marks that an acknowledgement tells, it tells the first
+  bool bare = false;            ///< acknowledges up to packets that ask for none, which it has the sender send
+  bool last_first = false;      ///< acknowledges the last of some packets before the others
+  Nanos late{};                 ///< leaves one packet every 40 ms out of its acknowledgements for so long
+  double dropped_marks = 0;     ///< share of the marked packets that it says have not come
   int cleared = 0;              ///< from its 5000th packet on, the ECN fields of so many are cleared on the way
 };
 
@@ -85,13 +90,15 @@ class LyingIo final : public PacketIo {
       return packets.size();
     }
     has_told_ = false;
-    if (lies_.held == 0_ns && !lies_.held_queue && !lies_.many_ranges && lies_.marked_bytes == 1)
+    if (lies_.held == 0_ns && !lies_.held_queue && !lies_.many_ranges && lies_.marked_bytes == 1 && !lies_.bare &&
+        !lies_.last_first && lies_.late == 0_ns)
       return host_.send(packets);
     for (const TxPacket& packet : packets) {
-      const std::vector<std::byte> changed = changed_ack(packet);
       TxPacket copy = packet;
-      if (!changed.empty()) copy.header = changed;
-      host_.send({&copy, 1});
+      for (const std::vector<std::byte>& changed : changed_acks(packet)) {
+        if (!changed.empty()) copy.header = changed;
+        host_.send({&copy, 1});
+      }
     }
     return packets.size();
   }
@@ -113,6 +120,8 @@ class LyingIo final : public PacketIo {
         received += packet.bytes.size() + packet.virtual_bytes;
         if (lies_.lost > 0) fill_gap(packet);
         if (lies_.held_queue) look_at_queue(packet);
+        if (lies_.bare) look_for_bare(packet);
+        if (packet.ecn == Ecn::ce && random_.chance(lies_.dropped_marks)) continue;
         Packet& kept = waiting_.emplace_back();
         kept.bytes.assign(packet.bytes.begin(), packet.bytes.end());
         kept.as = packet;
@@ -178,15 +187,38 @@ class LyingIo final : public PacketIo {
       sent_at_.erase(sent_at_.begin(), std::next(at));
     }
   }
-  /// Empty: there is no acknowledgement in it.
-  [[nodiscard]] std::vector<std::byte> changed_ack(const TxPacket& packet) {
+  void look_for_bare(const RxPacket& packet) {
+    wire::Reader reader;
+    wire::Header header;
+    wire::Frame frame;
+    if (reader.begin(packet.bytes, packet.tail, packet.virtual_bytes, header) != wire::ParseError::none) return;
+    bool is_bare = true;
+    while (reader.next(frame)) is_bare = is_bare && frame.type == wire::FrameType::ack;
+    if (is_bare) bare_.insert(header.packet_number);
+  }
+  /// Without the numbers from `first` to `last`.
+  static wire::AckFrame without(const wire::AckFrame& ack, std::uint64_t first, std::uint64_t last) {
+    wire::AckFrame less = ack;
+    less.range_count = 0;
+    const auto add = [&](std::uint64_t from, std::uint64_t to) {
+      if (less.range_count < wire::max_ack_ranges) less.ranges[less.range_count++] = {from, to};
+    };
+    for (const wire::PacketRange& range : std::span(ack.ranges).first(ack.range_count)) {
+      if (range.last > last) add(std::max(range.first, last + 1), range.last);
+      if (range.first < first) add(range.first, std::min(range.last, first - 1));
+    }
+    return less;
+  }
+  /// An empty one: the packet as it is.
+  [[nodiscard]] std::vector<std::vector<std::byte>> changed_acks(const TxPacket& packet) {
     wire::Reader reader;
     wire::Header header;
     wire::Frame frame;
     if (!packet.payload.empty() || reader.begin(packet.header, 0, header) != wire::ParseError::none ||
         !reader.next(frame) || frame.type != wire::FrameType::ack)
-      return {};
+      return {{}};
     wire::AckFrame ack = frame.ack;
+    if (reader.next(frame)) return {{}};
     Nanos held = lies_.held;
     if (lies_.held_queue && !least_.is_never()) held = (latest_ - least_) * 97 / 100;
     ack.delay_ns = std::max(ack.delay_ns, static_cast<std::uint32_t>(held.count));
@@ -195,17 +227,44 @@ class LyingIo final : public PacketIo {
       for (std::uint32_t old = 64; ack.range_count < wire::max_ack_ranges; old -= 2)
         ack.ranges[ack.range_count++] = {old, old};
     ack.ecn.ce_bytes = static_cast<std::uint32_t>(ack.ecn.ce_bytes * lies_.marked_bytes);
-    if (reader.next(frame)) return {};
-    std::vector<std::byte> buffer(1472);
-    wire::Writer writer(buffer);
-    writer.ack(ack);
-    if (lies_.held_queue) {
-      writer.ping();
-      header.flags |= wire::ack_now;
-      sent_at_[static_cast<std::uint32_t>(header.packet_number)] = now;
+    const auto made = [&](const wire::AckFrame& frame_of_it, bool pings) {
+      wire::Header head = header;
+      std::vector<std::byte> buffer(1472);
+      wire::Writer writer(buffer);
+      if (frame_of_it.range_count > 0) writer.ack(frame_of_it);
+      if (pings) {
+        writer.ping();
+        head.flags |= wire::ack_now;
+        sent_at_[static_cast<std::uint32_t>(header.packet_number)] = now;
+      }
+      buffer.resize(writer.finish(head, {}).size());
+      return buffer;
+    };
+    const std::uint64_t largest = ack.ranges[0].last;
+    if (lies_.bare) {
+      const auto above = bare_.upper_bound(largest);
+      if (above == bare_.begin()) return {made({}, true)};
+      return {made(without(ack, *std::prev(above) + 1, largest), true)};
     }
-    buffer.resize(writer.finish(header, {}).size());
-    return buffer;
+    if (lies_.last_first && ack.ranges[0].first < largest && largest > told_) {
+      const wire::AckFrame last_alone = without(ack, told_ + 1, largest - 1);
+      told_ = largest;
+      return {made(last_alone, false), made(without(ack, largest, largest), false)};
+    }
+    if (lies_.late > 0_ns) {
+      if (omitted_ == 0 && now - omitted_at_ > 40_ms) {
+        omitted_ = largest;
+        omitted_at_ = now;
+      }
+      if (now - omitted_at_ < lies_.late) {
+        ack = without(ack, omitted_, omitted_);
+      } else if (const std::uint64_t late = std::exchange(omitted_, 0);
+                 ack.ranges[ack.range_count - 1].first > late + 1 && late > 0 &&
+                 ack.range_count < wire::max_ack_ranges) {
+        ack.ranges[ack.range_count++] = {late, late};
+      }
+    }
+    return {made(ack, lies_.held_queue)};
   }
 
   sim::Host& host_;
@@ -220,6 +279,10 @@ class LyingIo final : public PacketIo {
   Nanos least_ = Nanos::never();
   bool has_told_ = false;
   int packets_ = 0;
+  std::set<std::uint64_t> bare_;  ///< numbers of the sender's packets that ask for no acknowledgement
+  std::uint64_t told_ = 0;        ///< largest number that was acknowledged
+  std::uint64_t omitted_ = 0;
+  Nanos omitted_at_;
 };
 
 /// A host, and a program that does one thing at each completion.
@@ -497,6 +560,65 @@ TEST(Share, holding_that_is_not_there__hides_no_queue_where_marks_are_hidden) {
     EXPECT_LT(shares.other, 500) << hidden;
     EXPECT_GT(shares.honest, 450) << hidden;
   }
+}
+
+// Their numbers give no round trip, and would hide a queue for ever.
+TEST(Share, acknowledging_up_to_what_asks_for_none__hides_no_queue) {
+  for (const std::string algorithm : {"swift", "dctcp", "dcqcn"}) {
+    Scene scene = marking_scene(algorithm == "swift" ? 0 : 1, true);
+    if (algorithm == "swift") {
+      scene.config.parameters = swift().parameters;
+      scene.marking = {};
+    }
+    scene.config.congestion_control = algorithm;
+    scene.config.max_rate = Rate(1'000'000'000);
+    scene.lies.bare = true;
+    scene.lies.ack_every = 8;
+    const Shares shares = shares_of(scene);
+    EXPECT_LT(shares.other, 250) << algorithm;
+    EXPECT_GT(shares.honest, 700) << algorithm;
+  }
+}
+
+TEST(Share, packets_that_are_acknowledged_late__do_not_put_off_the_answer_to_losses) {
+  for (const char* algorithm : {"reno", "cubic"})
+    for (const Bytes buffer : {Bytes{30'000}, Bytes{60'000}}) {
+      Scene scene{.lies = {.late = 9_ms}, .buffer = buffer, .duration = 4_s};
+      scene.config.congestion_control = algorithm;
+      scene.config.check_peer = true;
+      const Shares shares = shares_of(scene);
+      EXPECT_LT(shares.other, 510) << algorithm << buffer;
+      EXPECT_GT(shares.honest, 460) << algorithm << buffer;
+    }
+}
+
+// That is, the path is said to lose what is marked, where losses count less than marks.
+TEST(Share, marked_packets_that_are_said_to_be_lost__are_found_missing) {
+  for (const char* algorithm : {"dctcp", "dcqcn"})
+    for (const double dropped : {1.0, 0.9, 0.5}) {
+      Scene scene = marking_scene(0, true);
+      scene.config.congestion_control = algorithm;
+      scene.config.max_rate = Rate(1'000'000'000);
+      scene.lies.dropped_marks = dropped;
+      const Shares shares = shares_of(scene);
+      EXPECT_LT(shares.other, 300) << algorithm << dropped;
+      EXPECT_GT(shares.honest, 650) << algorithm << dropped;
+    }
+}
+
+TEST(Share, few_acknowledgements__tell_of_as_many_marks_as_many) {
+  for (const bool last_first : {false, true})
+    for (const char* algorithm : {"dctcp", "dcqcn"})
+      for (const std::uint32_t ack_every : {4U, 8U}) {
+        Scene scene = marking_scene(0, true);
+        scene.config.congestion_control = algorithm;
+        scene.config.max_rate = Rate(1'000'000'000);
+        scene.lies.ack_every = ack_every;
+        scene.lies.last_first = last_first;
+        const Shares shares = shares_of(scene);
+        EXPECT_LT(shares.other, 540) << algorithm << ack_every << last_first;
+        EXPECT_GT(shares.honest, 440) << algorithm << ack_every << last_first;
+      }
 }
 
 // By a switch, or by somebody on the path.

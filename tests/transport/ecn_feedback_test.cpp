@@ -221,6 +221,8 @@ struct TestedPeer {
   }
   [[nodiscard]] bool is_acked(std::uint64_t number) const { return number < acked; }
   [[nodiscard]] bool is_in_flight(std::uint64_t number) const { return number >= acked && number < next; }
+  [[nodiscard]] static std::uint64_t packets_sent() { return 1000; }
+  [[nodiscard]] static std::uint64_t lost_packets() { return 0; }
 
   EcnFeedback feedback;
   ShardRandom random{1};
@@ -237,7 +239,10 @@ struct TestedPeer {
 struct Fates {
   [[nodiscard]] bool is_acked(std::uint64_t number) const { return number < end && !is_lost(number); }
   [[nodiscard]] bool is_in_flight(std::uint64_t number) const { return number >= end; }
+  [[nodiscard]] static std::uint64_t packets_sent() { return 1000; }
+  [[nodiscard]] std::uint64_t lost_packets() const { return lost; }
   std::uint64_t end = 0;
+  std::uint64_t lost = 500;  ///< of 1000 packets
   std::function<bool(std::uint64_t)> is_lost;
 };
 
@@ -373,6 +378,32 @@ TEST(EcnTest, packets_of_a_test_that_were_lost__need_no_mark) {
   }
   EXPECT_GT(tests, 100U);
   EXPECT_TRUE(feedback.works());
+}
+
+TEST(EcnTest, packets_of_tests_that_are_lost_more_often_than_others__are_marks_that_are_hidden) {
+  for (const std::uint64_t others : {0U, 100U, 300U}) {
+    EcnFeedback feedback;
+    ShardRandom random(1);
+    Random network(4);
+    std::set<std::uint64_t> lost;
+    Fates fates{.lost = others, .is_lost = [&](std::uint64_t number) { return lost.contains(number); }};
+    cc::AckSample sample;
+    wire::EcnCounts counts;
+    std::uint64_t number = 0;
+    for (; number < 100'000 && feedback.works(); ++number) {
+      const bool is_test = feedback.is_test(number, fates, random);
+      if (is_test && network.chance(0.9)) {
+        lost.insert(number);
+        continue;
+      }
+      ++(is_test ? counts.ce_packets : counts.ect0_packets);
+      fates.end = number + 1;
+      if (feedback.awaits_test()) feedback.on_acks(fates, number);
+      feedback.on_counts(counts, {1, 1000, number, number + 1}, true, sample);
+    }
+    EXPECT_FALSE(feedback.works()) << others;
+    EXPECT_LT(number, 10U * 640) << others;
+  }
 }
 
 TEST(EcnTest, packets__are_not_tested_at_regular_distances) {

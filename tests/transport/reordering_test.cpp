@@ -11,14 +11,14 @@ using namespace literals;
 constexpr Nanos round_trip{100'000};
 
 TEST(Reordering, unseen__has_the_thresholds_of_rfc_9002) {
-  const Reordering reordering;
+  const Reordering reordering(false);
   EXPECT_FALSE(reordering.seen());
   EXPECT_EQ(reordering.packet_threshold(), 3U);
   EXPECT_EQ(reordering.window(), 0_ns);
 }
 
 TEST(Reordering, on_late__raises_both_as_far_as_was_seen) {
-  Reordering reordering;
+  Reordering reordering(false);
   reordering.on_late(5, 80_us, 0, round_trip);
   EXPECT_TRUE(reordering.seen());
   EXPECT_EQ(reordering.packet_threshold(), 6U);
@@ -32,7 +32,7 @@ TEST(Reordering, on_late__raises_both_as_far_as_was_seen) {
 }
 
 TEST(Reordering, on_late__within_the_round_trip_is_a_matter_of_packets) {
-  Reordering reordering;
+  Reordering reordering(false);
   reordering.on_late(1, Nanos(-50'000), 0, round_trip);
   EXPECT_TRUE(reordering.seen());
   EXPECT_EQ(reordering.packet_threshold(), 3U) << "never below the first";
@@ -40,7 +40,7 @@ TEST(Reordering, on_late__within_the_round_trip_is_a_matter_of_packets) {
 }
 
 TEST(Reordering, beyond_63_packets__only_time_counts) {
-  Reordering reordering;
+  Reordering reordering(false);
   reordering.on_late(63, 0_ns, 0, round_trip);
   EXPECT_EQ(reordering.packet_threshold(), 64U);
   reordering.on_late(64, 0_ns, 0, round_trip);
@@ -50,19 +50,19 @@ TEST(Reordering, beyond_63_packets__only_time_counts) {
 }
 
 TEST(Reordering, window__is_bounded_by_10_ms_or_two_round_trips) {
-  Reordering quick;
+  Reordering quick(false);
   quick.on_late(1, 9_s, 0, round_trip);
   EXPECT_EQ(quick.window(), 10_ms);
-  Reordering slow;
+  Reordering slow(false);
   slow.on_late(1, 9_s, 0, 20_ms);
   EXPECT_EQ(slow.window(), 40_ms);
-  Reordering broken;
+  Reordering broken(false);
   broken.on_late(1, 99_s, 0, 10_s);
   EXPECT_EQ(broken.window(), 2_s);
 }
 
 TEST(Reordering, on_round__forgets_after_a_period_without) {
-  Reordering reordering;
+  Reordering reordering(false);
   reordering.on_late(10, 80_us, 1000, round_trip);
   reordering.on_round(1000 + Reordering::period - 1, round_trip);
   reordering.on_round(1000 + Reordering::period, round_trip);
@@ -80,7 +80,7 @@ TEST(Reordering, on_round__forgets_after_a_period_without) {
 }
 
 TEST(Reordering, periods__begin_with_what_was_seen_first) {
-  Reordering reordering;
+  Reordering reordering(false);
   const std::uint64_t late = (std::uint64_t{1} << 32) - 10;  // counted modulo 2^32
   reordering.on_late(10, 80_us, late, round_trip);
   reordering.on_round(late + Reordering::period - 1, round_trip);

@@ -29,7 +29,7 @@ ConnectionConfig round_timers() {
 
 /// Packet n carries a chunk of message n.
 struct Sent : SentPackets {
-  explicit Sent(bool skips = false) : SentPackets(round_trip, Nanos(0), skips) {}
+  explicit Sent(bool skips = false) : SentPackets(round_trip, Nanos(0), skips, false) {}
 
   void send(std::uint64_t count = 1) {
     for (; count > 0; --count) {
@@ -350,7 +350,7 @@ TEST(SentPackets, forget_finished__forgets_lost_packets_in_the_end) {
   sent.ack({{1, 3}});
   sent.detect();
   sent.send();
-  const Nanos longest = round_trip + Reordering::longest(round_trip) + sent.config.timer_granularity;
+  const Nanos longest = round_trip + Reordering(false).longest(round_trip) + sent.config.timer_granularity;
   sent.now += longest - round_trip - 1_ns;
   sent.forget_finished(sent.config, sent.now);
   sent.on_sent_bare(sent.config, sent.now);

@@ -33,7 +33,7 @@ Connection::Connection(ConnectionId id, const Address& remote, std::shared_ptr<c
       remote_(remote),
       needs_timer_(algorithm.capabilities.needs_timer),
       controller_(algorithm, path()),
-      sent_(config_->initial_rtt, now, links.random != nullptr),
+      sent_(config_->initial_rtt, now, links.random != nullptr, config_->check_peer),
       heard_(now) {
   mtu_.agree(max_packet_);
   update_pacing();

@@ -423,9 +423,11 @@ void Connection::count_marks(const wire::AckFrame& frame, std::uint32_t newly_ac
   if (ecn_.awaits_test()) [[unlikely]]
     ecn_.on_acks(sent_, largest);
   // Of an older acknowledgement they are older, too. The largest may be of a packet that asks for none.
+  const EcnFeedback::Acknowledged acked{newly_acked, newly_acked_bytes, largest, sent_.next_number()};
   if (largest == sent_.largest_acked() || (config_->check_peer && largest > sent_.largest_acked()))
-    stats_.ce_packets += ecn_.on_counts(frame.ecn, {newly_acked, newly_acked_bytes, largest, sent_.next_number()},
-                                        config_->check_peer, sample);
+    stats_.ce_packets += ecn_.on_counts(frame.ecn, acked, config_->check_peer, sample);
+  else if (config_->check_peer)
+    stats_.ce_packets += ecn_.on_older(acked, sample);
   // A peer may hide marks, or say that the path lets none through, and then losses alone would tell of its queue, far
   // later than marks tell others. What its round trip shows instead is no word of its own. What it takes to
   // wake a sleeping thread is no queue.

@@ -9,8 +9,9 @@
 // acknowledges, each acknowledgement has to count as many marks more than the last one before the first of them as it
 // and those before acknowledge of them. Most tests are of one or two packets, and some of as many as a queue may mark
 // in a round trip: a peer that hides a share of the marks, or all but the first of an acknowledgement, or those that
-// come after many others, fails a share of the tests. Congestion control doesn't see the marks that this end has made,
-// and takes its marked bytes from the counts of packets, which are what is tested.
+// come after many others, fails a share of the tests. So does one that says that it has not got marked packets: too
+// many of the tests' first packets are lost. Congestion control doesn't see the marks that this end has made, and takes
+// its marked bytes from the counts of packets, which are what is tested.
 #pragma once
 
 #include <algorithm>
@@ -65,11 +66,14 @@ class EcnFeedback {
     }
     if (awaits_test()) [[unlikely]]
       if (!judge_test(ce)) return 0;
+    if (checked) return add_marks(ce, acked, sample);
     sample.ce_packets += ce;
-    const Bytes bytes = ce == 0 ? 0 : checked ? acked.bytes * ce / acked.packets : ce_bytes;
-    sample.ce_bytes = std::min(sample.ce_bytes + bytes, sample.acked_bytes);
+    sample.ce_bytes = std::min(sample.ce_bytes + (ce == 0 ? 0 : ce_bytes), sample.acked_bytes);
     return ce;
   }
+  /// The same for an acknowledgement of a checked peer whose counts are too old to be of use: what others have counted
+  /// for packets that this one acknowledges.
+  std::uint32_t on_older(const Acknowledged& acked, cc::AckSample& sample) { return add_marks(0, acked, sample); }
 
   /// While ECN does not work: what round trips take on average, the peer's own delay included, which it may overstate.
   Nanos average_round_trip(Nanos latest) {
@@ -84,6 +88,8 @@ class EcnFeedback {
   static constexpr std::uint32_t between_tests = 512;  ///< and up to so many more, evenly at random
   static constexpr int most_tested_log2 = 8;           ///< of the most packets of a test; each half as likely
   static constexpr std::uint8_t most_missed = 2;       ///< tests: once may be an accident that nobody has thought of
+  static constexpr std::uint8_t tests_judged = 15;     ///< whose first packets may be lost
+  static constexpr std::uint8_t most_lost = 4;         ///< of those
 
   /// Call for each packet that may be marked. Whether it is sent marked. `sent` knows of all before.
   template <typename Sent>
@@ -91,13 +97,14 @@ class EcnFeedback {
     if (run_left_ == 0) {
       if (until_test_ == 0)
         until_test_ = static_cast<std::uint16_t>(least_between_tests + (random.next() >> 32) % between_tests);
-      if (--until_test_ > 0 || awaits_test() || state_ != State::works) return false;
+      if (--until_test_ > 0 || awaits_test() || !works()) return false;
       const std::uint64_t drawn = random.next();
       const int most_log2 = std::countr_zero(drawn | std::uint64_t{1} << most_tested_log2);
       run_left_ = static_cast<std::uint16_t>(1 + ((drawn >> 32) & ((std::uint64_t{1} << most_log2) - 1)));
       oldest_ = number;
       settled_ = owed_ = own_ = 0;
       is_acked_ = false;
+      is_first_settled_ = false;
     }
     // Those between that ask for no acknowledgement do no harm.
     for (std::uint64_t end = oldest_ + length_; end < number; ++end) {
@@ -119,8 +126,15 @@ class EcnFeedback {
       base_ = ce_packets_;
       is_acked_ = largest >= oldest_;
     }
-    for (; length_ > 0 && !sent.is_in_flight(oldest_); ++oldest_, --length_)
-      if (sent.is_acked(oldest_)) ++settled_;
+    for (; length_ > 0 && !sent.is_in_flight(oldest_); ++oldest_, --length_) {
+      const bool is_acked = sent.is_acked(oldest_);
+      if (is_acked) ++settled_;
+      if (is_first_settled_) continue;
+      is_first_settled_ = true;
+      if (!are_marked_lost(!is_acked, sent)) continue;
+      fail();
+      return;
+    }
     std::uint16_t owed = settled_;
     for (std::uint32_t i = 0; i < length_; ++i)
       if (sent.is_acked(oldest_ + i)) ++owed;
@@ -136,10 +150,23 @@ class EcnFeedback {
     tried,   ///< some have been; with the first from the new oldest_ on, it works if all are counted
   };
 
+  /// Marked bytes are at most those acknowledged; the other marks count for the bytes that are acknowledged next.
+  std::uint32_t add_marks(std::uint32_t ce, const Acknowledged& acked, cc::AckSample& sample) {
+    if (ce == 0 && early_marks_ == 0) [[likely]]
+      return 0;
+    const std::uint32_t all = ce + early_marks_;
+    const std::uint32_t taken = std::min(all, acked.packets);
+    early_marks_ = static_cast<std::uint8_t>(std::min<std::uint32_t>(all - taken, 0xFF));
+    sample.ce_packets += ce;
+    sample.ce_bytes = std::min(sample.ce_bytes + acked.bytes * taken / acked.packets, sample.acked_bytes);
+    return ce;
+  }
   void drop_test() { length_ = owed_ = own_ = run_left_ = 0; }
   [[nodiscard]] std::uint32_t pause() const { return first_pause << failures_; }
   void fail() {
     drop_test();
+    tests_ = 0;
+    early_marks_ = 0;
     state_ = State::off;
     round_trip_ = 0;
     left_ = pause();
@@ -149,7 +176,10 @@ class EcnFeedback {
   void recover(std::uint32_t packets) {
     left_ -= std::min(left_, packets);
     if (left_ > 0) return;
-    if (--failures_ == 0) missed_ = 0;
+    if (--failures_ == 0) {
+      missed_ = 0;
+      lost_ = 0;
+    }
     left_ = pause();
   }
   /// Whether the counts are of use.
@@ -171,6 +201,19 @@ class EcnFeedback {
       left_ = pause();
     }
     return true;
+  }
+  /// Whether too many of the latest tests' first packets were lost, compared with all packets.
+  template <typename Sent>
+  bool are_marked_lost(bool is_lost, const Sent& sent) {
+    if (is_lost && lost_ < tests_judged) ++lost_;
+    ++tests_;
+    const bool too_many =
+        is_lost && lost_ > most_lost && lost_ * sent.packets_sent() > 2U * tests_ * sent.lost_packets();
+    if (too_many || tests_ == tests_judged) {
+      lost_ = too_many ? most_lost : 0;  // after a failure, one more is one too many
+      tests_ = 0;
+    }
+    return too_many;
   }
   /// Takes the marks that this end has made from `ce`. False if ECN does not count as working any more.
   bool judge_test(std::uint32_t& ce) {
@@ -199,7 +242,11 @@ class EcnFeedback {
   std::uint16_t settled_ = 0;     ///< packets of the test before oldest_ that have been acknowledged
   std::uint16_t owed_ = 0;        ///< ... and after it: so many marks are to be counted
   std::uint16_t own_ = 0;         ///< of those, how many are still to be taken from what the peer counts
-  State state_ = State::works;
+  std::uint8_t early_marks_ = 0;  ///< counted by a checked peer for packets that it has not acknowledged yet
+  std::uint8_t tests_ : 4 = 0;    ///< since lost_ was 0
+  std::uint8_t lost_ : 4 = 0;     ///< of those, whose first packets were lost
+  State state_ : 2 = State::works;
+  bool is_first_settled_ : 1 = false;  ///< the first packet of the test is acknowledged, or lost
   std::uint8_t missed_ : 2 = 0;
   std::uint8_t failures_ : 4 = 0;
   bool is_acked_ : 1 = false;  ///< a packet from the first of the test on has been acknowledged

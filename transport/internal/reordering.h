@@ -24,9 +24,16 @@ class Reordering {
   static constexpr std::uint32_t no_threshold = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::uint32_t period = 256;  ///< round trips
 
+  /// `checked`: the peer is not trusted (ConnectionConfig::check_peer).
+  explicit constexpr Reordering(bool checked) : is_checked_(checked) {}
+
+  [[nodiscard]] bool is_checked() const { return is_checked_; }
+
   /// Longest lateness that is waited for: losses are found as much later. Several round trips where these are short,
-  /// since what delays single packets (another path, a queue in a host) does not shrink with them.
-  static constexpr Nanos longest(Nanos smoothed_rtt) {
+  /// since what delays single packets (another path, a queue in a host) does not shrink with them. But a round trip
+  /// where the peer is not trusted (is_checked()), as in RFC 8985: it can make packets late as it likes.
+  [[nodiscard]] constexpr Nanos longest(Nanos smoothed_rtt) const {
+    if (is_checked_) return std::clamp(smoothed_rtt, Nanos(1'000), Nanos(2'000'000'000));
     return std::clamp(smoothed_rtt * 2, Nanos(10'000'000), Nanos(2'000'000'000));
   }
 
@@ -79,6 +86,7 @@ class Reordering {
   std::uint8_t packets_ = 0;
   std::uint8_t packets_before_ = 0;
   bool seen_ = false;
+  bool is_checked_;
 };
 
 static_assert(sizeof(Reordering) == 32);

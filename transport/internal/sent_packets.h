@@ -50,9 +50,10 @@ class SentPackets {
   /// many as there can be among the records of the default max_packets_in_flight.
   static constexpr std::size_t max_acked_ranges = 8192;
 
-  /// `skips`: some packet numbers are not used, see skip_number().
-  SentPackets(Nanos initial_rtt, Nanos now, bool skips)
-      : rtt_(initial_rtt), last_eliciting_sent_(now), last_progress_(now) {
+  /// `skips`: some packet numbers are not used, see skip_number(). `checks`: the peer is not trusted
+  /// (ConnectionConfig::check_peer).
+  SentPackets(Nanos initial_rtt, Nanos now, bool skips, bool checks)
+      : rtt_(initial_rtt), last_eliciting_sent_(now), last_progress_(now), reordering_(checks) {
     skips_ = skips;
     if (skips) acked_.reserve(skips_at_once);  // each is a hole
   }
@@ -418,7 +419,7 @@ class SentPackets {
   void on_late_ack(std::uint64_t number, Nanos now, OnAcked& on_acked);
   /// How long a late acknowledgement is waited for since a packet was sent.
   [[nodiscard]] Nanos longest_wait(const ConnectionConfig& config) const {
-    return rtt_.smoothed() + Reordering::longest(rtt_.smoothed()) + config.timer_granularity;
+    return rtt_.smoothed() + reordering_.longest(rtt_.smoothed()) + config.timer_granularity;
   }
   /// Learns from packet `number`, acknowledged after packets with higher numbers.
   void learn_reordering(std::uint64_t number, std::uint64_t largest, Nanos now) {
@@ -594,12 +595,14 @@ bool SentPackets::on_ack(const wire::AckFrame& frame, AckBatch& batch, std::vect
         if (number >= largest_acked_ || !any_acked_) {
           largest_acked_ = number;
           any_acked_ = true;
-          // Only the largest newly acknowledged packet of a frame gives an RTT sample (RFC 9002 section 5.1).
-          if (number == largest) {
+          // Only the largest newly acknowledged packet of a frame gives an RTT sample (RFC 9002 section 5.1). A peer
+          // could always name a later one, which asks for no acknowledgement, and so hide its queue.
+          if (number == largest || reordering_.is_checked()) {
             if (!rtt_.has_sample()) first_sample_ = now;
-            rtt_.add(now - packet.sent, Nanos(frame.delay_ns));
+            const Nanos delay(number == largest ? frame.delay_ns : 0);
+            rtt_.add(now - packet.sent, delay);
             sample.latest_rtt = rtt_.latest();
-            sample.endpoint_delay = std::min(Nanos(frame.delay_ns), rtt_.latest());
+            sample.endpoint_delay = std::min(delay, rtt_.latest());
           }
         } else if (reorders_ && number < largest_before) [[unlikely]] {
           learn_reordering(number, largest_before, now);

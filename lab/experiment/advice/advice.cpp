@@ -30,9 +30,10 @@ constexpr std::uint32_t kFewest = 8;  // iterations of the job with the longest 
 constexpr double kLucky = 0.1;        // by which the worst start has to be worse than the mean to be worth a word
 const std::vector<std::string> kUnplanned{"fair", "mltcp"};
 const std::vector<std::string> kPlanned{"schedule", "mltcp+schedule"};
-constexpr std::size_t kFewestPhases = 100;  // of a job, however many jobs there are
-constexpr std::size_t kMaxBursts = 64;      // of more than two jobs together, in an iteration of each
-constexpr std::uint32_t kFewestStarts = 2;  // to which bounds on work lower them
+constexpr std::size_t kFewestPhases = 100;               // of a job, however many jobs there are
+constexpr std::size_t kMaxBursts = 48;                   // of more than two jobs together, in an iteration of each
+constexpr Nanos kLongestIteration{100'000'000'000'000};  // a day or so
+constexpr std::uint32_t kFewestStarts = 2;               // to which bounds on work lower them
 
 workload::IdealIteration ideal(const Experiment& experiment, const workload::Job& job) {
   const Rate link = job.rate.is_zero() ? experiment.bottleneck.rate : job.rate;
@@ -471,6 +472,11 @@ Advice advise(const Experiment& given, const AdviceOptions& asked) {
   advice.experiment = given.name;
   advice.cc = given.cc;
   advice.warnings = given.warnings;
+  for (const workload::Job& job : given.jobs)
+    if (const Nanos length = ideal(given, job).length; length > kLongestIteration)
+      throw InputError(
+          fmt::format("job {}: its iteration takes {} alone on the link; give a faster link, or less to send",
+                      in_quotes(job.name), to_text(length)));
   const Experiment experiment = with_fewer_phases(given, advice.warnings);
   std::vector<Experiment> parts;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;

@@ -13,6 +13,8 @@
 namespace mltcp::experiment {
 namespace {
 
+constexpr double kMaxSlices = 1 << 18;  ///< of a run in virtual time, about
+
 /// How far the jobs are, told to whoever wants to know: each percent once.
 class Progress {
  public:
@@ -108,7 +110,13 @@ Run Datapath::run(const Experiment& experiment, const RunPlan& plan, const std::
     if (++told % plan.jobs.size() == 0) progress.tell();
   };
   const bool in_slices = !live->tells_progress(tell) || plan.between != nullptr || real_time();
-  const Nanos slice = live->slice(plan.slice);
+  Nanos slice = live->slice(plan.slice);
+  // However long virtual time is, looking in between takes no more than some seconds.
+  if (!real_time())
+    for (const workload::Job& job : plan.jobs) {
+      const double run = work_of(job, experiment, true) * plan.iterations_of(job);
+      slice = std::max(slice, Nanos(static_cast<std::int64_t>(std::min(run, 9e18) / kMaxSlices)));
+    }
   std::size_t recorded = 0;
   while (!live->run(in_slices ? live->now() + slice : Nanos::never())) {
     if (!in_slices)
