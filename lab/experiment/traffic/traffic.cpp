@@ -155,10 +155,11 @@ void Traffic::draw_settings() {
 }
 
 ConnectionConfig Traffic::draw_connection() {
-  constexpr std::array<const char*, 5> algorithms{"reno", "cubic", "dctcp", "dcqcn", "swift"};
+  const auto algorithms = cc::algorithms();
+  const cc::AlgorithmTable& algorithm = *algorithms[below(algorithms.size())];
   ConnectionConfig config;
-  config.congestion_control = algorithms[below(algorithms.size())];
-  config.ecn = cc::find_algorithm(config.congestion_control).capabilities.needs_ecn || below(2) == 0;
+  config.congestion_control = algorithm.name;
+  config.ecn = algorithm.capabilities.needs_ecn || below(2) == 0;
   config.check_peer = config.ecn;
   config.max_rate = Rate(10'000'000'000);  // at which DCQCN begins
   config.full_integrity = below(2) == 0;
