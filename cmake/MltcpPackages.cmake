@@ -47,7 +47,7 @@ set(CPACK_DEBIAN_DEV_DESCRIPTION "transport of training jobs, for programs that 
  Headers, static libraries and examples of MLTCP, a transport whose congestion
  control interleaves the bursts of training jobs that share a network.")
 # Static libraries need at the final link what they use.
-set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libmltcp1 (= ${PROJECT_VERSION}), libfmt-dev, libtomlplusplus-dev, nlohmann-json3-dev, libtbb-dev, libssl-dev, libcpp-httplib-dev")
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libmltcp1 (= ${PROJECT_VERSION}), libfmt-dev, libtomlplusplus-dev, nlohmann-json3-dev, libtbb-dev, libssl-dev, libmicrohttpd-dev")
 if(MLTCP_DPDK)
   string(APPEND CPACK_DEBIAN_DEV_PACKAGE_DEPENDS ", libdpdk-dev")
 endif()

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <microhttpd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -71,7 +72,33 @@ Json to_json(const SchedulerService& service) {
           {"hosts", std::move(hosts)}};
 }
 
+std::string decoded(std::string_view text) {
+  std::string result(text);
+  result.resize(MHD_http_unescape(result.data()));
+  return result;
+}
+
+/// The part of `text` before the first `end`; `text` loses both.
+std::string_view cut(std::string_view& text, char end) {
+  const std::string_view part = text.substr(0, text.find(end));
+  text.remove_prefix(std::min(part.size() + 1, text.size()));
+  return part;
+}
+
 }  // namespace
+
+ApiRequest request_of(std::string method, std::string_view target, std::string body) {
+  ApiRequest request{std::move(method), {}, {}, std::move(body)};
+  std::string_view path = cut(target, '?');
+  // Each part is decoded by itself: an encoded '/' belongs to its part.
+  for (static_cast<void>(cut(path, '/')); !path.empty();) request.path.push_back(decoded(cut(path, '/')));
+  while (!target.empty()) {
+    std::string_view value = cut(target, '&');
+    const std::string_view key = cut(value, '=');
+    request.query.try_emplace(decoded(key), decoded(value));
+  }
+  return request;
+}
 
 std::string Api::error_body(std::string_view message) { return to_text(Json{{"error", one_line(message)}}); }
 

@@ -23,6 +23,9 @@ struct ApiRequest {
   std::string body;
 };
 
+/// The request that a target of HTTP is for, such as "/v1/jobs/a%2Fb/plan?after=1".
+ApiRequest request_of(std::string method, std::string_view target, std::string body);
+
 struct ApiAnswer {
   int status = 200;
   std::string body;  ///< JSON in one line, or what `type` says, with a line end

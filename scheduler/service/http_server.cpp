@@ -1,30 +1,33 @@
-// Sockets and workers of the service's HTTP (see http_server.h).
+// Sockets, limits and workers of the service's HTTP (see http_server.h).
+//
+// The library's own bounds are of silence, and of refusal where places are taken: a client that sends a byte now and
+// then would stay, and clients that stay would keep others out. So the thread of run() drives the library, and shuts
+// sockets down, which the library sees and closes them. A request that a worker has is suspended in the library.
 #include "mltcp/scheduler/service/http_server.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <microhttpd.h>
 #include <netinet/in.h>
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <strings.h>
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <charconv>
-#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -34,24 +37,21 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
-#include "mltcp/scheduler/service/internal/http_request.h"
+#include "mltcp/transport/address.h"
 
 namespace mltcp::service {
 namespace {
 
 using namespace literals;
 
-constexpr std::size_t least_token = 16;
-constexpr std::size_t most_token = 4096;
-constexpr int backlog = 1024;
-constexpr Nanos look_every = 100_ms;      // whether it is to end
-constexpr Nanos tick_every = 1_s;         //
-constexpr std::size_t most_refused = 64;  // connections beyond the most, while they are told so
-constexpr Nanos linger = 1_s;             // for a client that sends on, so that it reads why it was refused
-constexpr std::size_t readers = 2;
-constexpr std::uint64_t tick_serial = 0;  // of no connection
-constexpr std::size_t most_read_at_once = 1U << 16;
-constexpr std::size_t short_answer = 1U << 16;  // is given whatever other clients leave untaken
+constexpr std::size_t kMinTokenBytes = 16;
+constexpr std::size_t kMaxTokenBytes = 4096;
+constexpr int kBacklog = 1024;
+constexpr Nanos kLookEvery = 100_ms;         // whether the server is to end
+constexpr Nanos kLookForPlansEvery = 10_ms;  // while somebody waits for one
+constexpr Nanos kTickEvery = 1_s;
+constexpr std::size_t kReaders = 2;
+constexpr std::size_t kShortAnswer = 1U << 16;  // is given whatever other clients leave untaken
 
 std::string why() { return std::strerror(errno); }
 
@@ -108,6 +108,53 @@ void remove_stale(const std::filesystem::path& path, const sockaddr_un& address)
     throw RunError(fmt::format("{}: a socket that nobody uses can't be removed ({}); remove it", path.string(), why()));
 }
 
+/// Threads that do tasks in the order of a queue. The destructor finishes the tasks that have begun, and drops others.
+class Workers {
+ public:
+  using Task = std::function<void()>;
+  explicit Workers(std::size_t threads) {
+    for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+  }
+  ~Workers() {
+    {
+      const std::scoped_lock lock(mutex_);
+      open_ = false;
+    }
+    filled_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  void add(Task task) {
+    const std::scoped_lock lock(mutex_);
+    tasks_.push_back(std::move(task));
+    filled_.notify_one();
+  }
+  [[nodiscard]] std::size_t waiting() {
+    const std::scoped_lock lock(mutex_);
+    return tasks_.size();
+  }
+
+ private:
+  void work() {
+    for (std::unique_lock lock(mutex_);;) {
+      filled_.wait(lock, [&] { return !open_ || !tasks_.empty(); });
+      if (!open_) return;
+      const Task task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
+      task();
+      lock.lock();
+    }
+  }
+  std::mutex mutex_;
+  std::condition_variable filled_;
+  std::deque<Task> tasks_;
+  bool open_ = true;
+  std::vector<std::thread> threads_;
+};
+
 }  // namespace
 
 std::string read_token(const std::filesystem::path& path) {
@@ -125,25 +172,24 @@ std::string read_token(const std::filesystem::path& path) {
     fail("the token's file belongs to another user", "give one that this user or root owns");
   if ((found.st_mode & 0137U) != 0)
     fail(fmt::format("others may read or change the token, its mode is {:04o}", found.st_mode & 07777U), "chmod 0600");
-  std::string text(most_token + 1, '\0');
+  std::string text(kMaxTokenBytes + 1, '\0');
   const ssize_t length = read(file.get(), text.data(), text.size());
   if (length < 0) fail(fmt::format("the file can't be read ({})", why()), "check the disk");
   text.resize(static_cast<std::size_t>(length));
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
-  if (text.size() < least_token || text.size() > most_token ||
+  if (text.size() < kMinTokenBytes || text.size() > kMaxTokenBytes ||
       std::any_of(text.begin(), text.end(), [](char c) { return c <= ' ' || c > '~'; }))
     fail("this is no token",
          fmt::format("write one line of {} to {} printable characters, such as openssl rand -hex 32 "
                      "makes",
-                     least_token, most_token));
+                     kMinTokenBytes, kMaxTokenBytes));
   return text;
 }
 
 class HttpServer::Impl {
  public:
   Impl(Api& api, SchedulerService& service, const HttpOptions& options)
-      : api_(api), service_(service), options_(options), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    if (wake_.get() < 0) throw RunError(fmt::format("no event descriptor ({}); raise the limit of open files", why()));
+      : api_(api), service_(service), options_(options) {
     if (options_.listen.empty())
       listen_at_path();
     else
@@ -159,157 +205,89 @@ class HttpServer::Impl {
   [[nodiscard]] const std::string& address() const { return address_; }
 
   void run(const std::function<bool()>& ended, const std::function<void(Nanos)>& tick) {
-    tick_ = tick;
-    Workers workers(*this);
+    const Library library(*this);  // after the workers have ended
+    Workers changes(1);
+    Workers reads(kReaders);
+    changes_ = &changes;
+    reads_ = &reads;
+    std::atomic<bool> tick_waits = false;
     Nanos next_tick = monotonic_now();
     Nanos give_up = Nanos::never();
     for (;;) {
       const Nanos now = monotonic_now();
       if (give_up.is_never() && ended()) {
-        // Nobody new; who waits for a plan gets it as it is; who is in the middle of a request may finish it.
         give_up = now + options_.request_time;
-        listener_.reset();
-        service_.end_waits();
-        for (auto& [serial, connection] : connections_)
-          if (connection.state == Connection::State::parked) ask_again(serial, connection);
-        close_idle();
+        end();
       }
-      if (!give_up.is_never() && (connections_.empty() || now >= give_up)) break;
-      if (tick && now >= next_tick && !tick_waits_.exchange(true)) {
-        changes_.add({tick_serial, {}, false});
-        next_tick = now + tick_every;
+      if (!give_up.is_never() && (clients_.empty() || now >= give_up)) return;
+      if (tick && now >= next_tick && !tick_waits.exchange(true)) {
+        changes.add([&] {
+          tick(monotonic_now());
+          tick_waits = false;
+        });
+        next_tick = now + kTickEvery;
       }
+      end_overdue(now);
+      if (const std::uint64_t revision = service_.revision(); std::exchange(seen_, revision) != revision) ask_parked();
       wait_for_events(now);
+      // Those that were accepted before this round are read in it.
+      const std::uint64_t read = last_serial_;
+      const std::size_t count = clients_.size();
+      MHD_run(library_);
+      make_room(read);
+      hurry_ = last_serial_ != read || clients_.size() != count;
     }
-    connections_.clear();
   }
 
  private:
-  struct Connection {
+  struct Client {
     enum class State : std::uint8_t {
-      reading,
-      working,  ///< a worker has it
-      parked,   ///< it waits for a plan
-      writing,
-      draining,  ///< what the client still sends is thrown away
+      sending,   ///< its request
+      working,   ///< a worker has it
+      parked,    ///< it waits for a plan
+      answered,  ///< the library sends the answer
+      gone,      ///< the library is to close it
     };
-    explicit Connection(const RequestLimits& limits) : request(limits) {}
-    Descriptor socket;
-    State state = State::reading;
-    IncomingRequest request;
-    std::size_t counted = 0;  ///< of most_buffered_bytes: the request
-    bool reads = false;       ///< the request changes nothing: it may be asked again
-    std::string stripped;
-    ApiAnswer::Wait wait;
-    std::string out;
-    std::size_t written = 0;
-    std::size_t untaken = 0;  ///< of most_buffered_bytes: the answer
+    std::uint64_t serial = 0;
+    MHD_Connection* connection = nullptr;
+    int socket = -1;
+    State state = State::sending;
     Nanos deadline;
-    bool refused = false;  ///< beyond options_.connections: it is told so, and takes no place
+    bool has_header = false;
+    std::string target;
+    ApiRequest request;
+    std::size_t held = 0;  ///< of max_buffered_bytes: the request
+    std::optional<ApiAnswer> answer;
+    std::size_t untaken = 0;  ///< of max_buffered_bytes: the answer
   };
-  struct Task {
-    std::uint64_t serial = 0;
-    std::string request;
-    bool may_wait = false;
-  };
-  struct Done {
-    std::uint64_t serial = 0;
-    Responder::Response response;
-  };
+  using State = Client::State;
 
-  /// Queues of requests, and the threads that answer them. The destructor finishes what is being answered.
-  class Workers {
+  /// The library, from its start to its end.
+  class Library {
    public:
-    explicit Workers(Impl& server) : server_(server) {
-      server_.changes_.open();
-      server_.reads_.open();
-      threads_.emplace_back([this] { work(server_.changes_); });
-      for (std::size_t i = 0; i < readers; ++i) threads_.emplace_back([this] { work(server_.reads_); });
-      watcher_ = std::thread([this] { watch(); });
+    explicit Library(Impl& server) : server_(server) {
+      server_.library_ = MHD_start_daemon(
+          MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr, nullptr, &Impl::on_request, &server_,
+          MHD_OPTION_LISTEN_SOCKET, server_.listener_.get(), MHD_OPTION_NOTIFY_CONNECTION, &Impl::on_connection,
+          &server_, MHD_OPTION_URI_LOG_CALLBACK, &Impl::on_target, &server_, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+          // What it finds in a header takes room beside it.
+          2 * server_.options_.max_header_bytes, MHD_OPTION_CONNECTION_LIMIT,
+          // One place is for the client that another one makes room for.
+          static_cast<unsigned>(server_.options_.connections + 1), MHD_OPTION_END);
+      if (server_.library_ == nullptr)
+        throw RunError("libmicrohttpd can't begin; raise the limit of open files (ulimit -n)");
     }
-    ~Workers() {
-      server_.changes_.close();
-      server_.reads_.close();
-      for (std::thread& thread : threads_) thread.join();
-      over_ = true;
-      server_.service_.end_waits();
-      watcher_.join();
+    ~Library() {
+      for (auto& [serial, client] : server_.clients_)
+        if (client.state == State::working || client.state == State::parked) MHD_resume_connection(client.connection);
+      server_.stop_listening();
+      MHD_stop_daemon(server_.library_);
     }
-    Workers(const Workers&) = delete;
-    Workers& operator=(const Workers&) = delete;
+    Library(const Library&) = delete;
+    Library& operator=(const Library&) = delete;
 
    private:
-    void work(auto& queue) {
-      Responder responder(server_.api_);
-      while (const std::optional<Task> task = queue.next()) {
-        if (task->serial == tick_serial) {
-          server_.tick_(monotonic_now());
-          server_.tick_waits_ = false;
-          continue;
-        }
-        Responder::Response response;
-        try {
-          response = responder.respond(task->request, monotonic_now(), task->may_wait);
-        } catch (const std::exception& error) {
-          // Out of memory, for all that is known.
-          response.text = response_text(503, Api::error_body(fmt::format("{}; try again later", error.what())));
-        }
-        server_.finish({task->serial, std::move(response)});
-      }
-    }
-    /// Tells the loop that plans have changed.
-    void watch() {
-      std::uint64_t seen = server_.service_.revision();
-      while (!over_) {
-        const std::uint64_t now = server_.service_.wait_for(seen, tick_every);
-        if (now != seen) {
-          server_.plans_changed_ = true;
-          server_.wake();
-        } else if (!over_) {
-          // After end_waits() there is no waiting.
-          std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        }
-        seen = now;
-      }
-    }
     Impl& server_;
-    std::vector<std::thread> threads_;
-    std::thread watcher_;
-    std::atomic<bool> over_ = false;
-  };
-
-  class Queue {
-   public:
-    void open() { open_ = true; }
-    void close() {
-      const std::scoped_lock lock(mutex_);
-      open_ = false;
-      filled_.notify_all();
-    }
-    void add(Task task) {
-      const std::scoped_lock lock(mutex_);
-      tasks_.push_back(std::move(task));
-      filled_.notify_one();
-    }
-    std::size_t size() {
-      const std::scoped_lock lock(mutex_);
-      return tasks_.size();
-    }
-    /// The next one, as soon as there is one; none when the queue is closed.
-    std::optional<Task> next() {
-      std::unique_lock lock(mutex_);
-      filled_.wait(lock, [&] { return !open_ || !tasks_.empty(); });
-      if (!open_) return std::nullopt;
-      Task task = std::move(tasks_.front());
-      tasks_.pop_front();
-      return task;
-    }
-
-   private:
-    std::mutex mutex_;
-    std::condition_variable filled_;
-    std::deque<Task> tasks_;
-    bool open_ = true;
   };
 
   // ---- listening ----
@@ -334,7 +312,7 @@ class HttpServer::Impl {
     umask(before);
     errno = error;
     struct stat own {};
-    if (listener_.get() < 0 || bound != 0 || listen(listener_.get(), backlog) != 0 || lstat(path.c_str(), &own) != 0)
+    if (listener_.get() < 0 || bound != 0 || listen(listener_.get(), kBacklog) != 0 || lstat(path.c_str(), &own) != 0)
       throw RunError(
           fmt::format("{}: the socket can't be made ({}); give --socket another path", path.string(), why()));
     device_ = own.st_dev;
@@ -356,267 +334,129 @@ class HttpServer::Impl {
                       "[::1]:8470",
                       one_line(text), cause));
     };
-    const std::size_t colon = text.rfind(':');
-    if (colon == std::string::npos) refuse("there is no port");
-    std::uint16_t port = 0;
-    const char* const end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data() + colon + 1, end, port);
-    if (colon + 1 == text.size() || error != std::errc() || rest != end) refuse("the port is no number up to 65535");
-    std::string host = text.substr(0, colon);
-    const bool brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
-    if (brackets) host = host.substr(1, host.size() - 2);
-    sockaddr_in six_or_four{};
+    Address address;
+    try {
+      address = Address::parse(text);
+      if (Address::parse(text, 1) != address) refuse("there is no port");
+    } catch (const InputError& wrong) {
+      refuse(wrong.what());
+    }
+    sockaddr_in four{};
+    four.sin_family = AF_INET;
+    four.sin_port = htons(address.port);
     sockaddr_in6 six{};
-    six_or_four.sin_family = AF_INET;
-    six_or_four.sin_port = htons(port);
     six.sin6_family = AF_INET6;
-    six.sin6_port = htons(port);
-    const bool is_four = !brackets && inet_pton(AF_INET, host.c_str(), &six_or_four.sin_addr) == 1;
-    if (!is_four && (!brackets || inet_pton(AF_INET6, host.c_str(), &six.sin6_addr) != 1)) refuse("this is no address");
-    constexpr std::uint32_t loopback_net = 127;
-    if (is_four ? ntohl(six_or_four.sin_addr.s_addr) >> 24U != loopback_net
-                : std::memcmp(&six.sin6_addr, &in6addr_loopback, sizeof(in6addr_loopback)) != 0)
+    six.sin6_port = htons(address.port);
+    std::memcpy(&six.sin6_addr, address.ip.data(), address.ip.size());
+    constexpr std::uint32_t kLoopbackNet = 127;
+    if (address.is_v4()) four.sin_addr.s_addr = htonl(address.v4_ip());
+    if (address.is_v4() ? address.v4_ip() >> 24U != kLoopbackNet
+                        : std::memcmp(&six.sin6_addr, &in6addr_loopback, sizeof(in6addr_loopback)) != 0)
       refuse("the service is for this machine alone, as it has no encryption");
-    if (options_.token.size() < least_token)
+    if (options_.token.size() < kMinTokenBytes)
       throw InputError(fmt::format(
           "--listen {}: every user of the machine could change its jobs; give --token-file, too", one_line(text)));
-    listener_ = Descriptor(socket(is_four ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    listener_ = Descriptor(socket(address.is_v4() ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     const int on = 1;
     setsockopt(listener_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    const int bound = is_four ? bind(listener_.get(), generic(six_or_four), sizeof(six_or_four))
-                              : bind(listener_.get(), generic(six), sizeof(six));
-    if (listener_.get() < 0 || bound != 0 || listen(listener_.get(), backlog) != 0)
+    const int bound = address.is_v4() ? bind(listener_.get(), generic(four), sizeof(four))
+                                      : bind(listener_.get(), generic(six), sizeof(six));
+    if (listener_.get() < 0 || bound != 0 || listen(listener_.get(), kBacklog) != 0)
       throw RunError(
           fmt::format("--listen {}: the port can't be opened ({}); give another one", one_line(text), why()));
-    sockaddr_storage own{};
-    socklen_t size = sizeof(own);
-    getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&own), &size);  // NOLINT(*-reinterpret-cast)
-    // Both families have the port at the same place.
-    std::memcpy(&six_or_four, &own, sizeof(six_or_four));
-    address_ = fmt::format("{}:{}", text.substr(0, colon), ntohs(six_or_four.sin_port));
+    socklen_t size = sizeof(six);
+    getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&six), &size);  // NOLINT(*-reinterpret-cast)
+    address.port = ntohs(six.sin6_port);                                     // both families have it at the same place
+    address_ = to_text(address);
   }
 
   // ---- the loop ----
 
-  void wake() const {
-    const std::uint64_t one = 1;
-    // A counter that is full wakes, too.
-    static_cast<void>(!write(wake_.get(), &one, sizeof(one)));
-  }
-  void finish(Done done) {
-    const std::scoped_lock lock(done_mutex_);
-    done_.push_back(std::move(done));
-    wake();
-  }
-
   void wait_for_events(Nanos now) {
-    polled_.clear();
-    serials_.clear();
-    const auto poll_for = [&](int file, short events, std::uint64_t serial) {
-      polled_.push_back({file, events, 0});
-      serials_.push_back(serial);
-    };
-    poll_for(wake_.get(), POLLIN, 0);
-    if (listener_.get() >= 0 && now >= accept_again_) poll_for(listener_.get(), POLLIN, 0);
-    Nanos next = now + look_every;
-    for (const auto& [serial, connection] : connections_) {
-      next = std::min(next, connection.deadline);
-      switch (connection.state) {
-        case Connection::State::reading:
-        case Connection::State::draining:
-          poll_for(connection.socket.get(), POLLIN, serial);
-          break;
-        case Connection::State::writing:
-          poll_for(connection.socket.get(), POLLOUT, serial);
-          break;
-        case Connection::State::parked:
-          poll_for(connection.socket.get(), POLLRDHUP, serial);
-          break;
-        case Connection::State::working:
-          break;  // its answer is computed, whether somebody waits for it or not
-      }
+    polled_.assign(1, {MHD_get_daemon_info(library_, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd, POLLIN, 0});
+    parked_.clear();
+    Nanos next = now + kLookEvery;
+    for (auto& [serial, client] : clients_) {
+      next = std::min(next, client.deadline);
+      if (client.state != State::parked) continue;
+      next = std::min(next, now + kLookForPlansEvery);
+      parked_.push_back(&client);
+      polled_.push_back({client.socket, POLLRDHUP, 0});
     }
-    const auto milliseconds = std::max<std::int64_t>(0, (next - now).count / 1'000'000 + 1);
-    if (poll(polled_.data(), polled_.size(), static_cast<int>(milliseconds)) < 0 && errno != EINTR)
-      throw RunError(fmt::format("the sockets can't be waited for ({})", why()));
-    const Nanos then = monotonic_now();
-    if (polled_[0].revents != 0) {
-      std::uint64_t count = 0;
-      static_cast<void>(!read(wake_.get(), &count, sizeof(count)));
-    }
-    take_answers(then);
-    if (plans_changed_.exchange(false)) ask_parked();
-    // What clients have sent is read before room is made for new ones.
-    bool somebody_comes = false;
-    for (std::size_t i = 1; i < polled_.size(); ++i) {
-      if (polled_[i].revents == 0) continue;
-      if (serials_[i] == 0) {
-        somebody_comes = true;
-        continue;
-      }
-      if (const auto found = connections_.find(serials_[i]); found != connections_.end())
-        handle(found->first, found->second, polled_[i].revents, then);
-    }
-    if (somebody_comes) accept_all(then);
-    end_overdue(then);
-  }
-
-  void accept_all(Nanos now) {
-    constexpr int most_at_once = 64;
-    const std::uint64_t fresh_from = last_serial_ + 1;
-    for (int i = 0; i < most_at_once; ++i) {
-      const bool taken_all = connections_.size() >= options_.connections && taken() >= options_.connections;
-      const auto leaves = taken_all ? first_to_leave(fresh_from) : connections_.end();
-      const bool full = taken_all && leaves == connections_.end();
-      // Who comes waits in the listener's queue for what this round has accepted to be read, or for an answer.
-      if (full && last_serial_ >= fresh_from) return;
-      if (full && answers_soon()) {
-        accept_again_ = now + look_every;
-        return;
-      }
-      Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (socket.get() < 0) {
-        // Out of descriptors or memory: what is there has to end first.
-        if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) accept_again_ = now + look_every;
-        return;
-      }
-      if (full && connections_.size() >= options_.connections + most_refused) continue;
-      if (leaves != connections_.end()) remove(leaves->first);
-      const auto [place, fresh] = connections_.try_emplace(
-          ++last_serial_, Connection(RequestLimits{options_.most_header_bytes, kMostBodyBytes}));
-      place->second.socket = std::move(socket);
-      place->second.deadline = now + options_.request_time;
-      if (!full) continue;
-      place->second.refused = true;
-      answer_error(last_serial_, place->second, 503, "all connections are in use; try again later", now);
-    }
-  }
-  [[nodiscard]] std::size_t taken() const {
-    return static_cast<std::size_t>(std::count_if(connections_.begin(), connections_.end(),
-                                                  [](const auto& entry) { return !entry.second.refused; }));
-  }
-  /// Whether one of those that take the places has an answer soon, as it changes nothing.
-  [[nodiscard]] bool answers_soon() const {
-    return std::any_of(connections_.begin(), connections_.end(), [](const auto& entry) {
-      return !entry.second.refused && entry.second.state == Connection::State::working && entry.second.reads;
-    });
-  }
-  /// Which one makes room for a new one: one that has its answer, or else the one that has been sending for longest,
-  /// but none of those from `fresh_from` on, which had no time to send.
-  [[nodiscard]] std::map<std::uint64_t, Connection>::iterator first_to_leave(std::uint64_t fresh_from) {
-    const auto oldest = [&](Connection::State state) {
-      return std::find_if(connections_.begin(), connections_.end(), [&](const auto& entry) {
-        return !entry.second.refused && entry.first < fresh_from && entry.second.state == state;
-      });
-    };
-    const auto answered = oldest(Connection::State::draining);
-    return answered != connections_.end() ? answered : oldest(Connection::State::reading);
-  }
-  void remove(std::uint64_t serial) {
-    const auto found = connections_.find(serial);
-    buffered_ -= found->second.counted;
-    untaken_ -= found->second.untaken;
-    connections_.erase(found);
-  }
-  void close_idle() {
-    std::erase_if(connections_, [](const auto& entry) {
-      return entry.second.state == Connection::State::reading && entry.second.request.size() == 0;
-    });
-  }
-
-  void handle(std::uint64_t serial, Connection& connection, int events, Nanos now) {
-    switch (connection.state) {
-      case Connection::State::reading:
-        receive(serial, connection, now);
-        return;
-      case Connection::State::writing:
-        send_more(serial, connection, now);
-        return;
-      case Connection::State::draining:
-        drain(serial, connection);
-        return;
-      case Connection::State::parked:
-        if ((events & (POLLRDHUP | POLLHUP | POLLERR)) != 0) remove(serial);
-        return;
-      case Connection::State::working:
-        return;
+    auto milliseconds = std::max<std::int64_t>(0, (next - now).count / 1'000'000 + 1);
+    MHD_UNSIGNED_LONG_LONG library_ms = 0;
+    if (MHD_get_timeout(library_, &library_ms) == MHD_YES)
+      milliseconds = std::min(milliseconds, static_cast<std::int64_t>(library_ms));
+    if (poll(polled_.data(), polled_.size(), hurry_ ? 0 : static_cast<int>(milliseconds)) <= 0) return;
+    for (std::size_t i = 0; i < parked_.size(); ++i) {
+      if (polled_[i + 1].revents == 0) continue;
+      parked_[i]->state = State::gone;
+      MHD_resume_connection(parked_[i]->connection);
     }
   }
 
-  void receive(std::uint64_t serial, Connection& connection, Nanos now) {
-    const ssize_t count = recv(connection.socket.get(), part_.data(), part_.size(), 0);
-    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (count <= 0) {
-      remove(serial);
-      return;
+  /// Nobody new comes; who waits for a plan gets it as it is; who sends a body may finish it.
+  void end() {
+    ending_ = true;
+    stop_listening();
+    service_.end_waits();
+    for (auto& [serial, client] : clients_) {
+      if (client.state == State::parked) ask(client, false);
+      if (client.state == State::sending && !client.has_header) shut(client);
     }
-    connection.request.add({part_.data(), static_cast<std::size_t>(count)});
-    buffered_ += connection.request.size() - connection.counted;
-    connection.counted = connection.request.size();
-    if (buffered_ > options_.most_buffered_bytes) {
-      answer_error(serial, connection, 503, "too many bytes of requests are under way; try again later", now);
-      return;
-    }
-    if (connection.request.has_header() && connection.request.state() != IncomingRequest::State::refused &&
-        !authorised(connection.request.authorization())) {
-      answer_error(serial, connection, 401, "the token is missing or wrong; send Authorization: Bearer TOKEN", now);
-      return;
-    }
-    if (connection.request.take_expectation()) {
-      constexpr std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
-      static_cast<void>(send(connection.socket.get(), go_on.data(), go_on.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
-    }
-    if (connection.request.state() == IncomingRequest::State::refused)
-      answer_error(serial, connection, connection.request.status(), connection.request.error(), now);
-    else if (connection.request.state() == IncomingRequest::State::whole)
-      hand_over(serial, connection, now);
   }
-  static char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-  [[nodiscard]] bool authorised(const std::string& header) const {
-    if (options_.listen.empty()) return true;
-    // How long it takes tells nothing but the length.
-    return std::any_of(accepted_.begin(), accepted_.end(), [&](const std::string& accepted) {
-      if (header.size() != accepted.size()) return false;
-      // The scheme's name is written in any case (RFC 9110, section 11.1).
-      const std::size_t scheme = accepted.find(' ');
-      return std::equal(accepted.begin(), accepted.begin() + static_cast<std::ptrdiff_t>(scheme), header.begin(),
-                        [](char a, char b) { return lower(a) == lower(b); }) &&
-             CRYPTO_memcmp(header.data() + scheme, accepted.data() + scheme, accepted.size() - scheme) == 0;
-    });
-  }
-  /// The header with the token, as bearer's (RFC 6750), and as the password of user mltcp (RFC 7617), for clients that
-  /// have nothing but a URL to write it in.
-  static std::array<std::string, 2> accepted_headers(const std::string& token) {
-    const std::string user = "mltcp:" + token;
-    std::vector<unsigned char> encoded((user.size() + 2) / 3 * 4 + 1);
-    // NOLINTNEXTLINE(*-reinterpret-cast): as the library wants bytes
-    const int length = EVP_EncodeBlock(encoded.data(), reinterpret_cast<const unsigned char*>(user.data()),
-                                       static_cast<int>(user.size()));
-    return {"Bearer " + token, "Basic " + std::string(encoded.begin(), encoded.begin() + length)};
+  void stop_listening() {
+    if (listener_.get() < 0) return;
+    MHD_quiesce_daemon(library_);
+    listener_.reset();
   }
 
-  void hand_over(std::uint64_t serial, Connection& connection, Nanos now) {
-    const bool reads = connection.request.method() == "GET";
-    if (!reads && changes_.size() >= options_.most_waiting_changes) {
-      answer_error(serial, connection, 503, "too many requests wait; try again later", now);
-      return;
+  void end_overdue(Nanos now) {
+    for (auto& [serial, client] : clients_) {
+      if (client.deadline > now) continue;
+      if (client.state == State::parked)
+        ask(client, false);
+      else if (client.state == State::sending)
+        refuse(client, 408, "the request took too long to come; send it at once");
+      else
+        shut(client);
     }
-    connection.reads = reads;
-    connection.stripped = connection.request.stripped();
-    connection.state = Connection::State::working;
-    connection.deadline = Nanos::never();
-    // The body is copied no more than it has to be: those that change something are not asked twice.
-    if (reads)
-      reads_.add({serial, connection.stripped, true});
-    else
-      changes_.add({serial, std::move(connection.stripped), false});
-    connection.request = IncomingRequest({});
   }
-  void ask_again(std::uint64_t serial, Connection& connection) {
-    connection.state = Connection::State::working;
-    connection.deadline = Nanos::never();
-    reads_.add({serial, connection.stripped, false});
+
+  /// One client makes room for the next one: the one that has been sending its request for longest, or else taking its
+  /// answer; but none that was accepted after `read`, as it had no time to send. Where there is none, new ones wait.
+  void make_room(std::uint64_t read) {
+    std::size_t open = 0;
+    Client* sends = nullptr;
+    Client* takes = nullptr;
+    for (auto& [serial, client] : clients_) {
+      if (client.state == State::gone) continue;
+      ++open;
+      if (serial > read) continue;
+      if (sends == nullptr && client.state == State::sending) sends = &client;
+      if (takes == nullptr && client.state == State::answered) takes = &client;
+    }
+    if (open <= options_.connections) return;
+    if (Client* const leaves = sends != nullptr ? sends : takes; leaves != nullptr) shut(*leaves);
   }
+
+  static void shut(Client& client) {
+    client.state = State::gone;
+    client.deadline = Nanos::never();
+    shutdown(client.socket, SHUT_RDWR);
+  }
+  /// Answers in place of the library, which has sent nothing so far and waits for the rest of the request.
+  static void refuse(Client& client, unsigned status, std::string_view message) {
+    const std::string body = Api::error_body(message);
+    const std::string text = fmt::format(
+        "HTTP/1.1 {} {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}", status,
+        MHD_get_reason_phrase_for(status), body.size(), body);
+    static_cast<void>(!send(client.socket, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+    shut(client);
+  }
+
+  // ---- plans that are waited for ----
+
   [[nodiscard]] bool is_news(const ApiAnswer::Wait& wait) const {
     try {
       return service_.plan(wait.job).revision > wait.after;
@@ -625,134 +465,194 @@ class HttpServer::Impl {
     }
   }
   void ask_parked() {
-    for (auto& [serial, connection] : connections_)
-      if (connection.state == Connection::State::parked && is_news(connection.wait)) ask_again(serial, connection);
+    for (auto& [serial, client] : clients_)
+      if (client.state == State::parked && is_news(*client.answer->wait)) ask(client, false);
+  }
+  void park(Client& client) {
+    client.state = State::parked;
+    client.deadline = monotonic_now() + client.answer->wait->timeout;
+    // They take at most half of the places: beyond, the one that has waited for longest gets its plan as it is.
+    const auto is_parked = [](const auto& entry) { return entry.second.state == State::parked; };
+    const auto parked = std::count_if(clients_.begin(), clients_.end(), is_parked);
+    if (static_cast<std::size_t>(parked) > std::max<std::size_t>(1, options_.connections / 2))
+      ask(std::find_if(clients_.begin(), clients_.end(), is_parked)->second, false);
   }
 
-  /// Those that wait for plans take at most half of the places: beyond, the one that has waited for longest is answered
-  /// with its plan as it is.
-  void leave_room_for_others() {
-    const auto parks = [](const auto& entry) { return entry.second.state == Connection::State::parked; };
-    const auto parked = std::count_if(connections_.begin(), connections_.end(), parks);
-    if (static_cast<std::size_t>(parked) < std::max<std::size_t>(1, options_.connections / 2)) return;
-    const auto oldest = std::find_if(connections_.begin(), connections_.end(), parks);
-    ask_again(oldest->first, oldest->second);
+  // ---- requests ----
+
+  /// Of a client that is suspended.
+  void ask(Client& client, bool may_wait) {
+    client.state = State::working;
+    client.deadline = Nanos::never();
+    const bool reads = client.request.method == "GET";
+    // A client that is suspended stays where it is.
+    (reads ? reads_ : changes_)->add([this, &client, may_wait] {
+      client.answer = api_.answer(client.request, monotonic_now(), may_wait);
+      MHD_resume_connection(client.connection);
+    });
   }
 
-  void take_answers(Nanos now) {
-    std::vector<Done> done;
-    {
-      const std::scoped_lock lock(done_mutex_);
-      done.swap(done_);
+  static void on_connection(void* self, MHD_Connection* connection, void** context,
+                            MHD_ConnectionNotificationCode code) noexcept {
+    Impl& server = *static_cast<Impl*>(self);
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+      const std::uint64_t serial = ++server.last_serial_;
+      Client& client = server.clients_[serial];
+      client.serial = serial;
+      client.connection = connection;
+      client.socket = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+      client.deadline = monotonic_now() + server.options_.request_time;
+      *context = &client;
+    } else {
+      Client& client = *static_cast<Client*>(*context);
+      server.buffered_ -= client.held;
+      server.untaken_ -= client.untaken;
+      server.clients_.erase(client.serial);
     }
-    if (!done.empty()) accept_again_ = Nanos{};
-    for (Done& one : done) {
-      const auto found = connections_.find(one.serial);
-      if (found == connections_.end()) continue;
-      Connection& connection = found->second;
-      if (one.response.wait && listener_.get() >= 0) {
-        connection.wait = std::move(*one.response.wait);
-        connection.deadline = now + connection.wait.timeout;
-        // What changes from here on is told by plans_changed_.
-        if (is_news(connection.wait)) {
-          ask_again(found->first, connection);
-        } else {
-          leave_room_for_others();
-          connection.state = Connection::State::parked;
-        }
-        continue;
+  }
+  static Client& client_of(MHD_Connection* connection) {
+    return *static_cast<Client*>(
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context);
+  }
+  /// As it was sent: in what the library makes of it, an encoded '/' is like any other.
+  static void* on_target(void* /*self*/, const char* target, MHD_Connection* connection) noexcept {
+    client_of(connection).target = target;
+    return nullptr;
+  }
+  /// Called with the header, with each part of the body, with its end, and when an answer is there.
+  static MHD_Result on_request(void* self, MHD_Connection* connection, const char* /*path*/, const char* method,
+                               const char* /*version*/, const char* part, std::size_t* size,
+                               void** /*context*/) noexcept {
+    return static_cast<Impl*>(self)->handle(client_of(connection), method, part, *size);
+  }
+  MHD_Result handle(Client& client, const char* method, const char* part, std::size_t& size) {
+    if (client.state == State::gone) return MHD_NO;
+    if (!client.has_header) {
+      client.has_header = true;
+      client.request.method = method;
+      client.answer = refusal(client.connection);
+      return client.answer ? answer(client) : MHD_YES;
+    }
+    if (size > 0) {
+      buffered_ += size;
+      client.held += size;
+      if (buffered_ > options_.max_buffered_bytes) {
+        refuse(client, 503, "too many bytes of requests are under way; try again later");
+        return MHD_NO;
       }
-      answer(found->first, connection, std::move(one.response.text), now);
+      client.request.body.append(part, size);
+      size = 0;
+      return MHD_YES;
     }
+    if (client.state == State::sending) {
+      client.request = request_of(client.request.method, client.target, std::move(client.request.body));
+      if (client.request.method != "GET" && changes_->waiting() >= options_.max_waiting_changes) {
+        client.answer = error(503, "too many requests wait; try again later");
+        return answer(client);
+      }
+      MHD_suspend_connection(client.connection);
+      ask(client, !ending_);
+      return MHD_YES;
+    }
+    if (!client.answer->wait || ending_) return answer(client);
+    // What changes from here on is seen by run().
+    MHD_suspend_connection(client.connection);
+    if (is_news(*client.answer->wait))
+      ask(client, false);
+    else
+      park(client);
+    return MHD_YES;
   }
 
-  void answer_error(std::uint64_t serial, Connection& connection, int status, std::string_view message, Nanos now) {
-    answer(serial, connection, response_text(status, Api::error_body(message)), now);
+  static ApiAnswer error(int status, std::string_view message) { return {status, Api::error_body(message), {}}; }
+
+  /// Why a request is answered before its body has come; nothing if it is not.
+  [[nodiscard]] std::optional<ApiAnswer> refusal(MHD_Connection* connection) const {
+    const auto header = [&](const char* name) {
+      const char* const value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+      return std::string_view(value == nullptr ? "" : value);
+    };
+    if (MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE)->header_size >
+        options_.max_header_bytes)
+      return error(431, fmt::format("the header has more than {} bytes; send less", options_.max_header_bytes));
+    if (!options_.listen.empty() && !is_authorised(connection, header(MHD_HTTP_HEADER_AUTHORIZATION)))
+      return error(401, "the token is missing or wrong; send Authorization: Bearer TOKEN");
+    if (!header(MHD_HTTP_HEADER_TRANSFER_ENCODING).empty())
+      return error(501, "transfer codings are not served here; send Content-Length");
+    if (!header(MHD_HTTP_HEADER_CONTENT_ENCODING).empty())
+      return error(415, "content codings are not served here; send the body as it is");
+    const std::string_view length = header(MHD_HTTP_HEADER_CONTENT_LENGTH);
+    std::size_t size = 0;
+    const auto [end, wrong] = std::from_chars(length.data(), length.data() + length.size(), size);
+    if (!length.empty() && (wrong != std::errc() || size > kMostBodyBytes))
+      return error(
+          413, fmt::format("the body has {} bytes; send at most {}", one_line(length.substr(0, 20)), kMostBodyBytes));
+    return std::nullopt;
   }
-  void answer(std::uint64_t serial, Connection& connection, std::string text, Nanos now) {
-    buffered_ -= std::exchange(connection.counted, 0);
-    connection.request = IncomingRequest({});
-    connection.stripped = {};
+  [[nodiscard]] bool is_authorised(MHD_Connection* connection, std::string_view header) const {
+    // How long it takes tells nothing but the length.
+    const auto is_token = [&](std::string_view shown) {
+      return shown.size() == options_.token.size() &&
+             CRYPTO_memcmp(shown.data(), options_.token.data(), shown.size()) == 0;
+    };
+    // The scheme's name is written in any case (RFC 9110, section 11.1).
+    constexpr std::string_view kBearer = "Bearer ";
+    if (header.size() > kBearer.size() && strncasecmp(header.data(), kBearer.data(), kBearer.size()) == 0)
+      return is_token(header.substr(kBearer.size()));
+    // As the password of user mltcp (RFC 7617), for clients that have nothing but a URL to write it in.
+    char* word = nullptr;
+    using Text = std::unique_ptr<char, decltype(&MHD_free)>;
+    const Text user(MHD_basic_auth_get_username_password(connection, &word), &MHD_free);
+    const Text password(word, &MHD_free);
+    return user && password && std::string_view(user.get()) == "mltcp" && is_token(password.get());
+  }
+
+  MHD_Result answer(Client& client) {
     // Clients that ask for long lists and take none would have them all kept here.
-    if (connection.reads && text.size() > short_answer && untaken_ > 0 &&
-        untaken_ + text.size() > options_.most_buffered_bytes)
-      text = response_text(503, Api::error_body("too many bytes of answers are under way; try again later"));
-    connection.untaken = text.size();
-    untaken_ += connection.untaken;
-    connection.out = std::move(text);
-    connection.state = Connection::State::writing;
-    connection.deadline = now + options_.request_time;
-    send_more(serial, connection, now);
-  }
-  void send_more(std::uint64_t serial, Connection& connection, Nanos now) {
-    while (connection.written < connection.out.size()) {
-      const ssize_t count = send(connection.socket.get(), connection.out.data() + connection.written,
-                                 connection.out.size() - connection.written, MSG_NOSIGNAL);
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0 && errno == EAGAIN) return;
-      if (count < 0) {
-        remove(serial);
-        return;
-      }
-      connection.written += static_cast<std::size_t>(count);
-    }
-    // Closed with bytes unread, a connection is reset, and the client may never see the answer.
-    shutdown(connection.socket.get(), SHUT_WR);
-    connection.out = {};
-    untaken_ -= std::exchange(connection.untaken, 0);
-    connection.state = Connection::State::draining;
-    connection.deadline = now + linger;
-    drain(serial, connection);
-  }
-  void drain(std::uint64_t serial, Connection& connection) {
-    const ssize_t count = recv(connection.socket.get(), part_.data(), part_.size(), 0);
-    if (count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR))) return;
-    remove(serial);
-  }
-
-  void end_overdue(Nanos now) {
-    std::vector<std::uint64_t> overdue;
-    for (const auto& [serial, connection] : connections_)
-      if (connection.deadline <= now) overdue.push_back(serial);
-    for (const std::uint64_t serial : overdue) {
-      Connection& connection = connections_.at(serial);
-      if (connection.state == Connection::State::parked)
-        ask_again(serial, connection);
-      else if (connection.state == Connection::State::reading && connection.request.size() > 0)
-        answer_error(serial, connection, 408, "the request took too long to come; send it at once", now);
-      else
-        remove(serial);
-    }
+    if (client.request.method == "GET" && client.answer->body.size() > kShortAnswer && untaken_ > 0 &&
+        untaken_ + client.answer->body.size() > options_.max_buffered_bytes)
+      client.answer = error(503, "too many bytes of answers are under way; try again later");
+    buffered_ -= std::exchange(client.held, 0);
+    client.request = {};
+    client.state = State::answered;
+    client.deadline = monotonic_now() + options_.request_time;
+    std::string& body = client.answer->body;
+    untaken_ += client.untaken = body.size();
+    // The body stays where it is until the connection is closed.
+    MHD_Response* const response = MHD_create_response_from_buffer(body.size(), body.data(), MHD_RESPMEM_PERSISTENT);
+    if (response == nullptr) return MHD_NO;
+    const auto add = [&](const char* name, const char* value) { MHD_add_response_header(response, name, value); };
+    add(MHD_HTTP_HEADER_CONTENT_TYPE, client.answer->type);
+    add(MHD_HTTP_HEADER_CONNECTION, "close");
+    if (client.answer->status == 401) add(MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+    if (client.answer->status == 503) add(MHD_HTTP_HEADER_RETRY_AFTER, "1");
+    const MHD_Result result =
+        MHD_queue_response(client.connection, static_cast<unsigned>(client.answer->status), response);
+    MHD_destroy_response(response);
+    return result;
   }
 
   Api& api_;
   SchedulerService& service_;
   const HttpOptions options_;
-  const std::array<std::string, 2> accepted_ = accepted_headers(options_.token);
-  Descriptor wake_;
   Descriptor listener_;
   std::string address_;
   dev_t device_ = 0;
   ino_t inode_ = 0;
 
-  // Of the loop's thread:
-  std::map<std::uint64_t, Connection> connections_;  ///< by serial number: oldest first
+  // Of the thread of run(), but for the request and the answer of a client that a worker has:
+  MHD_Daemon* library_ = nullptr;
+  Workers* changes_ = nullptr;
+  Workers* reads_ = nullptr;
+  std::map<std::uint64_t, Client> clients_;  ///< by serial number: oldest first
   std::uint64_t last_serial_ = 0;
   std::size_t buffered_ = 0;  ///< of requests
   std::size_t untaken_ = 0;   ///< of answers
-  Nanos accept_again_;
-  std::vector<char> part_ = std::vector<char>(most_read_at_once);
+  std::uint64_t seen_ = 0;    ///< the last revision of which parked clients were told
+  bool hurry_ = false;        ///< the library has something to do that it does not tell
+  bool ending_ = false;
   std::vector<pollfd> polled_;
-  std::vector<std::uint64_t> serials_;  ///< of polled_; 0: of none
-
-  // Of all:
-  Queue changes_;
-  Queue reads_;
-  std::mutex done_mutex_;
-  std::vector<Done> done_;
-  std::atomic<bool> plans_changed_ = false;
-  std::function<void(Nanos)> tick_;
-  std::atomic<bool> tick_waits_ = false;
+  std::vector<Client*> parked_;  ///< those of polled_ from the second on
 };
 
 HttpServer::HttpServer(Api& api, SchedulerService& service, const HttpOptions& options)

@@ -1,11 +1,10 @@
-// The service's door: HTTP/1.1 on a Unix socket, or on a loopback address with a bearer token, for clients that may be
-// slow, broken or hostile.
+// The HTTP/1.1 server of the service: on a Unix socket, or on a loopback address with a bearer token, for clients that
+// may be slow, broken or hostile. GNU libmicrohttpd reads and writes; this class bounds what clients may take.
 //
-// One thread does all input and output, with sockets that never block, so that a client that sends a byte a second, or
-// reads none, keeps nobody but itself waiting. Only a whole request, within bounds, goes to a worker: it is handed over
-// with nothing but its method, target and body (no compression, no ranges, no forms, no chunks), parsed by cpp-httplib,
-// and answered by the Api. One worker does what changes something, as that is one at a time in any case; others read,
-// so that plans are told while a placement is computed. A client that waits for a plan (Api's wait) takes no thread.
+// One thread does all input and output, so that a client that sends a byte a second, or reads none, delays only itself.
+// Only a whole request goes to a worker: one worker for requests that change something, as these are served one at a
+// time in any case, and others for those that read, so that plans are told while a placement is computed. A client that
+// waits for a plan (ApiAnswer::Wait) takes no thread.
 //
 // A connection carries one request. When all places are taken, the client that has been sending its request for longest
 // loses its own to the new one.
@@ -16,7 +15,6 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "mltcp/base/units.h"
@@ -31,11 +29,11 @@ struct HttpOptions {
   std::string listen;
   std::string token;  ///< with `listen`: what clients have to show; 16 bytes or more
 
-  std::size_t connections = 512;                ///< at a time
-  std::size_t most_header_bytes = 16'384;       ///< request line and headers
-  std::size_t most_buffered_bytes = 64U << 20;  ///< of requests, and of long answers, of all connections together
-  std::size_t most_waiting_changes = 64;        ///< requests that wait for the worker that changes things
-  Nanos request_time{10'000'000'000};           ///< to send a whole request, and to take an answer
+  std::size_t connections = 512;               ///< at a time
+  std::size_t max_header_bytes = 16'384;       ///< request line and headers
+  std::size_t max_buffered_bytes = 64U << 20;  ///< of all requests' bodies, and likewise of long answers
+  std::size_t max_waiting_changes = 64;        ///< requests that wait for the worker that changes things
+  Nanos request_time{10'000'000'000};          ///< to send a whole request, and to take an answer
 };
 
 /// The token in a file that nobody else may read: its owner is this user or root, its mode 0600, 0640 or less. Throws
@@ -54,7 +52,8 @@ class HttpServer {
   /// The socket's path, or "127.0.0.1:PORT".
   [[nodiscard]] const std::string& address() const;
   /// Serves until `ended`, which is asked several times a second and after every signal; then answers what has come,
-  /// for at most `request_time`. `tick` is called about once a second, by the worker that changes things.
+  /// for at most `request_time`. `tick` is called about once a second, by the worker that changes things. May be called
+  /// once. Throws RunError.
   void run(const std::function<bool()>& ended, const std::function<void(Nanos now)>& tick = {});
 
  private:

@@ -1,15 +1,12 @@
-// The scheduler's service: requests as bytes, in pieces or at once, and what it answers. Jobs come and go, so that one
-// input is a conversation.
+// The scheduler's service: targets and bodies of requests, and what it answers. Jobs come and go, so that one input is
+// a conversation. HTTP itself is the library's.
 //
-// Input: requests, each with its length before it (2 bytes) and how it comes (1 byte).
-#include <fmt/format.h>
-
+// Input: requests, each with its length before it (2 bytes) and when it comes (1 byte).
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "mltcp/base/topology.h"
 #include "mltcp/scheduler/service/api.h"
-#include "mltcp/scheduler/service/internal/http_request.h"
 #include "target.h"
 
 namespace mltcp::fuzz {
@@ -20,16 +17,11 @@ using namespace service;
 constexpr int most_requests = 12;
 constexpr std::uint32_t most_jobs = 6;
 
-/// A response that a client can read: a status line, the length of its body, JSON.
-void check_response(const std::string& text) {
-  require(text.starts_with("HTTP/1.1 "), "a response without a status");
-  const std::size_t end = text.find("\r\n\r\n");
-  require(end != std::string::npos, "a response without an end of its header");
-  const std::string body = text.substr(end + 4);
-  require(text.substr(0, end).find(fmt::format("Content-Length: {}", body.size())) != std::string::npos,
-          "a body of another length");
-  require(nlohmann::json::accept(body), "a body that is no JSON");
-  require(text.substr(9, 3) != "500", "an error of the service: " + body);
+/// As a client takes it.
+void check_answer(const ApiAnswer& answer) {
+  require(answer.type != std::string_view("application/json") || nlohmann::json::accept(answer.body),
+          "a body that is no JSON");
+  require(answer.status != 500, "an error of the service: " + answer.body);
 }
 
 }  // namespace
@@ -45,30 +37,23 @@ void fuzz_http(Input input) {
       options);
   KubernetesExtender kubernetes(scheduler, {});
   Api api(scheduler, kubernetes);
-  Responder responder(api);
   Nanos now;
   for (int i = 0; i < most_requests && !program.has_ended(); ++i) {
     const std::size_t size = program.number(2);
     const std::uint8_t choices = program.byte();
     const auto bytes = program.bytes(size);
-    const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    const RequestLimits limits{.most_header_bytes = 1024, .most_body_bytes = 8192};
-    IncomingRequest whole(limits);
-    const IncomingRequest::State state = whole.add(text);
-    // However it comes, it is the same request, or the same refusal.
-    const std::size_t piece = 1 + choices % 64;
-    IncomingRequest pieces(limits);
-    for (std::size_t at = 0; at < text.size(); at += piece) pieces.add(std::string_view(text).substr(at, piece));
-    require(pieces.state() == state, "another verdict of a request in pieces");
-    if (state == IncomingRequest::State::refused) {
-      require(pieces.status() == whole.status() && pieces.error() == whole.error(), "another refusal in pieces");
-      require(whole.error().find("; ") != std::string::npos, "a refusal without a cure");
-      check_response(response_text(whole.status(), Api::error_body(whole.error())));
-    }
-    if (state != IncomingRequest::State::whole) continue;
-    require(pieces.stripped() == whole.stripped(), "another request in pieces");
+    std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const auto take = [&](std::string_view end) {
+      const std::string_view part = text.substr(0, text.find(end));
+      text.remove_prefix(std::min(part.size() + end.size(), text.size()));
+      return part;
+    };
+    const std::string method(take(" "));
+    const std::string_view target = take(" ");
+    take("\r\n\r\n");
+    const ApiRequest request = request_of(method, target, std::string(text));
     now += Nanos(choices * std::int64_t{1'000'000'000});
-    check_response(responder.respond(whole.stripped(), now, (choices & 1) != 0).text);
+    check_answer(api.answer(request, now, (choices & 1) != 0));
     require(scheduler.jobs().size() <= most_jobs, "more jobs than the service takes");
     kubernetes.expire(now);
   }

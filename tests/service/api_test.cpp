@@ -239,5 +239,22 @@ TEST_F(api, plan__is_waited_for_until_it_changes) {
   EXPECT_FALSE(api_.answer(request, 0_ns).wait) << "it is there";
 }
 
+TEST_F(api, target__is_decoded_part_by_part) {
+  const auto ask_for = [&](const std::string& method, const std::string& target) {
+    const ApiAnswer answer = api_.answer(request_of(method, target, ""), 0_ns);
+    return std::pair(answer.status, Json::parse(answer.body));
+  };
+  service_.arrive(job("default/train"), {"a1", "b1"});
+  EXPECT_EQ(ask_for("GET", "/v1/jobs/default%2Ftrain").second["id"], "default/train");
+  EXPECT_EQ(ask_for("GET", "/v1/jobs/default%2Ftrain/plan?after=0").second["number"], 1);
+  EXPECT_EQ(ask_for("GET", "/v1/jobs/default%2Ftrain/plan?after=x").first, 400);
+  EXPECT_EQ(ask_for("GET", "/v1/jobs/default%2Ftrain/plan?x").first, 400);
+  EXPECT_EQ(ask_for("GET", "/v1/jobs/default/train").first, 404);
+  EXPECT_EQ(ask_for("DELETE", "/v1/jobs/default%2Ftrain").first, 200);
+  for (const std::string path : {"", "/", "/%00", "/%", "/%zz", "/%ff%fe", "/v1/jobs/%0a%0d", "//", "/v1//jobs",
+                                 "/../v1/jobs", "v1", "http://x/v1/jobs"})
+    EXPECT_EQ(ask_for("GET", path).first, 404) << path;
+}
+
 }  // namespace
 }  // namespace mltcp::service::api_test
