@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/file_format.h"
 #include "mltcp/base/nearest.h"
 #include "mltcp/base/text.h"
 
@@ -99,6 +100,7 @@ std::string read_text_file(const std::filesystem::path& path, std::string_view n
     if (count < 0) fail(fmt::format("the file can't be read ({})", std::strerror(errno)), "check the disk");
     if (count == 0) {
       if (observer != nullptr) (*observer)(path, text);
+      text.erase(0, text.size() - without_byte_order_mark(text).size());
       return text;
     }
     text.append(part.data(), static_cast<std::size_t>(count));

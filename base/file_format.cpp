@@ -111,6 +111,11 @@ bool is_pair(std::string_view line, char sign) {
 
 }  // namespace
 
+std::string_view without_byte_order_mark(std::string_view text) {
+  constexpr std::string_view mark = "\xEF\xBB\xBF";
+  return text.substr(text.starts_with(mark) ? mark.size() : 0);
+}
+
 bool is_text(std::string_view beginning) {
   return std::none_of(beginning.begin(), beginning.end(), [](char c) {
     return std::iscntrl(static_cast<unsigned char>(c)) != 0 && std::isspace(static_cast<unsigned char>(c)) == 0;
@@ -124,7 +129,7 @@ FileFormat file_format(std::string_view beginning) {
       if (beginning.starts_with(magic.bytes)) return magic.format;
     return {"binary data", "", true};
   }
-  if (beginning.starts_with("\xEF\xBB\xBF")) beginning.remove_prefix(3);
+  beginning = without_byte_order_mark(beginning);
   const std::vector<std::string_view> lines = first_lines(beginning);
   if (lines.empty()) return {};
   const std::string_view first = trimmed(lines[0]);

@@ -16,6 +16,9 @@ struct FileFormat {
 /// By `beginning`, a few hundred bytes or all of it.
 FileFormat file_format(std::string_view beginning);
 
+/// Of text, what follows the mark that some editors and shells put before UTF-8.
+std::string_view without_byte_order_mark(std::string_view text);
+
 /// Whether it has no control characters but white space.
 bool is_text(std::string_view beginning);
 

@@ -117,8 +117,8 @@ void Dcqcn::scale_steps(Bytes iteration_bytes) {
   step_scale_ = std::max(wanted / additive_, 1.0);
 }
 
-/// A receiver that acknowledged every second packet would have sent so many: one for each interval that the packets took
-/// to be sent.
+/// A receiver that acknowledged every second packet would have sent so many: one for each interval that the packets
+/// took to be sent.
 int Dcqcn::notifications_of(const AckSample& ack) const {
   if (ack.ce_packets < 2 * acked_at_once) [[likely]]
     return 1;

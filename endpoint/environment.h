@@ -53,6 +53,11 @@ std::optional<security::JobKey> read_key(ReadVariable read);
 /// InputError, as where there is none: everything would go in the clear.
 bool read_authenticate(ReadVariable read);
 
+/// Serves what MLTCP_METRICS and MLTCP_LIVE ask for from now on, which else the first endpoint of the process does: so
+/// that a program learns what is wrong with them before others wait for it. Returns the address of metrics that other
+/// hosts reach; empty: they don't. Throws InputError or RunError that names the variable.
+std::string begin_showing();
+
 struct Environment {
   std::string device;                  ///< MLTCP_DEVICE, as docs/ports.md writes it; empty: not set
   std::string address;                 ///< MLTCP_ADDRESS, this host's name or IP address; empty: not set

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "mltcp/base/clock.h"
@@ -67,12 +68,12 @@ std::mutex making;
 LiveEndpoints* all = nullptr;
 // NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
 
-}  // namespace
-
-void show_endpoint(const std::shared_ptr<Core>& core) {
+/// Begins what the variables ask for, unless that has been done, and adds the endpoint, if any. Returns where metrics
+/// are served, if they are.
+std::optional<live::MetricsAddress> show(const std::shared_ptr<Core>& core) {
   const bool socket = flag_variable(&process_variable, "MLTCP_LIVE");
   const std::string_view text = variable(&process_variable, "MLTCP_METRICS");
-  if (!socket && text.empty()) return;
+  if (!socket && text.empty()) return std::nullopt;
   std::optional<live::MetricsAddress> metrics;
   if (!text.empty()) metrics = live::MetricsAddress::parse("MLTCP_METRICS", text);
   const std::lock_guard lock(making);
@@ -84,7 +85,17 @@ void show_endpoint(const std::shared_ptr<Core>& core) {
     static_cast<void>(registered);
     all = std::make_unique<LiveEndpoints>(socket, metrics).release();
   }
-  all->add(core);
+  if (core != nullptr) all->add(core);
+  return metrics;
+}
+
+}  // namespace
+
+void show_endpoint(const std::shared_ptr<Core>& core) { show(core); }
+
+std::string begin_showing() {
+  const std::optional<live::MetricsAddress> metrics = show(nullptr);
+  return metrics && !metrics->is_loopback ? metrics->text() : "";
 }
 
 }  // namespace mltcp::endpoint

@@ -152,11 +152,15 @@ class Summary {
   }
 
   void lay_out() {
+    // Communications that all take no time have lengths that nobody recorded.
+    const bool communicates = std::any_of(rank_.nodes.begin(), rank_.nodes.end(),
+                                          [](const GraphNode& node) { return node.kind != Kind::compute; });
     result_.recorded = options_.compute_scale == 1 &&
                        std::none_of(rank_.nodes.begin(), rank_.nodes.end(),
                                     [](const GraphNode& node) { return node.start.is_never(); }) &&
-                       std::any_of(rank_.nodes.begin(), rank_.nodes.end(),
-                                   [](const GraphNode& node) { return node.length.count > 0; });
+                       std::any_of(rank_.nodes.begin(), rank_.nodes.end(), [&](const GraphNode& node) {
+                         return node.length.count > 0 && (!communicates || node.kind != Kind::compute);
+                       });
     Nanos computed;
     Nanos sent;
     for (std::size_t i = 0; i < rank_.nodes.size(); ++i) {

@@ -939,7 +939,12 @@ class Maker {
       result_.ranks.push_back(writers_[rank].take());
       sends = sends || result_.ranks.back().load().sent > 0;
     }
-    if (!sends) refuse("nothing is sent in what is replayed; give steps and ranks that communicate");
+    if (sends) return;
+    const auto why = std::find_if(graph_.warnings.begin(), graph_.warnings.end(), [](const std::string& warning) {
+      return warning.ends_with("left out") && warning.find("communication") != std::string::npos;
+    });
+    refuse(fmt::format("nothing is sent in what is replayed{}; give steps and ranks that communicate",
+                       why == graph_.warnings.end() ? "" : fmt::format(" ({})", *why)));
   }
 
   const ExecutionGraph& graph_;

@@ -32,7 +32,7 @@ struct KinetoDetails {
   enum class Kind : std::uint8_t { unknown, collective, send, receive, barrier };
   Kind kind = Kind::unknown;
   Collective collective = Collective::none;
-  const char* instead = nullptr;  ///< what it is taken as, if there is no kind for it: a constant, with "5" before it
+  const char* instead = nullptr;  ///< what it is taken as, if there is no kind for it: a constant, with ": 5" behind it
   std::optional<Bytes> in;
   std::optional<Bytes> out;
   std::uint32_t workers = 0;  ///< of the group; 0 if it is not told

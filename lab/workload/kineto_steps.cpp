@@ -66,8 +66,8 @@ class StepFinder {
     throw InputError(one_line(fmt::format("{}: {}; {}", events_.file, cause, cure)));
   }
   void warn(std::string_view warning) { result_.warnings.emplace_back(warning); }
-  void warn(std::size_t count, std::string_view what) {
-    if (count > 0) warn(fmt::format("{} {}", count, what));
+  void warn(std::size_t count, std::string_view noun, std::string_view what) {
+    if (count > 0) warn(fmt::format("{} {}", plural(count, noun), what));
   }
 
   /// Steps as the host has them.
@@ -151,17 +151,18 @@ class StepFinder {
           fmt::format("no kernels communicate: {} that the host recorded count instead, and how long they took is not "
                       "known",
                       plural(events_.communications.size(), "communication")));
-    warn(before, "communications were launched before the recording and are left out");
-    warn(outside, "communications lie outside all steps and are left out");
-    warn(unknown_, "communications whose size or kind is not told are left out");
+    warn(before, "communication", "launched before the recording: left out");
+    warn(outside, "communication", "outside all steps: left out");
+    warn(unknown_, "communication", "whose size or kind is not told: left out");
     for (const auto& [count, instead] : {std::pair{unlaunched, "their start"}, {nearest, "the launch before each"}})
       if (count > 0)
-        warn(fmt::format("the launches of {} communications are not in it; {} is taken instead", count, instead));
+        warn(
+            fmt::format("the launch of {} is not in it; {} is taken instead", plural(count, "communication"), instead));
     std::map<std::string_view, std::size_t> instead;
     for (const KinetoTransfer& transfer : result_.transfers)
       if (transfer.instead != nullptr) ++instead[transfer.instead];
-    for (const auto& [what, count] : instead) warn(count, what);
-    if (!events_.of_host) warn(without_kernels(), "communications of the host have no kernel and are left out");
+    for (const auto& [what, count] : instead) warn(fmt::format("{}: {}", what, count));
+    if (!events_.of_host) warn(without_kernels(), "communication", "of the host without a kernel: left out");
   }
 
   /// What a kernel communicates; it is used up, even if it is in no step.
@@ -345,7 +346,7 @@ class StepFinder {
       steps.pop_back();
       ++none;
     }
-    warn(none, "steps that the GPU had not begun when the recording ended are left out");
+    warn(none, "step", "that the GPU had not begun when the recording ended: left out");
   }
 
   KinetoEvents& events_;

@@ -134,7 +134,16 @@ std::vector<Phase> to_phases(const Profile& profile) {
   return phases;
 }
 
-bool is_profile(const std::filesystem::path& path) { return path.extension() == ".csv"; }
+bool is_profile(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = trimmed(text.substr(0, end));
+    if (!line.empty() && line.front() != '#')
+      return line.find(',') != std::string_view::npos && (line.starts_with("time_") || line.ends_with("rate_bps"));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return false;
+}
 
 std::string describe(const Profile& profile, Rate link) {
   struct Burst {

@@ -33,8 +33,8 @@ struct Profile {
 /// Maximum number of steps of a profile.
 inline constexpr std::size_t kMostProfileSteps = 10'000;
 
-/// Judged by the name, which ends in ".csv".
-bool is_profile(const std::filesystem::path& path);
+/// Judged by the first line that is no comment: a column of times or of rates, even if the other one is wrong.
+bool is_profile(std::string_view text);
 
 /// Reads a profile. Throws InputError "FILE:LINE: COLUMN: cause; cure".
 Profile load_profile(const std::filesystem::path& path);

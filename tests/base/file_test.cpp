@@ -51,6 +51,11 @@ TEST_F(ReadTextFile, file__every_byte) {
   EXPECT_EQ(read_text_file(folder_ / "f", "f", kSmall), most);
 }
 
+TEST_F(ReadTextFile, byte_order_mark__skipped) {
+  std::ofstream(folder_ / "f", std::ios::binary) << "\xEF\xBB\xBF{}";
+  EXPECT_EQ(read_text_file(folder_ / "f", "f", kSmall), "{}");
+}
+
 TEST_F(ReadTextFile, too_large__refused) {
   std::ofstream(folder_ / "f") << std::string(kSmall.most_bytes + 1, 'x');
   EXPECT_EQ(refusal(folder_ / "f"), "NAME: the file is larger than 1 MiB; give the path of a small file");

@@ -172,7 +172,8 @@ TEST_F(Command, files_of_another_command__are_told_what_they_are_and_what_takes_
        "cluster.toml: this is a cluster file, and an experiment file is expected; it is for mltcp "},
       {"run sweep.toml", "sweep.toml: this is a sweep file, and an experiment file is expected; it is for mltcp sweep"},
       {"run switch.toml", "switch.toml: this is a switch file, and an experiment file is expected; it is for mltcp sw"},
-      {"run t.txt", "t.txt: this is a trace, and an experiment file is expected; it is for mltcp inspect, as in "},
+      {"run t.txt",
+       "t.txt: this is a trace (ASTRA-sim text), and an experiment file is expected; it is for mltcp inspect"},
       {"run profile.csv", "profile.csv: this is a demand profile, and an experiment file is expected; it is for mltcp"},
       {"run schedule.json",
        "schedule.json: this is a schedule, and an experiment file is expected; it is for mltcp re"},
@@ -477,6 +478,16 @@ TEST_F(Command, schedule__says_what_a_plan_is_not_worth) {
               AllOf(HasSubstr("\"a\", \"b\", \"c\" have no slots: slots are not worth it: iterations would take 1."),
                     HasSubstr("mltcp schedule none.toml --measure says what would make them fit"),
                     Not(HasSubstr("longer than the jobs' periods"))));
+}
+
+TEST_F(Command, words__that_are_wrong_say_what_is_meant) {
+  EXPECT_THAT(
+      refusal("inspect --rank x t.txt"),
+      HasSubstr("--rank: \"x\" is not the number of a rank; write one, as in --rank 3; see mltcp inspect --help"));
+  EXPECT_THAT(refusal("inspect -rank 3 t.txt"), HasSubstr("did you mean \"--rank\"?"));
+  const std::string help = run("help advise").out;
+  EXPECT_THAT(help, AllOf(HasSubstr(" FILE...\n"), HasSubstr("--network FILE"), Not(HasSubstr("(1x)"))));
+  EXPECT_THAT(run("help inspect").out, HasSubstr("--network WORD"));
 }
 
 TEST_F(Command, schedule__refuses_options) {

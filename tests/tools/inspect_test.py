@@ -3,6 +3,7 @@ iteration was taken; and what is said of files that are no trace.
 
     inspect_test.py MLTCP
 """
+import gzip
 import json
 import re
 import subprocess
@@ -65,6 +66,7 @@ TRACES = {
                   '"startTime_ns":1000},{"comms":"wait","req":1,"startTime_ns":9000}]',
     "chakra.json": (ROOT / "examples/traces/two-buckets.0.json").read_text(),
 }
+PROFILE = "# of a job\ntime_ms,rate_bps\n0,0\n150,1e9\n258,0\n"
 UNITS = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}
 
 
@@ -131,6 +133,7 @@ class Inspect(unittest.TestCase):
                 self.assertEqual(said.count("\n"), 1, said)
                 self.assertIn("which is no trace that is known; known are: Kineto, PyTorch Flight Recorder, ", said)
                 self.assertEqual("measured profile" in said, words[0] != "replay", said)
+                self.assertEqual("capture (pcapng)" in said, words[0] == "inspect", said)
         # What it is instead, and what is read.
         for name, text, seen in (("topo.xml", '<system version="1">\n  <cpu numaid="0"/>\n</system>\n', "the topology of a host (XML)"),
                                  ("a.html", "<!DOCTYPE html><html></html>", "HTML"), ("numbers", "1 2\n3 4\n", "numbers in columns"),
@@ -145,7 +148,8 @@ class Inspect(unittest.TestCase):
                 self.assertIn(f"this is {seen}", said)
                 self.assertEqual(said.count("\n"), 1, said)
         settings = self.put("network.yml", "### licence\nTopology: [2, 2]\n")
-        self.assertIn("give them together with the workload", mltcp("inspect", settings, status=2).stderr)
+        self.assertIn("give it together with the workload", mltcp("inspect", settings, status=2).stderr)
+        self.assertNotIn("together with", mltcp("inspect", self.put("pod.yml", "kind: Pod\n"), status=2).stderr)
         # What is meant to be a profile is told what is wrong with it.
         self.assertIn("rate", mltcp("inspect", self.put("p.csv", "time_ms,speed\n0,1\n"), status=2).stderr)
 
@@ -156,12 +160,89 @@ class Inspect(unittest.TestCase):
         done = mltcp("advise", sure, unsure, "--level", "flow", "--starts", "1", "--iterations", "4", "--json", file)
         self.assertRegex(done.stdout, r"period of sure: 0\.9\d\d ms, marked, confidence 1\.00")
         self.assertIn("period of unsure: ", done.stdout)
-        self.assertEqual(len(re.findall("with a confidence of", done.stderr)), 1, done.stderr)
-        self.assertIn("unsure.json: its iterations of ", done.stderr)
+        self.assertEqual(len(re.findall("confidence", done.stderr)), 1, done.stderr)
+        self.assertIn("unsure.json: no iterations were found, and the whole trace, 0.008 ms, is taken as one (confidence 0.00); "
+                      "check it with mltcp inspect ", done.stderr)
         jobs = json.loads(file.read_text())["jobs"]
         self.assertEqual([job["period"]["found"] for job in jobs], ["marked", "single"])
         read = json.loads(mltcp("inspect", sure, "--json", "-").stdout)
         self.assertEqual(jobs[0]["period"]["length_ns"], read["steps"][read["typical"]]["length_ns"])
+
+    def test_advice_of_jobs_that_never_compute_says_that_it_can_not_tell(self):
+        file = self.put("log.txt", re.sub(r"count (\d+)", r"count \g<1>00000", TRACES["nccl.log"]))
+        done = mltcp("advise", file, file, "--level", "flow", "--starts", "1", "--iterations", "4")
+        self.assertIn("It can't be told whether they get in each other's way: \"log\", \"log-2\" have no computation", done.stdout)
+        self.assertNotIn("elsewhere", done.stdout)
+
+    def test_kinds_are_named_alike_by_all_commands_with_what_takes_them(self):
+        files = {name: self.put(name, text) for name, text in {
+            "topology.conf": "SwitchName=a Nodes=n[0-3]\n", "jobs.json": '[{"attempts": [], "status": "Pass"}]',
+            "links.csv": "from,to,rate\na,b,1 Gbps\n", "sweep.toml": 'experiment = "a.toml"\n',
+            "profile.dat": PROFILE, "log.txt": TRACES["nccl.log"], "param.json": TRACES["param.json"]}.items()}
+        files["log.gz"] = self.folder / "log.gz"
+        files["log.gz"].write_bytes(gzip.compress(TRACES["nccl.log"].encode()))
+        seen = {"topology.conf": "Slurm's description of a network", "jobs.json": "a table of a cluster's jobs",
+                "links.csv": "a file of links", "sweep.toml": "a sweep file", "profile.dat": "a demand profile",
+                "log.txt": "a trace (NCCL log)", "log.gz": "a trace (NCCL log)", "param.json": "a trace (PARAM communication trace)"}
+        reads = {"inspect": {"profile.dat", "log.txt", "log.gz", "param.json"}, "replay": {"log.txt", "log.gz", "param.json"},
+                 "sweep": {"sweep.toml"}}
+        reads["advise"] = reads["inspect"]
+        for command in ("inspect", "advise", "replay", "run", "schedule", "sweep", "report", "profile", "cluster"):
+            for name in seen.keys() - reads.get(command, set()):
+                with self.subTest(command=command, file=name):
+                    said = mltcp(command, files[name], status=2).stderr
+                    self.assertIn(f"this is {seen[name]}, and ", said)
+                    self.assertRegex(said, r"(it is for |write a TOML file).*\n$")
+                    self.assertEqual(said.count("\n"), 1, said)
+        # As a key's file, too.
+        self.put("e.toml", '[bottleneck]\nrate = "1 Gbps"\n[[job]]\nname = "a"\nreplay = "profile.dat"\n')
+        self.assertIn("this is a demand profile", mltcp("run", self.folder / "e.toml", status=2).stderr)
+
+    def test_cures_can_be_typed(self):
+        # A profile is known by what it holds; packed, it says what unpacks it, and so does a capture.
+        self.assertIn("measured profile", mltcp("inspect", self.put("profile.dat", PROFILE)).stdout)
+        mltcp("advise", self.folder / "profile.dat", "--level", "flow", "--iterations", "2")
+        for name, text, kind in (("profile.csv.gz", PROFILE.encode(), "a demand profile"),
+                                 ("run.pcapng.gz", b"\n\r\r\n" + bytes(60), "a capture (pcapng)")):
+            file = self.folder / name
+            file.write_bytes(gzip.compress(text))
+            for command in ("inspect", "advise", "replay", "run"):
+                self.assertIn(f"this is {kind}, packed; unpack it: gunzip -k {file}\n", mltcp(command, file, status=2).stderr)
+        log = self.put("log.txt", TRACES["nccl.log"])
+        self.assertIn("it is for mltcp inspect, as in", mltcp("inspect", self.folder / "profile.dat", log, status=2).stderr)
+        # What LIBRA has beside a workload.
+        self.put("c.yml", "Forward: [ 2, -1 ]\nInputGrad: [ 2, -1 ]\nWeightGrad: [ -1, 3 ]\n")
+        bare = self.put("w.txt", "qkv -1 5000 ALLREDUCE 1000 6000 NONE 0 7000 ALLREDUCE 9000 10\n")
+        cure = re.search(r"too: mltcp (inspect \S+ \S+)\n", mltcp("inspect", bare).stdout)[1]
+        self.assertNotIn("warning", mltcp(*cure.split()).stdout)
+
+    def test_byte_order_marks_are_skipped(self):
+        for name, text in {**TRACES, "profile.csv": PROFILE}.items():
+            with self.subTest(name):
+                plain = mltcp("inspect", self.put(name, text)).stdout
+                self.assertEqual(mltcp("inspect", self.put(name, "\ufeff" + text)).stdout, plain)
+        experiment = '[bottleneck]\nrate = "1 Gbps"\n[[job]]\nname = "a"\ncompute = "1 ms"\ncommunicate = "1 MB"\n'
+        file = self.put("e.toml", "\ufeff" + experiment)
+        results = self.folder / "results.json"
+        mltcp("run", file, "--datapath", "flow", "--iterations", "2", "--policy", "fair", "--json", results)
+        results.write_text("\ufeff" + results.read_text())
+        mltcp("report", results)
+
+    def test_overlap_of_param_traces_is_that_of_their_replay(self):
+        def entry(step, at, what):
+            return {**what, "req": step, "startTime_ns": 1_700_000_000_000_000_000 + (32 * step + at) * 1_000_000,
+                    "world_size": 2, "markers": [f"iteration {step}"]}
+        entries = [one for step in range(4) for one in (
+            entry(step, 0, {"comms": "all_reduce", "in_msg_size": 1000000, "dtype": "float"}),
+            entry(step, 30, {"comms": "wait"}))]
+        file = self.put("rank0.json", json.dumps(entries))
+        job = tomllib.loads(mltcp("inspect", file, "--toml").stdout)["job"][0]
+        self.assertEqual(job["phases"], [{"compute": "2 ms"}, {"communicate": "4 MB", "overlap": True}, {"compute": "30 ms"}])
+        self.assertIn("iteration 32.000 ms", mltcp("inspect", file).stdout)
+        results = json.loads(mltcp("replay", file, "--iterations", "2", "--json", "-").stdout)
+        for step in results["runs"][0]["jobs"][0]["replay"]["steps"][1:]:
+            self.assertEqual(step["recorded_ns"], 32_000_000)
+            self.assertAlmostEqual(step["replayed_ns"] / step["recorded_ns"], 1, delta=0.001)
 
     def test_advice_is_of_a_bounded_number_of_phases(self):
         text = "".join(nccl(rank, i, 1 + i * i % 65537) for rank in (0, 1) for i in range(20001))

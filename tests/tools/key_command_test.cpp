@@ -34,7 +34,7 @@ TEST_F(KeyCommand, new_key__is_in_a_file_of_its_owner_s_and_tells_its_id_alone) 
 TEST_F(KeyCommand, file_that_is_there__is_not_replaced) {
   ASSERT_EQ(run("key job.key").status, 0);
   const std::string before = content(folder_ / "job.key");
-  EXPECT_THAT(refusal("key job.key"), HasSubstr("job.key: exists, and keys are not replaced by mistake: remove it"));
+  EXPECT_THAT(refusal("key job.key"), HasSubstr("job.key: exists, and keys are not replaced by mistake; name another"));
   EXPECT_EQ(content(folder_ / "job.key"), before);
 }
 

@@ -217,6 +217,34 @@ TEST_F(PerfTest, the_servers_refusal__is_told_at_both_ends) {
   EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("27821"));
 }
 
+TEST_F(PerfTest, what_the_environment_asks_for__is_seen_to_before_anybody_is_waited_for) {
+  for (const std::string who : {"perf --listen unix:s", "perf unix:s --wait 1min"}) {
+    const auto refused = [&](const std::string& variable) {
+      const Outcome outcome = run("--version > /dev/null; env " + variable + " " MLTCP_PROGRAM " " + who);
+      EXPECT_NE(outcome.status, 0);
+      EXPECT_THAT(outcome.out, Not(HasSubstr("listening")));
+      return outcome.err;
+    };
+    EXPECT_THAT(refused("MLTCP_METRICS=abc"), HasSubstr("MLTCP_METRICS"));
+    EXPECT_THAT(refused("MLTCP_METRICS=192.0.2.77:9471"), HasSubstr("MLTCP_METRICS"));
+    EXPECT_THAT(refused("MLTCP_PCAP=none/run.pcapng"), HasSubstr("MLTCP_PCAP: none/run.pcapng: the folder"));
+    EXPECT_THAT(refused("MLTCP_PCAP=run.pcapng,snap=x"), HasSubstr("MLTCP_PCAP"));
+  }
+}
+
+TEST_F(PerfTest, paths_of_the_server__are_not_told_to_clients) {
+  const Outcome outcome =
+      run("--version > /dev/null; mkdir hidden; env MLTCP_METRICS=0.0.0.0:27822 "
+          "MLTCP_PCAP=$PWD/hidden/run.pcapng " MLTCP_PROGRAM
+          " perf --listen unix:s --once > server.log 2>&1 & server=$!; while ! grep -q listening server.log; do sleep "
+          "0.05; "
+          "done; rm -r hidden; " MLTCP_PROGRAM " perf unix:s --tests out; status=$?; wait $server; exit $status");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("it can't open its endpoint"), Not(HasSubstr("hidden"))));
+  EXPECT_THAT(content(folder_ / "server.log"),
+              AllOf(HasSubstr("hidden/run"), HasSubstr("MLTCP_METRICS: whoever reaches 0.0.0.0:27822 sees them")));
+}
+
 TEST_F(PerfTest, a_place_that_can_not_be__is_refused_before_anybody_is_waited_for) {
   for (const std::string who : {"perf unix:s --wait 1min ", "perf --listen unix:s "}) {
     EXPECT_THAT(refusal(who + "--port carrier-pigeon:7"), HasSubstr("carrier-pigeon"));

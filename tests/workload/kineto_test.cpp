@@ -79,7 +79,7 @@ TEST(Kineto, sizes__stand_in_the_kernel_of_a_newer_trace) {
   EXPECT_EQ(sent_bytes(all[2], {}), 80u);
   EXPECT_EQ(sent_bytes(all[3], {}), 0u);
   EXPECT_THAT(trace.warnings,
-              ElementsAre("t.json: the launches of 4 communications are not in it; their start is taken instead"));
+              ElementsAre("t.json: the launch of 4 communications is not in it; their start is taken instead"));
 }
 
 TEST(Kineto, launches__by_the_driver_count_as_those_by_the_runtime) {
@@ -197,9 +197,9 @@ TEST(Kineto, steps__have_the_communications_that_they_launched) {
   EXPECT_EQ(trace.steps[0].communications[0].start, Nanos(1'100'000)) << "runs when the next step has begun";
   EXPECT_EQ(trace.steps[1].start, Nanos(1'101'000)) << "on the GPU, when that is over";
   EXPECT_EQ(trace.steps[1].communications.size(), 1u);
-  EXPECT_THAT(trace.warnings, ElementsAre("t.json: 2 communications lie outside all steps and are left out",
-                                          "t.json: 1 communications whose size or kind is not told are left out",
-                                          "t.json: the launches of 4 communications are not in it; their start is "
+  EXPECT_THAT(trace.warnings, ElementsAre("t.json: 2 communications outside all steps: left out",
+                                          "t.json: 1 communication whose size or kind is not told: left out",
+                                          "t.json: the launch of 4 communications is not in it; their start is "
                                           "taken instead"));
 }
 
@@ -223,7 +223,7 @@ TEST(Kineto, names__of_kernels_are_those_of_any_library) {
        event("kernel", "void at::reduce_kernel<ncclBfloat16>(x)", "1400", "50"),
        event("kernel", "void c10d::checkForNaN<float>(x)", "1500", "5", "{" + reduced + "}")});
   EXPECT_THAT(trace.steps[0].communications, IsEmpty());
-  EXPECT_THAT(trace.warnings, Contains("t.json: 2 communications whose size or kind is not told are left out"));
+  EXPECT_THAT(trace.warnings, Contains("t.json: 2 communications whose size or kind is not told: left out"));
 }
 
 TEST(Kineto, reductions_to_one_rank__gathers_and_scatters_are_taken_as_others) {
@@ -233,7 +233,7 @@ TEST(Kineto, reductions_to_one_rank__gathers_and_scatters_are_taken_as_others) {
                      R"({"Group size": 4, "dtype": "Float", "Collective name": ")" + name + "\", " + sizes + "}")});
     EXPECT_EQ(trace.steps[0].communications.size(), 1u);
     EXPECT_THAT(trace.warnings,
-                Contains(HasSubstr("t.json: 1 " + std::string(name.ends_with("er") ? "gathers" : "red"))));
+                Contains(HasSubstr("t.json: " + std::string(name.ends_with("er") ? "gathers" : "red"))));
     return trace.steps[0].communications.at(0);
   };
   for (const std::string name : {"reduce", "_reduce_oop"}) {
@@ -267,7 +267,7 @@ TEST(Kineto, host__tells_what_no_kernel_does) {
       trace.warnings,
       ElementsAre("t.json: no kernels communicate: 3 communications that the host recorded count instead, and how "
                   "long they took is not known",
-                  "t.json: 1 communications whose size or kind is not told are left out"));
+                  "t.json: 1 communication whose size or kind is not told: left out"));
   const KinetoTrace annotated = parse({step,
                                        event("user_annotation", "hccl:all_reduce", "1110", "400",
                                              R"({"Input Dims": [[1000]], "Input type": ["float"]})"),
@@ -290,7 +290,7 @@ TEST(Kineto, host__warns_of_what_has_no_kernel) {
       event("kernel", "ncclDevKernel_AllReduce(x)", "1500", "50", "{\"correlation\": 2, " + reduced + "}"),
   });
   EXPECT_EQ(trace.steps[0].communications.size(), 2u);
-  EXPECT_THAT(trace.warnings, ElementsAre("t.json: 1 communications of the host have no kernel and are left out"));
+  EXPECT_THAT(trace.warnings, ElementsAre("t.json: 1 communication of the host without a kernel: left out"));
 }
 
 // An all-gather of different sizes is a broadcast for each rank, which tell the same.
@@ -330,8 +330,8 @@ TEST(Kineto, groups__are_launched_by_the_kernel_behind_them) {
   });
   ASSERT_EQ(trace.steps[0].communications.size(), 2u);
   EXPECT_EQ(trace.steps[0].communications[1].length, Nanos(110'000)) << "of both kernels";
-  EXPECT_THAT(trace.warnings, ElementsAre("t.json: 2 communications whose size or kind is not told are left out",
-                                          "t.json: 1 communications of the host have no kernel and are left out"));
+  EXPECT_THAT(trace.warnings, ElementsAre("t.json: 2 communications whose size or kind is not told: left out",
+                                          "t.json: 1 communication of the host without a kernel: left out"));
 }
 
 TEST(Kineto, launches__of_other_devices_count) {

@@ -22,6 +22,7 @@
 #include "mltcp/lab/experiment/files/experiment_file.h"
 #include "mltcp/lab/experiment/files/file_kind.h"
 #include "mltcp/lab/experiment/files/job_file.h"
+#include "mltcp/lab/experiment/files/trace_files.h"
 #include "mltcp/lab/workload/graph_phases.h"
 #include "mltcp/lab/workload/profile.h"
 #include "mltcp/lab/workload/traces/read_traces.h"
@@ -53,7 +54,7 @@ struct AdviseArguments {
 
 void add_options(Options& options, AdviseArguments& arguments) {
   options
-      .add("FILE...", arguments.files,
+      .add("FILE", arguments.files,
            "The jobs: traces and profiles as mltcp inspect reads them, jobs as it prints them with --toml, or "
            "experiments, all of whose jobs count")
       .required()
@@ -158,16 +159,20 @@ workload::Job job_of_trace(const std::string& file, Rate link, std::uint32_t wor
   const Nanos length = summary.steps[summary.typical].length;
   if (summary.confidence < sure)
     warnings.push_back(
-        fmt::format("{}: its iterations of {:.3f} ms are {}, with a confidence of {:.2f}: check them by "
-                    "mltcp inspect, or record it with steps that are marked",
-                    file, length.millis(), name(summary.period), summary.confidence));
+        summary.period == workload::GraphSummary::Period::single
+            ? fmt::format("{0}: no iterations were found, and the whole trace, {1:.3f} ms, is taken as one (confidence "
+                          "{2:.2f}); check it with mltcp inspect {0}, or record it with steps that are marked",
+                          file, length.millis(), summary.confidence)
+            : fmt::format("{0}: its iterations of {1:.3f} ms, {3}, have a confidence of {2:.2f}; check them with mltcp "
+                          "inspect {0}, or record it with steps that are marked",
+                          file, length.millis(), summary.confidence, name(summary.period)));
   period = experiment::Advice::Period{length, std::string(key_of(summary.period)), summary.confidence};
-  return workload::to_job(summary, std::filesystem::path(file).stem().string());
+  return workload::to_job(summary, experiment::job_name_of(file));
 }
 
 workload::Job job_of_profile(const std::string& file) {
   workload::Job job;
-  job.name = std::filesystem::path(file).stem().string();
+  job.name = experiment::job_name_of(file);
   job.phases = workload::to_phases(workload::load_profile(file));
   return job;
 }
@@ -178,7 +183,12 @@ std::vector<workload::Job> jobs_of(const std::string& file, Rate link, std::uint
                                    std::vector<std::string>& warnings) {
   constexpr TextFile kind{"a trace, a job or an experiment", std::size_t{1} << 30};
   std::vector<workload::Job> jobs;
-  if (std::filesystem::path(file).extension() != ".toml") {
+  std::error_code error;
+  const auto holds_jobs = [&] {
+    return std::filesystem::is_regular_file(file, error) && workload::format_of(file) == nullptr &&
+           experiment::kind_of(read_text_file(file, file, kind)) == experiment::FileKind::experiment;
+  };
+  if (std::filesystem::path(file).extension() != ".toml" && !holds_jobs()) {
     jobs.push_back(is_measured_profile(file) ? job_of_profile(file)
                                              : job_of_trace(file, link, workers, period, warnings));
     return jobs;
@@ -196,8 +206,14 @@ std::vector<workload::Job> jobs_of(const std::string& file, Rate link, std::uint
     warnings.insert(warnings.end(), all.warnings.begin(), all.warnings.end());
     return std::move(all.jobs);
   }
-  workload::Job job = experiment::parse_job(text, file);
-  if (job.name.empty()) job.name = std::filesystem::path(file).stem().string();
+  workload::Job job;
+  try {
+    job = experiment::parse_job(text, file);
+  } catch (const InputError&) {
+    experiment::refuse_other_kind(text, file, kind.what, {experiment::FileKind::experiment});
+    throw;
+  }
+  if (job.name.empty()) job.name = experiment::job_name_of(file);
   jobs.push_back(std::move(job));
   return jobs;
 }

@@ -84,16 +84,16 @@ std::string no_argument(const CLI::App& app, const CLI::App& command, const std:
     return fmt::format("{0} is no option of mltcp {1}; for the file of that name write {2}; {3}", in_quotes(*option),
                        command.get_name(), in_quotes("./" + *option), see);
   // Two edits make any short word of any other.
-  auto meant = nearest(name, known);
-  constexpr std::size_t shortest = 5;
-  if (name.size() < shortest || !name.starts_with("--")) meant.reset();
+  auto meant = nearest(name.starts_with("--") ? name : "-" + name, known);
+  constexpr std::size_t shortest = 4;
+  if (name.size() < shortest) meant.reset();
   return fmt::format("{} is no option of mltcp {}; {}{}", in_quotes(name), command.get_name(),
                      meant ? fmt::format("did you mean \"{}\"? ", *meant) : "", see);
 }
 
-const OptionValue* value_of(const CLI::Option& option) {
+const OptionValue* value_of(const CLI::App& command, const CLI::Option& option) {
   for (const std::string& name : option.get_lnames())
-    if (const OptionValue* const value = option_value("--" + name); value != nullptr) return value;
+    if (const OptionValue* const value = option_value("--" + name, command.get_name()); value != nullptr) return value;
   return nullptr;
 }
 
@@ -111,7 +111,7 @@ const CLI::Option* option_of(const CLI::App& command, std::string_view word) {
 
 std::string needs_value(const CLI::App& command, const CLI::Option& option, std::string_view followed_by) {
   const std::string name = option.get_name();
-  const OptionValue* const value = value_of(option);
+  const OptionValue* const value = value_of(command, option);
   const std::string needs =
       value == nullptr ? "a value" : fmt::format("{}, as in {} {}", value->needs, name, value->example);
   const std::string next = followed_by.empty() ? "" : fmt::format(", and is followed by {}", followed_by);
@@ -150,13 +150,34 @@ std::string missing_value(const CLI::App& app, int argc, const char* const* argv
 void name_values(CLI::App& app) {
   for (CLI::App* const command : app.get_subcommands([](const CLI::App*) { return true; }))
     for (CLI::Option* const option : command->get_options())
-      if (const OptionValue* const value = value_of(*option); value != nullptr && takes_value(*option))
+      if (const OptionValue* const value = value_of(*command, *option); value != nullptr && takes_value(*option))
         option->type_name(std::string(value->word));
   // CLI11 shows lists as words with spaces between.
   for (CLI::App* const command : app.get_subcommands([](const CLI::App*) { return true; }))
     for (CLI::Option* const option : command->get_options())
       if (option->get_delimiter() != '\0') option->option_text(option->get_type_name() + ",...");
 }
+
+// Of CLI11's "Could not convert: --rank = x": no bounds are said of numbers that are not checked by themselves.
+std::string no_number(const CLI::App& command, std::string why) {
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string begin = "Could not convert: " + option->get_name() + " = ";
+    const OptionValue* const value = value_of(command, *option);
+    if (value == nullptr || !why.starts_with(begin)) continue;
+    return fmt::format("{}: {} is not {}; write one, as in {} {}", option->get_name(),
+                       in_quotes(why.substr(begin.size())), value->needs, option->get_name(), value->example);
+  }
+  return why;
+}
+
+/// Help as CLI11 writes it, but for arguments of several words: "FILE...", not "FILE(1x)".
+class Formatter : public CLI::Formatter {
+ public:
+  std::string make_option_usage(const CLI::Option* option) const override {
+    const std::string name = option->get_name(true) + (option->get_expected_max() > 1 ? "..." : "");
+    return option->get_required() ? name : "[" + name + "]";
+  }
+};
 
 // What is wrong with a command line that CLI11 refuses.
 std::string wrong_usage(const CLI::App& app, const CLI::ParseError& error, const std::string& first) {
@@ -167,7 +188,8 @@ std::string wrong_usage(const CLI::App& app, const CLI::ParseError& error, const
   const bool is_extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
   if (is_extra || (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !left.empty()))
     return no_argument(app, command, left);
-  const std::string why = error.what();
+  const std::string why =
+      dynamic_cast<const CLI::ConversionError*>(&error) != nullptr ? no_number(command, error.what()) : error.what();
   return fmt::format("{}{} see mltcp {} --help", why, why.ends_with('?') ? "" : ";", command.get_name());
 }
 
@@ -308,6 +330,7 @@ CommandLine::CommandLine(const std::string& description, const std::string& foot
                          std::function<std::string()> version)
     : program_(std::make_unique<Program>()) {
   CLI::App& app = program_->app;
+  app.formatter(std::make_shared<Formatter>());
   app.description(description);
   app.set_version_flag("-V,--version", std::move(version));
   app.require_subcommand(1);

@@ -21,6 +21,7 @@
 #include "mltcp/base/text.h"
 #include "mltcp/base/units.h"
 #include "mltcp/lab/experiment/files/experiment_file.h"
+#include "mltcp/lab/experiment/files/trace_files.h"
 #include "mltcp/lab/workload/graph_phases.h"
 #include "mltcp/lab/workload/inspection.h"
 #include "mltcp/lab/workload/profile.h"
@@ -103,6 +104,7 @@ Wanted wanted_of(const InspectArguments& arguments) {
   trace.files = arguments.files;
   trace.ranks = arguments.ranks;
   trace.rank = arguments.rank;
+  trace.also_known = "measured profile (columns time_ms,rate_bps), capture (pcapng)";
   trace.link = link_rate(arguments.rate);
   if (trace.link.is_zero()) throw InputError("--rate 0: a link needs a rate above 0, as in \"100 Gbps\"");
   trace.compute_scale = arguments.compute_scale;
@@ -114,7 +116,7 @@ Wanted wanted_of(const InspectArguments& arguments) {
       throw InputError(
           fmt::format("--network {}: unknown; it is weight-gradient, inter-server or all", arguments.network));
   }
-  wanted.name = arguments.name.value_or(std::filesystem::path(arguments.file()).stem().string());
+  wanted.name = arguments.name.value_or(experiment::job_name_of(arguments.file()));
   return wanted;
 }
 

@@ -34,8 +34,10 @@ int key(const KeyArguments& arguments) {
   }
   // What --key takes for something else would be a file that it can't name.
   if (arguments.file.empty() || arguments.file == "-" || arguments.file.starts_with("fd:"))
-    throw InputError(fmt::format("{} is no name for a key file; give another, or write it as {}",
-                                 in_quotes(arguments.file), in_quotes("./" + arguments.file)));
+    throw InputError(fmt::format("{} is no name for a key file; give another{}", in_quotes(arguments.file),
+                                 arguments.file.empty()
+                                     ? ", as in mltcp key job.key"
+                                     : fmt::format(", or write it as {}", in_quotes("./" + arguments.file))));
   const security::JobKey made = security::JobKey::generate();
   made.write_file(arguments.file);
   fmt::print("{:016x}\n", made.id());

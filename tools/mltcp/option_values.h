@@ -12,7 +12,7 @@
 
 namespace mltcp::tools {
 
-/// What an option takes, the same in whatever command it is one.
+/// What an option takes, the same in whatever command it is one, but for --network.
 struct OptionValue {
   std::string_view option;   ///< "--json"
   std::string_view word;     ///< in --help: "FILE"
@@ -20,8 +20,8 @@ struct OptionValue {
   std::string_view example;  ///< "results.json"
 };
 
-/// Of the option "--json", or nullptr for one that takes none or is not known.
-const OptionValue* option_value(std::string_view option);
+/// Of the option "--json" of a command, or nullptr for one that takes none or is not known.
+const OptionValue* option_value(std::string_view option, std::string_view command);
 
 /// What is asked of a value.
 struct ValueCheck {

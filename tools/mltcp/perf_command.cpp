@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "command_line.h"
@@ -18,7 +20,9 @@
 #include "mltcp/base/json/provenance.h"
 #include "mltcp/base/text.h"
 #include "mltcp/cc/registry.h"
+#include "mltcp/endpoint/environment.h"
 #include "mltcp/lab/experiment/perf/perf.h"
+#include "mltcp/transport/capture/capture_options.h"
 #include "output_file.h"
 #include "provenance.h"
 #include "terminal.h"
@@ -82,7 +86,7 @@ void add_place(Options& options, PerfArguments& arguments) {
 }
 
 void add_options(Options& options, PerfArguments& arguments) {
-  options.add("address", arguments.address,
+  options.add("ADDRESS", arguments.address,
               "The server: HOST or HOST:PORT. With --listen, where: default 0.0.0.0:62400; the port is TCP's");
   options.flag("--listen", arguments.listen, "Be the server: do what clients say");
   options.flag("--once", arguments.once, "With --listen: end after one client");
@@ -243,8 +247,6 @@ int listen(const PerfArguments& arguments) {
 }
 
 int measure(const PerfArguments& arguments) {
-  if (arguments.address.empty())
-    throw InputError("say who the other end is: mltcp perf --listen on one host, and mltcp perf HOST on the other");
   if (arguments.once) throw InputError("--once: for --listen; leave it out here");
   const experiment::PerfSettings settings = settings_of(arguments);
   if (arguments.json) check_writable(*arguments.json, "");
@@ -277,7 +279,23 @@ int measure(const PerfArguments& arguments) {
   return 0;
 }
 
-int perf(const PerfArguments& arguments) { return arguments.listen ? listen(arguments) : measure(arguments); }
+/// What endpoints do that the environment says, before anybody waits for another.
+void begin_environment() {
+  const auto read = [](const char* name) -> const char* { return secure_getenv(name); };
+  if (const std::string_view text = endpoint::variable(read, "MLTCP_PCAP"); !text.empty()) {
+    const capture::CaptureOptions options = capture::parse_capture("MLTCP_PCAP", text);
+    of_option("MLTCP_PCAP", [&] { check_writable(options.file, ""); });
+  }
+  if (const std::string address = endpoint::begin_showing(); !address.empty())
+    print_warning(fmt::format("MLTCP_METRICS: whoever reaches {} sees them; nobody is asked for a password", address));
+}
+
+int perf(const PerfArguments& arguments) {
+  if (!arguments.listen && arguments.address.empty())
+    throw InputError("say who the other end is: mltcp perf --listen on one host, and mltcp perf HOST on the other");
+  begin_environment();
+  return arguments.listen ? listen(arguments) : measure(arguments);
+}
 
 }  // namespace
 

@@ -6,7 +6,9 @@
 
 #include "command_line.h"
 #include "commands.h"
+#include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
+#include "mltcp/lab/experiment/files/file_kind.h"
 #include "mltcp/scheduler/service/job_profile.h"
 #include "mltcp/scheduler/service/slurm_mark.h"
 
@@ -27,7 +29,12 @@ void add_options(Options& options, ProfileArguments& arguments) {
 int print(const ProfileArguments& arguments) {
   constexpr TextFile kind{"a job's profile", service::kMostProfileBytes};
   const std::string text = read_text_file(arguments.file, arguments.file, kind);
-  fmt::print("{}\n", service::to_line(service::profile_from_line(text, arguments.file)));
+  try {
+    fmt::print("{}\n", service::to_line(service::profile_from_line(text, arguments.file)));
+  } catch (const InputError&) {
+    experiment::refuse_other_kind(text, arguments.file, kind.what, {experiment::FileKind::experiment});
+    throw;
+  }
   return 0;
 }
 

@@ -3,15 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
-#include "mltcp/base/file_format.h"
-#include "mltcp/base/text.h"
-#include "mltcp/lab/experiment/files/file_kind.h"
+#include "mltcp/lab/experiment/files/trace_files.h"
 #include "mltcp/lab/workload/profile.h"
 #include "mltcp/lab/workload/traces/read_traces.h"
 
@@ -28,17 +25,6 @@ std::uint32_t chosen_rank(const workload::ExecutionGraph& graph, const TraceRequ
   return *request.rank;
 }
 
-/// The first line that is neither empty nor a comment.
-std::string_view first_line(std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = trimmed(text.substr(0, end));
-    if (!line.empty() && line.front() != '#') return line;
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return text;
-}
-
 }  // namespace
 
 workload::GraphSummary summarise_traces(const TraceRequest& request) {
@@ -49,7 +35,8 @@ workload::GraphSummary summarise_traces(const TraceRequest& request) {
   options.rank = request.rank.value_or(0);
   options.data_ranks = request.workers;
   options.network = request.network;
-  const workload::ExecutionGraph graph = workload::read_traces(paths, options);
+  options.also_known = request.also_known;
+  const workload::ExecutionGraph graph = experiment::read_job_traces(paths, options);
   if ((request.network || request.workers != 0) && graph.format != workload::kTwelveColumns)
     throw InputError("--network, --workers: this trace tells what was sent, and by whom; leave them out");
   workload::PhaseOptions phases;
@@ -66,15 +53,7 @@ bool is_measured_profile(const std::string& file) {
   // A pipe is not looked into: what has been read of it is gone.
   if (!std::filesystem::is_regular_file(path, error) || workload::format_of(path) != nullptr) return false;
   constexpr TextFile kind{"a trace or a demand profile", std::size_t{1} << 30};
-  const std::string text = read_text_file(path, file, kind);
-  // Packed, an archive or no text at all: a reader of traces unpacks it, and tells what it found.
-  constexpr std::size_t looked_at = 512;
-  if (!is_text(std::string_view(text).substr(0, looked_at))) return false;
-  if (workload::is_profile(path) && (experiment::kind_of(text) == experiment::FileKind::profile ||
-                                     first_line(text).starts_with("time_") || text.empty()))
-    return true;
-  if (!file_format(text).is_foreign) experiment::refuse_other_kind(text, file, kind.what, {});
-  throw InputError(workload::unknown_format(file, text, "measured profile (.csv of time_ms,rate_bps)"));
+  return workload::is_profile(read_text_file(path, file, kind));
 }
 
 }  // namespace mltcp::tools

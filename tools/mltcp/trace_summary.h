@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "mltcp/base/units.h"
@@ -23,13 +24,14 @@ struct TraceRequest {
   // Of traces in 12 columns alone:
   std::uint32_t workers = 0;                 ///< that reduce weight gradients; 0: as the trace tells
   std::optional<workload::Network> network;  ///< see TraceOptions::network
+  /// See TraceOptions::also_known.
+  std::string_view also_known = "measured profile (columns time_ms,rate_bps)";
 };
 
 /// Throws InputError "FILE: cause; cure", also for options that the format has no use for.
 workload::GraphSummary summarise_traces(const TraceRequest& request);
 
-/// Whether a file is a measured profile, by its name and how it begins. Throws InputError if it is of no kind that is
-/// known: a line that says what another command would take it for, or else what there is.
+/// Whether a file is a measured profile, by how it begins.
 bool is_measured_profile(const std::string& file);
 
 }  // namespace mltcp::tools

@@ -76,11 +76,11 @@ class SecretText {
 void check_owner(const struct stat& file, std::string_view name) {
   if ((file.st_mode & (S_IRWXG | S_IRWXO)) != 0)
     throw InputError(
-        fmt::format("{}: others than its owner may use this key file (mode {:04o}): chmod 600 it, and if "
+        fmt::format("{}: others than its owner may use this key file (mode {:04o}); chmod 600 it, and if "
                     "they may have read it, make a new key",
                     name, file.st_mode & 07777U));
   if (file.st_uid != ::geteuid() && file.st_uid != 0)
-    throw InputError(fmt::format("{}: this key file belongs to user {}, who could change it: have a copy of your own",
+    throw InputError(fmt::format("{}: this key file belongs to user {}, who could change it; have a copy of your own",
                                  name, file.st_uid));
 }
 
@@ -131,7 +131,7 @@ std::optional<Secret<JobKey::size>> parse(std::string_view digits) {
 JobKey::JobKey(const Secret<size>& secret) : secret_(secret), id_(key_id(extracted_key(secret))) {
   const auto bytes = secret.bytes();
   if (std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{}; }))
-    throw InputError("the key is all zeros, which anybody guesses: memory that nobody has filled? " +
+    throw InputError("the key is all zeros, which anybody guesses (memory that nobody has filled?); " +
                      fmt::format("{}", kMake));
 }
 
@@ -222,10 +222,16 @@ void JobKey::write_file(const std::filesystem::path& path) const {
   const std::string name = one_line(path.string());
   static_cast<void>(output_target(path));
   const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, S_IRUSR | S_IWUSR));
-  if (file.number() < 0)
-    throw InputError(errno == EEXIST
-                         ? fmt::format("{}: exists, and keys are not replaced by mistake: remove it first", name)
-                         : fmt::format("{}: the key file cannot be made: {}", name, why(errno)));
+  if (file.number() < 0) {
+    const int error = errno;
+    std::error_code unknown;
+    throw InputError(fmt::format("{}: {}", name,
+                                 std::filesystem::is_directory(path, unknown) ? "is a folder; name a file in it"
+                                 : error == EEXIST
+                                     ? "exists, and keys are not replaced by mistake; name another file, or "
+                                       "remove it first"
+                                     : "the key file cannot be made: " + why(error)));
+  }
   std::string text = to_text();
   std::size_t written = 0;
   int error = 0;

@@ -293,7 +293,15 @@ std::string whom_to_move(const Advice& advice) {
   return in_quotes(advice.jobs[static_cast<std::size_t>(worst - harm.begin())].name);
 }
 
-void recommend(Advice& advice) {
+/// Names of jobs that compute nothing, as those of traces without times.
+std::vector<std::string> without_computation(const Experiment& experiment) {
+  std::vector<std::string> names;
+  for (const workload::Job& job : experiment.jobs)
+    if (job.compute_per_iteration().count == 0) names.push_back(in_quotes(job.name));
+  return names;
+}
+
+void recommend(Advice& advice, const std::vector<std::string>& never_compute) {
   if (advice.jobs.size() == 1) {
     advice.recommended = "fair";
     advice.sentence = "One job alone: there is nobody to get in its way.";
@@ -311,6 +319,13 @@ void recommend(Advice& advice) {
         "They don't get in each other's way: under fair sharing they take {} of their time alone, so nothing is "
         "needed.",
         times(fair));
+    return;
+  }
+  if (!never_compute.empty()) {
+    advice.sentence = fmt::format(
+        "It can't be told whether they get in each other's way: {} {} no computation, and so would send all the time; "
+        "give a trace that has times, as of PyTorch's profiler (Kineto), or a [[job]] with compute.",
+        fmt::join(never_compute, ", "), never_compute.size() == 1 ? "has" : "have");
     return;
   }
   std::string trouble =
@@ -549,7 +564,7 @@ Advice advise(const Experiment& given, const AdviceOptions& asked) {
     advice.pairs.push_back({pairs[i].first, pairs[i].second, fits[i].score, fits[i].upper_bound, mean_of(both, "fair"),
                             mean_of(both, "mltcp")});
   }
-  recommend(advice);
+  recommend(advice, without_computation(experiment));
   return advice;
 }
 

@@ -106,7 +106,7 @@ struct Advice {
   double score = 1;              ///< of all jobs, of the link that suits them least
   double upper_bound = 1;
   bool proven = true;
-  std::string recommended;  ///< a policy; empty: none helps, move jobs apart
+  std::string recommended;  ///< a policy; empty: none helps, move jobs apart; or it can't be told
   std::string sentence;     ///< for people
   std::vector<std::string> warnings;
   std::optional<Provenance> provenance;  ///< written if set

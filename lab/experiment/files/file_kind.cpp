@@ -16,6 +16,7 @@
 #include "mltcp/base/file_format.h"
 #include "mltcp/base/text.h"
 #include "mltcp/lab/experiment/files/toml.h"
+#include "mltcp/lab/workload/traces/read_traces.h"
 
 namespace mltcp::experiment {
 namespace {
@@ -26,6 +27,7 @@ struct Entry {
   std::string_view what;
   std::string_view cure;
 };
+constexpr std::size_t kBeginning = std::size_t{64} << 10;  // of what formats are recognised by
 constexpr std::string_view kReport = "it is for mltcp report, as in mltcp report {}";
 constexpr std::string_view kNoCommand = "no command reads it";
 constexpr std::array kEntries{
@@ -43,9 +45,8 @@ constexpr std::array kEntries{
     Entry{FileKind::doctor_results, "what mltcp doctor wrote", kNoCommand},
     Entry{FileKind::switch_results, "what mltcp switch wrote", kNoCommand},
     Entry{FileKind::trace, "a trace",
-          "it is for mltcp inspect, as in mltcp inspect {}, and for the key trace of a job in an experiment file"},
-    Entry{FileKind::kineto_trace, "a trace of PyTorch's profiler",
-          "it is for mltcp inspect, as in mltcp inspect {}, and for the key trace of a job in an experiment file"},
+          "it is for mltcp inspect and replay, as in mltcp inspect {}, and for the key trace of a job in an experiment "
+          "file"},
     Entry{FileKind::profile, "a demand profile",
           "it is for mltcp inspect, as in mltcp inspect {}, and for the key profile of a job in an experiment file"},
     Entry{FileKind::links, "a file of links", "it is for the key file of [topology] in an experiment or cluster file"},
@@ -84,12 +85,10 @@ const std::vector<Keys>& keys_of_kinds() {
   return all;
 }
 
-// Looks for the schema of the outermost object, or for what only one kind has there, and keeps nothing else, so that
-// the size of the file is no matter.
+// Looks for the schema of the outermost object, and keeps nothing else, so that the size of the file is no matter.
 class OuterKeys : public nlohmann::json_sax<nlohmann::json> {
  public:
   std::optional<std::string> schema;
-  bool trace_events = false;
 
   bool null() override { return other(); }
   bool boolean(bool) override { return other(); }
@@ -108,8 +107,7 @@ class OuterKeys : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return close(); }
   bool key(string_t& name) override {
     at_schema_ = depth_ == 1 && name == "schema";
-    trace_events = depth_ == 1 && name == "traceEvents";
-    return !trace_events;
+    return true;
   }
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
 
@@ -138,24 +136,22 @@ OuterKeys outer_keys(std::string_view text) {
 }
 
 std::optional<FileKind> kind_of_json(std::string_view text) {
-  const OuterKeys keys = outer_keys(text);
-  if (keys.trace_events) return FileKind::kineto_trace;
-  if (!keys.schema) return std::nullopt;
+  constexpr std::size_t most = std::size_t{1} << 20;  // traces may be large, and have no schema
+  const std::optional<std::string> found = outer_keys(text.substr(0, most)).schema;
   for (const Schema& schema : kSchemas)
-    if (keys.schema->starts_with(schema.begin)) return schema.kind;
+    if (found && found->starts_with(schema.begin)) return schema.kind;
   return std::nullopt;
 }
 
-// The first `count` lines that are neither empty nor comments.
-std::vector<std::string_view> first_lines(std::string_view text, std::size_t count) {
-  std::vector<std::string_view> lines;
-  while (!text.empty() && lines.size() < count) {
+// The first line that is neither empty nor a comment.
+std::string_view first_line(std::string_view text) {
+  while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = trimmed(text.substr(0, end));
-    if (!line.empty() && line.front() != '#') lines.push_back(line);
+    if (!line.empty() && line.front() != '#') return line;
     text.remove_prefix(std::min(end + 1, text.size()));
   }
-  return lines;
+  return text;
 }
 
 std::vector<std::string_view> words_of(std::string_view line, std::string_view separators) {
@@ -187,10 +183,9 @@ bool is_array_of_jobs(std::string_view text) {
 }
 
 std::optional<FileKind> kind_of_columns(std::string_view text) {
-  const std::vector<std::string_view> lines = first_lines(text, 3);
-  if (lines.empty()) return std::nullopt;
-  if (begins(lines[0], {"switchname", "blockname", "- topology:"})) return FileKind::slurm_topology;
-  const std::vector<std::string_view> columns = words_of(lines[0], ",");
+  const std::string_view line = first_line(text);
+  if (begins(line, {"switchname", "blockname", "- topology:"})) return FileKind::slurm_topology;
+  const std::vector<std::string_view> columns = words_of(line, ",");
   const auto has = [&](std::string_view column) {
     return std::find(columns.begin(), columns.end(), column) != columns.end();
   };
@@ -198,10 +193,45 @@ std::optional<FileKind> kind_of_columns(std::string_view text) {
   if (has("from") && has("to")) return FileKind::links;
   if (has("arrival") && has("job")) return FileKind::arrivals;
   if (has("gpu_num") && has("submit_time")) return FileKind::job_table;
-  constexpr std::size_t columns_of_trace = 12;
-  const bool counted = lines.size() > 2 && lines[1].find_first_not_of("0123456789") == std::string_view::npos;
-  if (counted && words_of(lines[2], " \t").size() == columns_of_trace) return FileKind::trace;
   return std::nullopt;
+}
+
+// What is in a packed file or an archive, its first file, and what unpacks it.
+struct Packed {
+  std::string text;
+  std::string_view command;
+};
+
+std::optional<Packed> unpacked(std::string_view text, const std::string& name) {
+  using namespace std::literals;
+  constexpr std::size_t most = std::size_t{16} << 20;
+  if (is_text(text.substr(0, kBeginning))) return std::nullopt;
+  struct Enough {};  // the way out of an archive
+  std::optional<Packed> found;
+  try {
+    workload::for_each_input_in(text, name, [&](workload::TraceInput& input) {
+      found.emplace();
+      found->command = input.name() == name ? "" : "tar -xf";
+      for (const auto& [magic, command] : {std::pair("\x1f\x8b"sv, "gunzip -k"sv),
+                                           {"\x28\xb5\x2f\xfd"sv, "unzstd"sv},
+                                           {"\xfd"
+                                            "7z"sv,
+                                            "unxz -k"sv},
+                                           {"BZh"sv, "bunzip2 -k"sv}})
+        if (found->command.empty() && text.starts_with(magic)) found->command = command;
+      found->text.resize(most);
+      std::size_t size = 0;
+      for (std::size_t read = 1; read > 0 && size < most; size += read)
+        read = input.read(found->text.data() + size, most - size);
+      found->text.resize(size);
+      throw Enough();
+    });
+  } catch (const Enough&) {
+  } catch (const InputError&) {
+    return std::nullopt;  // its reader tells what is wrong with it
+  }
+  if (found && found->command.empty()) found.reset();  // as it is
+  return found;
 }
 
 std::optional<FileKind> kind_of_toml(std::string_view text) {
@@ -226,23 +256,41 @@ std::optional<std::string> schema_of_json(std::string_view text) { return outer_
 std::optional<FileKind> kind_of(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) return std::nullopt;
-  if (text[first] == '{') return kind_of_json(text);
-  if (text[first] == '[' && is_array_of_jobs(text.substr(first))) return FileKind::job_table;
-  if (const auto kind = kind_of_columns(text)) return kind;
-  return kind_of_toml(text);
+  std::optional<FileKind> kind;
+  if (text[first] == '{')
+    kind = kind_of_json(text);
+  else if (text[first] == '[' && is_array_of_jobs(text.substr(first)))
+    kind = FileKind::job_table;
+  else if (kind = kind_of_columns(text); !kind)
+    kind = kind_of_toml(text);
+  if (!kind && workload::format_of("", text.substr(0, kBeginning)) != nullptr) kind = FileKind::trace;
+  return kind;
+}
+
+void refuse_known_kind(std::string_view text, const std::string& name, std::string_view wanted,
+                       std::initializer_list<FileKind> readable) {
+  const std::optional<Packed> packed = unpacked(text, name);
+  const std::string_view held = packed ? packed->text : text;
+  const auto kind = kind_of(held);
+  const bool is_capture = packed && file_format(held).name.starts_with("a capture");
+  const auto entry = std::find_if(kEntries.begin(), kEntries.end(), [&](const Entry& one) { return one.kind == kind; });
+  // Of what is packed, traces alone are read as they are.
+  if (packed && kind != FileKind::trace && (kind || is_capture))
+    throw InputError(one_line(fmt::format("{}: this is {}, packed; unpack it: {} {}", name,
+                                          kind ? entry->what : file_format(held).name, packed->command, name)));
+  if (!kind || std::find(readable.begin(), readable.end(), *kind) != readable.end()) return;
+  std::string what(entry->what);
+  if (kind == FileKind::trace) what += fmt::format(" ({})", workload::format_of("", held.substr(0, kBeginning))->name);
+  throw InputError(one_line(fmt::format("{}: this is {}, and {} is expected; {}", name, what, wanted,
+                                        fmt::format(fmt::runtime(entry->cure), name))));
 }
 
 void refuse_other_kind(std::string_view text, const std::string& name, std::string_view wanted,
                        std::initializer_list<FileKind> readable) {
+  refuse_known_kind(text, name, wanted, readable);
   if (const FileFormat format = file_format(text); format.is_foreign)
     throw InputError(one_line(fmt::format("{}: this is {}, and {} is expected; {}", name, format.name, wanted,
                                           format.cure.empty() ? "give such a file" : format.cure)));
-  const auto kind = kind_of(text);
-  if (!kind || std::find(readable.begin(), readable.end(), *kind) != readable.end()) return;
-  const auto entry =
-      std::find_if(kEntries.begin(), kEntries.end(), [&](const Entry& one) { return one.kind == *kind; });
-  throw InputError(one_line(fmt::format("{}: this is {}, and {} is expected; {}", name, entry->what, wanted,
-                                        fmt::format(fmt::runtime(entry->cure), name))));
 }
 
 }  // namespace mltcp::experiment

@@ -22,8 +22,7 @@ enum class FileKind : std::uint8_t {
   plan,
   doctor_results,
   switch_results,
-  trace,  ///< in the 12-column text format
-  kineto_trace,
+  trace,  ///< of any format that workload::read_traces() reads
   profile,
   links,
   slurm_topology,
@@ -38,9 +37,11 @@ std::optional<std::string> schema_of_json(std::string_view text);
 std::optional<FileKind> kind_of(std::string_view text);
 
 /// Call when `text` was refused: throws InputError "NAME: this is ..., and WANTED is expected; cure" if the file is of
-/// a known kind not among `readable`, or of a format that no command reads (base/file_format.h); the cure names the
-/// command for it. Otherwise returns, so that the reader reports
-/// its own error.
+/// a known kind not among `readable`; the cure names the command for it, or the one that unpacks it. Otherwise returns,
+/// so that the reader reports its own error.
+void refuse_known_kind(std::string_view text, const std::string& name, std::string_view wanted,
+                       std::initializer_list<FileKind> readable);
+/// The same, and for a format that no command reads (base/file_format.h).
 void refuse_other_kind(std::string_view text, const std::string& name, std::string_view wanted,
                        std::initializer_list<FileKind> readable);
 

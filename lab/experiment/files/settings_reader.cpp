@@ -12,6 +12,7 @@
 #include "mltcp/cc/controller.h"
 #include "mltcp/lab/experiment/files/links_file.h"
 #include "mltcp/lab/experiment/files/slurm_topology.h"
+#include "mltcp/lab/experiment/files/trace_files.h"
 #include "mltcp/lab/workload/graph_phases.h"
 #include "mltcp/lab/workload/graph_program.h"
 #include "mltcp/lab/workload/kineto.h"
@@ -563,7 +564,7 @@ void SettingsReader::read_replay(const Item& replay, workload::Job& job, std::ve
     paths.push_back(named_file(files, example));
   }
   try {
-    const workload::ExecutionGraph graph = workload::read_traces(paths, reading);
+    const workload::ExecutionGraph graph = read_job_traces(paths, reading);
     options.steps = steps.of(graph);
     const workload::GraphPrograms programs = workload::graph_programs(graph, options);
     warnings.insert(warnings.end(), graph.warnings.begin(), graph.warnings.end());
@@ -854,7 +855,7 @@ std::vector<workload::Phase> SettingsReader::load_recording(const Item& item, co
                                                             const std::string& job,
                                                             std::vector<std::string>& warnings) const {
   try {
-    const workload::ExecutionGraph graph = workload::read_traces(std::span(&path, 1), {.as_recorded = true});
+    const workload::ExecutionGraph graph = read_job_traces(std::span(&path, 1), {.as_recorded = true});
     workload::PhaseOptions options;
     while (options.rank + 1 < graph.ranks.size() && graph.ranks[options.rank].nodes.empty()) ++options.rank;
     options.compute_scale = mapping.compute_scale;

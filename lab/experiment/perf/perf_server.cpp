@@ -98,16 +98,21 @@ class Session {
 std::string serve_one(MessageStream& stream, const std::string& first, const PerfPlace& place,
                       const PerfCallbacks& callbacks, const std::string& version) {
   std::string why;
+  std::string told;  // the client, if it is not all
   try {
     Session(stream, place, callbacks, version).run(first);
     return {};
   } catch (const StreamError& error) {
     return "the client " + perf::why_gone(stream, error);
+  } catch (const Refused& refusal) {
+    why = refusal.what();
   } catch (const std::exception& error) {
     why = error.what();
+    // Paths of this machine are nobody's business.
+    if (why.find('/') != std::string::npos) told = "it can't open its endpoint; see what it prints";
   }
   try {
-    perf::send(stream, {{"error", why}});
+    perf::send(stream, {{"error", told.empty() ? why : told}});
   } catch (const StreamError&) {
     // It has gone, too.
   }

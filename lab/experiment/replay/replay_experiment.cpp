@@ -11,7 +11,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
 #include "mltcp/lab/experiment/files/experiment_file.h"
-#include "mltcp/lab/workload/traces/read_traces.h"
+#include "mltcp/lab/experiment/files/trace_files.h"
 
 namespace mltcp::experiment {
 namespace {
@@ -32,14 +32,6 @@ std::vector<std::string> parts(const std::string& text, char separator) {
 bool names_a_job(const std::string& word) {
   std::error_code problem;
   return word.find('=') != std::string::npos && !std::filesystem::exists(word, problem);
-}
-
-/// What an experiment may call a job, of a file's name.
-std::string job_name_of(const std::filesystem::path& file) {
-  const std::filesystem::path path = file.has_filename() ? file : file.parent_path();
-  std::string name = path.filename().string();
-  name = name.substr(0, name.find('.'));
-  return name.empty() || !objection_to_name(name).empty() ? "trace" : name;
 }
 
 std::uint32_t ranks_of(const workload::Job& job) { return static_cast<std::uint32_t>(job.programs->ranks.size()); }
@@ -167,7 +159,7 @@ Replay make_replay(const ReplayRequest& request, Experiment settings, bool own_n
     }
     workload::TraceOptions options;
     options.ranks = request.trace_ranks;
-    auto graph = std::make_shared<const workload::ExecutionGraph>(workload::read_traces(wanted.files, options));
+    auto graph = std::make_shared<const workload::ExecutionGraph>(read_job_traces(wanted.files, options));
     workload::GraphOptions own = request.graph;
     own.steps = request.steps.of(*graph);
     if (own_network) own.rate = request.network.rate;

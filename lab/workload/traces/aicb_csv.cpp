@@ -340,10 +340,10 @@ class Reader {
   }
 
   void report() {
-    if (before_ > 0) builder_.warn(fmt::format("{} lines before the first iteration are left out", before_));
-    if (messages_ > 0) builder_.warn(fmt::format("{} messages between pipeline stages are left out", messages_));
+    if (before_ > 0) builder_.warn(fmt::format("{} before the first iteration: left out", plural(before_, "line")));
+    if (messages_ > 0) builder_.warn(fmt::format("{} between pipeline stages: left out", plural(messages_, "message")));
     if (reduces_ > 0)
-      builder_.warn(fmt::format("{} reductions to one rank are taken for broadcasts from it", reduces_));
+      builder_.warn(fmt::format("{} to one rank: taken for broadcasts from it", plural(reduces_, "reduction")));
     if (computations_)
       builder_.warn(times_of_communication_
                         ? "communications have times, so it is a log of a run: all times are taken for milliseconds"

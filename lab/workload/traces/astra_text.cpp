@@ -7,6 +7,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
@@ -14,12 +15,13 @@
 #include "mltcp/lab/workload/schedule.h"
 #include "mltcp/lab/workload/trace.h"
 #include "mltcp/lab/workload/traces/graph_builder.h"
+#include "mltcp/lab/workload/traces/libra.h"
 
 namespace mltcp::workload {
 namespace {
 
 constexpr std::size_t kMostText = std::size_t{1} << 28;
-constexpr std::uint64_t kMostNodes = 4'000'000;      // of all ranks, before the job is cut down
+constexpr std::uint64_t kMostNodes = 2'000'000;      // of all ranks, before the job is cut down: the budget has room
 constexpr std::uint64_t kMostCutNodes = 16'000'000;  // after that
 
 std::string all_of(TraceInput& input, GraphBuilder& builder) {
@@ -127,9 +129,10 @@ class Reader {
         });
       });
       if (lacks)
-        builder_.warn(
-            "it does not tell how large tensor-parallel groups are, and their collectives are left out; a "
-            "communicator file of LIBRA beside it tells");
+        builder_.warn(fmt::format(
+            "it does not tell how large tensor-parallel groups are, and their collectives are left out; give "
+            "a communicator file of LIBRA, too: mltcp inspect {} {}",
+            builder_.source(), communicator_beside(builder_.source()).value_or("communicator.yml")));
     }
     if (options_.data_ranks > 0) {
       data_ = options_.data_ranks;
@@ -206,8 +209,13 @@ class Reader {
     std::array<std::optional<std::uint32_t>, 4> last;    // collective of each
     std::optional<std::uint32_t> computed;
     std::vector<std::uint32_t> blocking;  // what the next computation waits for
-    const auto compute = [&](std::uint32_t name, Nanos length) {
+    Nanos joined;                         // cut down: computations since the last collective, which become one
+    const auto compute = [&](std::uint32_t name, Nanos length, bool join) {
       if (length.count <= 0) return;
+      if (join) {
+        joined += length;
+        return;
+      }
       GraphNode node;
       node.name = name;
       node.lane = builder_.lane("compute");
@@ -220,7 +228,7 @@ class Reader {
     };
     for (const LoopStep& step : steps_) {
       if (step.kind == LoopStep::Kind::update) {
-        compute(builder_.name("update"), step.time);
+        compute(builder_.name("update"), step.time, cut_);
         continue;
       }
       const Layer& layer = trace_.layers[step.layer];
@@ -228,13 +236,14 @@ class Reader {
       auto& name = names_[step.layer][static_cast<std::size_t>(step.pass)];
       if (!name) name = builder_.name(one_line(fmt::format("{} {}", layer.name, workload::name(step.pass))));
       if (step.kind == LoopStep::Kind::compute) {
-        compute(*name, step.time);
+        compute(*name, step.time, cut_);
         continue;
       }
       const LayerPass& pass = layer.pass(step.pass);
       const auto which = static_cast<std::size_t>(pass.group);
       if (!groups[which]) groups[which] = group_of(pass.group, rank);
       if (!groups[which]) continue;
+      compute(*name, std::exchange(joined, {}), false);
       GraphNode node;
       node.kind = GraphNode::Kind::collective;
       node.collective = pass.collective;
@@ -252,6 +261,7 @@ class Reader {
       last[which] = builder_.add(position, node, waits);
       if (!step.overlap) blocking = {*last[which]};
     }
+    if (joined.count > 0) compute(builder_.name("update"), joined, false);
   }
 
   GraphBuilder builder_;

@@ -205,7 +205,7 @@ class Reader {
       builder_.warn(fmt::format("{}: taken as {}", plural(count, what.first), what.second));
     if (untold_ == 0 && !communicates_) untold_ = untold_of_host_;
     if (untold_ > 0)
-      builder_.warn(fmt::format("{} communications whose size or kind is not told are left out", untold_));
+      builder_.warn(fmt::format("{} whose size or kind is not told: left out", plural(untold_, "communication")));
     if (empty_ > 0)
       builder_.warn(fmt::format("{} of 0 bytes: collectives are taken for barriers, messages are left out",
                                 plural(empty_, "communication")));

@@ -192,7 +192,7 @@ std::vector<std::uint32_t> FlowStarts::at(std::uint32_t position, Nanos start) {
   GraphNode node;
   node.name = builder_.name("start");
   node.lane = builder_.lane("flows");
-  node.start = timer.at;
+  node.start = Nanos::never();  // nothing was recorded: it is a timer
   node.length = start - timer.at;
   timer = {start, builder_.add(position, node, waits)};
   return {*timer.node};

@@ -238,7 +238,7 @@ class Reader {
         builder_.warn(fmt::format("trigger {} fires once, when the first listed of {} flows has ended", id,
                                   trigger.fired_by.size()));
     }
-    if (failures_ > 0) builder_.warn(fmt::format("{} failures of switches have no effect", failures_));
+    if (failures_ > 0) builder_.warn(fmt::format("{} of switches without effect", plural(failures_, "failure")));
   }
 
   void write() {

@@ -192,8 +192,9 @@ class Reader {
       builder_.warn(
           fmt::format("the roots of {} broadcasts are not told; the first rank of each group is taken", broadcasts_));
     if (peerless > 0)
-      builder_.warn(fmt::format("{} messages whose other end or size is not told are left out", peerless));
-    if (alone > 0) builder_.warn(fmt::format("{} communications of a rank with nobody else are left out", alone));
+      builder_.warn(fmt::format("{} whose other end or size is not told: left out", plural(peerless, "message")));
+    if (alone > 0)
+      builder_.warn(fmt::format("{} of a rank with nobody else: left out", plural(alone, "communication")));
     // A stream runs its kernels in the order in which they were launched.
     std::stable_sort(communications_.begin(), communications_.end(),
                      [](const Communication& a, const Communication& b) { return a.launch < b.launch; });
@@ -537,7 +538,7 @@ class Reader {
 };
 
 bool recognise(const std::string& /*name*/, std::string_view beginning) {
-  const std::size_t at = beginning.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+  const std::size_t at = beginning.find_first_not_of(" \t\r\n");
   const auto has = [&](std::string_view key) { return beginning.find(key) != std::string_view::npos; };
   // Lists of large jobs' groups stand before the events.
   return at != std::string_view::npos && beginning[at] == '{' &&

@@ -91,6 +91,18 @@ class Reader {
   YAML::Node root_;
 };
 
+LibraFile parsed(TraceInput& input) {
+  std::string text(kMostText + 1, '\0');
+  std::size_t length = 0;
+  while (length < text.size()) {
+    const std::size_t read = input.read(text.data() + length, text.size() - length);
+    if (read == 0) break;
+    length += read;
+  }
+  text.resize(length);
+  return parse_libra(text, input.name());
+}
+
 }  // namespace
 
 bool is_libra(std::string_view beginning) {
@@ -108,16 +120,31 @@ bool is_libra(std::string_view beginning) {
 
 LibraFile parse_libra(std::string_view text, const std::string& name) { return Reader(text, name).read(); }
 
-void read_libra(TraceInput& input, TraceOptions& options) {
-  std::string text(kMostText + 1, '\0');
-  std::size_t length = 0;
-  while (length < text.size()) {
-    const std::size_t read = input.read(text.data() + length, text.size() - length);
-    if (read == 0) break;
-    length += read;
+std::optional<std::string> communicator_beside(const std::filesystem::path& workload) {
+  constexpr std::size_t most = 1000;  // entries that are looked at
+  std::optional<std::string> found;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(workload.has_parent_path() ? workload.parent_path() : ".", error);
+  for (std::size_t i = 0; !error && i < most && entry != std::filesystem::directory_iterator();
+       entry.increment(error), ++i) {
+    const std::filesystem::path path = workload.parent_path() / entry->path().filename();
+    std::error_code unknown;
+    if ((path.extension() != ".yml" && path.extension() != ".yaml") || !entry->is_regular_file(unknown)) continue;
+    try {
+      for_each_input(path, [&](TraceInput& input) {
+        if (is_libra(input.beginning()) && parsed(input).kind == LibraFile::Kind::communicator &&
+            (!found || path.string() < *found))
+          found = path.string();
+      });
+    } catch (const InputError&) {
+      continue;  // it is no communicator file
+    }
   }
-  text.resize(length);
-  const LibraFile file = parse_libra(text, input.name());
+  return found;
+}
+
+void read_libra(TraceInput& input, TraceOptions& options) {
+  const LibraFile file = parsed(input);
   if (file.kind == LibraFile::Kind::communicator) {
     options.model_ranks = file.model;
     options.data_ranks = file.data;

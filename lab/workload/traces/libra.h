@@ -13,6 +13,8 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +35,8 @@ struct LibraFile {
 bool is_libra(std::string_view beginning);
 /// Throws InputError "NAME:LINE: cause; cure".
 LibraFile parse_libra(std::string_view text, const std::string& name);
+/// A communicator file in the folder of `workload`, the first by its name.
+std::optional<std::string> communicator_beside(const std::filesystem::path& workload);
 /// Reads an input, and puts what it tells into `options`.
 void read_libra(TraceInput& input, TraceOptions& options);
 

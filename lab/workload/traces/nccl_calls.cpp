@@ -193,9 +193,10 @@ void NcclCalls::finish(bool timed) {
     builder_.warn(
         fmt::format("{}: taken as all-to-all, by the busiest rank",
                     exchanges_ == 1 ? "1 gather or scatter" : fmt::format("{} gathers or scatters", exchanges_)));
-  if (reduces_ > 0) builder_.warn(fmt::format("{} reductions to one rank are taken for broadcasts from it", reduces_));
+  if (reduces_ > 0)
+    builder_.warn(fmt::format("{} to one rank: taken for broadcasts from it", plural(reduces_, "reduction")));
   if (peerless_ > 0)
-    builder_.warn(fmt::format("{} messages to or from ranks that are not known are left out", peerless_));
+    builder_.warn(fmt::format("{} to or from ranks that are not known: left out", plural(peerless_, "message")));
 }
 
 void NcclCalls::write(std::uint32_t position, Owner& owner, bool timed) {

@@ -48,7 +48,7 @@ class Reader {
     for (const auto& [what, count] : unknown_)
       builder_.warn(fmt::format("{} is no collective that is known: {} left out", in_quotes(what), count));
     if (untold_ > 0)
-      builder_.warn(fmt::format("{} communications whose size or kind is not told are left out", untold_));
+      builder_.warn(fmt::format("{} whose size or kind is not told: left out", plural(untold_, "communication")));
     if (empty_ > 0)
       builder_.warn(fmt::format("{} of 0 bytes: collectives are taken for barriers, messages are left out",
                                 plural(empty_, "communication")));
@@ -56,6 +56,9 @@ class Reader {
       builder_.warn(fmt::format("{} a startTime_ns that is no time since 1970: taken as without",
                                 timeless_ == 1 ? "1 entry has" : fmt::format("{} entries have", timeless_)));
     if (!timed_) builder_.warn("it has no times: computation is left out");
+    if (behind_waits_.count > 0)
+      builder_.warn(fmt::format("{} behind waits count as computation: how much of it was waiting is not recorded",
+                                to_text(behind_waits_)));
     PartialGraph part = builder_.take();
     part.world = world_;
     return part;
@@ -89,15 +92,16 @@ class Reader {
     const auto request = number(entry, "req", std::numeric_limits<std::int64_t>::max());
     groups(entry);
     if (name == "init") return;
-    time(entry, name == "wait");
-    if (name == "wait") {
+    time(entry);
+    after_wait_ = name == "wait";
+    if (after_wait_) {
       if (request) order_.wait(*request);
       return;
     }
     GraphNode node;
     node.name = builder_.name(name);
     node.lane = builder_.lane("communication");
-    node.start = last_start_ ? Nanos(*last_start_) : Nanos::never();
+    node.start = Nanos::never();  // when it ended is not told
     const bool send = name == "send" || name == "isend";
     if (send || name == "recv" || name == "irecv") {
       const auto peer = number(entry, send ? "dst_rank" : "src_rank", kMostRank);
@@ -170,7 +174,7 @@ class Reader {
     }
   }
 
-  void time(const rapidjson::Value& entry, bool wait) {
+  void time(const rapidjson::Value& entry) {
     const rapidjson::Value* value = json::member(entry, "startTime_ns");
     if (value == nullptr || value->IsNull()) return;
     std::int64_t told = 0;
@@ -182,7 +186,8 @@ class Reader {
       const std::int64_t gap = told - *last_start_;
       if (gap < 0) fail(fmt::format("time runs backwards, from {} to {} ns", *last_start_, told));
       if (gap > kMostGap) fail(fmt::format("nothing happens for {} ns", gap));
-      if (!after_wait_ && gap > 0) {
+      if (gap > 0) {
+        if (after_wait_) behind_waits_ += Nanos(gap);
         GraphNode node;
         node.name = builder_.name("compute");
         node.lane = builder_.lane("computation");
@@ -193,7 +198,6 @@ class Reader {
       }
     }
     last_start_ = told;
-    after_wait_ = wait;
   }
 
   void markers(const rapidjson::Value* list) {
@@ -227,6 +231,7 @@ class Reader {
   std::size_t untold_ = 0;    ///< communications without a size
   std::size_t empty_ = 0;     ///< those of 0 bytes
   std::size_t timeless_ = 0;  ///< entries whose time is none
+  Nanos behind_waits_;        ///< between the beginning of a wait and the next entry
   bool after_wait_ = false;
   bool timed_ = false;
 };

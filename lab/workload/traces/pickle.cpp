@@ -71,8 +71,9 @@ constexpr std::string_view kRefused = "Rbcio\x81\x82\x83\x84\x92\x93PQ";
 
 bool is_pickle(std::string_view beginning) {
   constexpr char most_protocol = 5;
+  constexpr std::string_view first = "}](c\x95";  // none is a tag of what Protocol Buffers hold
   return beginning.size() > 2 && beginning[0] == '\x80' && beginning[1] >= 2 && beginning[1] <= most_protocol &&
-         (beginning[2] == '}' || beginning[2] == '\x95');
+         first.find(beginning[2]) != std::string_view::npos;
 }
 
 Pickle::Pickle(TraceInput& input, const std::function<void(std::size_t)>& hold)
@@ -324,8 +325,11 @@ bool Pickle::step(std::uint8_t operation) {
       break;
     default:
       if (kRefused.find(static_cast<char>(operation)) != std::string_view::npos)
-        fail(fmt::format("the pickle imports or calls something (instruction 0x{:02x}), which is not done", operation),
-             "give one that holds dicts, lists, texts and numbers only, as the recorder writes it");
+        throw CallInPickle(
+            fmt::format("{}: byte {}: the pickle imports or calls something (instruction 0x{:02x}), which is not done; "
+                        "give one that "
+                        "holds dicts, lists, texts and numbers only, as the recorder writes it",
+                        input_.name(), before_ + at_, operation));
       fail(fmt::format("0x{:02x} is no instruction of a pickle of dicts, lists, texts and numbers", operation));
   }
   return true;

@@ -16,11 +16,17 @@
 #include <string_view>
 #include <vector>
 
+#include "mltcp/base/error.h"
 #include "mltcp/lab/workload/traces/trace_input.h"
 
 namespace mltcp::workload {
 
 bool is_pickle(std::string_view beginning);
+
+/// What is thrown for a pickle that imports or calls something.
+class CallInPickle : public InputError {
+  using InputError::InputError;
+};
 
 class Pickle {
  public:

@@ -26,16 +26,43 @@
 #include "mltcp/lab/workload/traces/nccl_log.h"
 #include "mltcp/lab/workload/traces/nsight_sqlite.h"
 #include "mltcp/lab/workload/traces/param.h"
+#include "mltcp/lab/workload/traces/pickle.h"
 #include "mltcp/lab/workload/traces/pytorch_et.h"
 
 namespace mltcp::workload {
 namespace {
 
-const TraceFormat* recognised(TraceInput& input) {
-  const std::string_view beginning = input.beginning();
-  for (const TraceFormat& format : trace_formats())
-    if (format.recognise(input.name(), beginning)) return &format;
-  return nullptr;
+/// "NAME: it is XML and begins with ..., which is no trace that is known; known are: ..."; `more`: what else the caller
+/// knows.
+std::string unknown_format(const std::string& name, std::string_view beginning, std::string_view more) {
+  constexpr std::size_t shown = 32;
+  if (beginning.empty()) return fmt::format("{}: it is empty; give a trace that has been written to its end", name);
+  std::vector<std::string_view> known;
+  for (const TraceFormat& format : trace_formats()) known.push_back(format.name);
+  if (!more.empty()) known.push_back(more);
+  const FileFormat format = file_format(beginning);
+  return fmt::format("{}: it {}begins with {}, which is no trace that is known; known are: {}{}{}", name,
+                     format.name.empty() ? "" : fmt::format("is {} and ", format.name),
+                     in_quotes(trimmed(beginning.substr(0, shown))), fmt::join(known, ", "),
+                     format.cure.empty() ? "" : "; ", format.cure);
+}
+
+/// The same, but of a pickle that calls something that it does, wherever that stands.
+std::string unknown_input(TraceInput& input, std::string_view more) {
+  constexpr std::size_t most = std::size_t{16} << 20;  // that is kept of it
+  const std::string unknown = unknown_format(input.name(), input.beginning(), more);
+  if (!is_pickle(input.beginning())) return unknown;
+  std::size_t held = 0;
+  try {
+    const Pickle pickle(input, [&](std::size_t bytes) {
+      if ((held += bytes) > most) throw InputError(unknown);
+    });
+  } catch (const CallInPickle& call) {
+    return call.what();
+  } catch (const InputError&) {
+    return unknown;
+  }
+  return unknown;
 }
 
 /// Of small files, which packed may hold much, less is kept than of large ones.
@@ -110,9 +137,9 @@ class Parts {
       groups_.read(input);
       return;
     }
-    const TraceFormat* format = recognised(input);
+    const TraceFormat* format = format_of(input.name(), beginning);
     if (format == nullptr) {
-      unknown_.push_back(unknown_format(input.name(), beginning));
+      unknown_.push_back(unknown_input(input, options_.also_known));
       return;
     }
     if (format_ != nullptr && format_ != format)
@@ -196,19 +223,10 @@ std::span<const TraceFormat> trace_formats() {
   return formats;
 }
 
-std::string unknown_format(const std::string& name, std::string_view beginning, std::string_view more) {
-  constexpr std::size_t shown = 32;
-  if (beginning.empty()) return fmt::format("{}: it is empty; give a trace that has been written to its end", name);
-  std::vector<std::string_view> known;
-  for (const TraceFormat& format : trace_formats()) known.push_back(format.name);
-  if (!more.empty()) known.push_back(more);
-  const FileFormat format = file_format(beginning);
-  const bool is_yaml = name.ends_with(".yml") || name.ends_with(".yaml");
-  std::string cure(is_yaml ? "settings of LIBRA and ASTRA-sim: give them together with the workload" : format.cure);
-  if (!cure.empty()) cure.insert(0, "; ");
-  return fmt::format("{}: it {}begins with {}, which is no trace that is known; known are: {}{}", name,
-                     format.name.empty() ? "" : fmt::format("is {} and ", format.name),
-                     in_quotes(trimmed(beginning.substr(0, shown))), fmt::join(known, ", "), cure);
+const TraceFormat* format_of(const std::string& name, std::string_view beginning) {
+  for (const TraceFormat& format : trace_formats())
+    if (format.recognise(name, beginning)) return &format;
+  return nullptr;
 }
 
 const TraceFormat* format_of(const std::filesystem::path& path) {
@@ -217,7 +235,7 @@ const TraceFormat* format_of(const std::filesystem::path& path) {
   };
   // The way out of a stream that need not be read to its end.
   try {
-    for_each_input(path, [](TraceInput& input) { throw Seen{recognised(input)}; });
+    for_each_input(path, [](TraceInput& input) { throw Seen{format_of(input.name(), input.beginning())}; });
   } catch (const Seen& seen) {
     return seen.format;
   }

@@ -40,6 +40,8 @@ struct TraceOptions {
   std::uint32_t rank = 0;
   /// A trace of more is refused.
   std::uint32_t most_ranks = 1'000'000;
+  /// What else the caller reads, for messages about files of no known format.
+  std::string_view also_known{};
 };
 
 /// No operation, gap or span of starts of a trace is longer, nor are the operations of a rank in all (115 days): what
@@ -98,9 +100,8 @@ ExecutionGraph read_traces(std::span<const std::filesystem::path> paths, const T
 /// known. Throws InputError if it can't be read.
 const TraceFormat* format_of(const std::filesystem::path& path);
 
-/// "NAME: it is XML and begins with ..., which is no trace that is known; known are: ..."; `more`: what else the caller
-/// knows.
-std::string unknown_format(const std::string& name, std::string_view beginning, std::string_view more = {});
+/// The format of what begins so; null if it is none that is known.
+const TraceFormat* format_of(const std::string& name, std::string_view beginning);
 
 /// Name of the format of 12 columns, which is of a training loop rather than of a recording (TraceOptions::network).
 inline constexpr std::string_view kTwelveColumns = "ASTRA-sim text";

@@ -21,6 +21,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
+#include "mltcp/base/file_format.h"
 #include "mltcp/base/text.h"
 
 namespace mltcp::workload {
@@ -163,6 +164,7 @@ class Unpacked {
   /// Name for messages of what next() went to.
   [[nodiscard]] std::string name() const { return is_archive_ ? fmt::format("{}:{}", name_, member_) : name_; }
   [[nodiscard]] bool is_archive() const { return is_archive_; }
+  [[nodiscard]] std::uint64_t bytes() const { return packed_; }  ///< that came in
 
   std::size_t read(char* to, std::size_t most) {
     const la_ssize_t count = archive_read_data(archive_.get(), to, most);
@@ -273,10 +275,12 @@ class Input final : public TraceInput {
         size += count;
       }
       beginning_.resize(size);
+      taken_ = size - without_byte_order_mark(beginning_).size();
     }
     return std::string_view(beginning_).substr(taken_);
   }
   std::size_t read(char* to, std::size_t most) override {
+    beginning();
     if (taken_ == beginning_.size()) return source_->read(to, most);
     const std::size_t count = beginning_.copy(to, most, taken_);
     taken_ += count;
@@ -339,7 +343,9 @@ void each_unpacked(Source& source, const std::string& name, const std::function<
     if (is_packed(inner_input.beginning())) packed_twice(unpacked.name());
     each(inner_input);
   }
-  if (!any) fail(name, "it holds nothing", "give a trace that has been written to its end");
+  if (!any)
+    fail(name, unpacked.bytes() > 0 ? "it is an archive without files, or nothing but zeros" : "it holds nothing",
+         "give a trace that has been written to its end");
 }
 
 void each_of_file(const std::filesystem::path& path, const std::function<void(TraceInput&)>& each) {

@@ -14,10 +14,7 @@ constexpr std::size_t kMostLine = std::size_t{1} << 20;
 
 }  // namespace
 
-TraceLines::TraceLines(TraceInput& input) : input_(input) {
-  fill();
-  if (buffer_.starts_with("\xEF\xBB\xBF")) at_ = 3;
-}
+TraceLines::TraceLines(TraceInput& input) : input_(input) { fill(); }
 
 bool TraceLines::fill() {
   if (ended_) return false;

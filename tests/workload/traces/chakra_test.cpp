@@ -248,7 +248,7 @@ TEST(Chakra, damage__is_one_line_with_the_place) {
 
 TEST(Chakra, communications__without_a_size_are_counted_and_are_no_barriers) {
   const auto untold = [](const std::string& count) {
-    return "t.0.et: " + count + " communications whose size or kind is not told are left out";
+    return "t.0.et: " + count + " whose size or kind is not told: left out";
   };
   const auto node = [](std::uint64_t id, std::uint64_t type, const std::string& attributes) {
     return framed(number(kId, id) + bytes(kName, "n") + number(kType, type) + number(kDuration, 3) + attributes);
@@ -257,7 +257,7 @@ TEST(Chakra, communications__without_a_size_are_counted_and_are_no_barriers) {
       parse(metadata + compute(1, 5) + collective(2, 0, 1000, number(kData, 1)) + node(3, 7, number(kData, 2)) +
             node(4, 7, number(kData, 3) + attribute("comm_type", 9, 2)) +
             node(5, 5, number(kData, 4) + attribute("comm_dst", 9, 1)) + node(6, 6, number(kData, 5)));
-  EXPECT_THAT(graph.warnings, Contains(untold("4")));
+  EXPECT_THAT(graph.warnings, Contains(untold("4 communications")));
   const RankGraph& rank = graph.ranks[0];
   ASSERT_EQ(rank.nodes.size(), 6u);
   for (std::size_t i = 2; i < 6; ++i) EXPECT_EQ(rank.nodes[i].kind, Kind::compute) << i;
@@ -269,7 +269,7 @@ TEST(Chakra, communications__without_a_size_are_counted_and_are_no_barriers) {
   // The host's part of what a kernel does is none of its own, unless there are no kernels.
   const std::string host = node(2, 7, attribute("is_cpu_op", 27, 1));
   EXPECT_THAT(parse(metadata + collective(1, 0, 8) + host).warnings, testing::Not(Contains(HasSubstr("left out"))));
-  EXPECT_THAT(parse(metadata + compute(1, 5) + host).warnings, Contains(untold("1")));
+  EXPECT_THAT(parse(metadata + compute(1, 5) + host).warnings, Contains(untold("1 communication")));
   EXPECT_THAT(
       parse(metadata + collective(1, 0, 0) + node(2, 5, attribute("comm_size", 9, 0))).warnings,
       Contains("t.0.et: 2 communications of 0 bytes: collectives are taken for barriers, messages are left out"));

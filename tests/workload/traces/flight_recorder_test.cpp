@@ -352,6 +352,14 @@ TEST(Pickle, instructions_that_import_or_call__are_refused) {
   EXPECT_THAT(refusal(head + "X" + little(2, 4) + "osX" + little(6, 4) + "system\x93."), HasSubstr("instruction 0x93"));
   for (const char* operation : {"R", "b", "i", "o", "\x81", "\x92", "P", "Q", "\x82"})
     EXPECT_THAT(refusal(head + operation + ")."), HasSubstr("imports or calls something"));
+  // Wherever the call stands, also where nothing tells that a recorder wrote it.
+  const std::string calls = "imports or calls something";
+  EXPECT_THAT(refusal("\x80\x02}X" + little(1, 4) + "acos\nsystem\n(X" + little(2, 4) + "lstRs."), HasSubstr(calls));
+  EXPECT_THAT(refusal("\x80\x02"
+                      "cos\nsystem\n(X" +
+                      little(2, 4) + "lstR."),
+              HasSubstr(calls));
+  EXPECT_THAT(refusal("\x80\x02]X" + little(1, 4) + "aa."), HasSubstr("a pickle of Python"));
   EXPECT_THAT(refusal(head + "\xff."), HasSubstr("0xff is no instruction of a pickle of dicts"));
   EXPECT_THAT(refusal(head + "s."), HasSubstr("has nothing to work on"));
   EXPECT_THAT(refusal(head + "e."), HasSubstr("a mark is missing"));

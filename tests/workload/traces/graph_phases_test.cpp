@@ -119,6 +119,16 @@ TEST(GraphPhases, phases__of_what_was_laid_out_hold_no_waiting_for_the_link) {
   EXPECT_EQ(ideal_iteration(summary.phases, Rate(1'000'000'000)).length, Nanos((10 + 100 + 10 + 3) * kMs));
 }
 
+TEST(GraphPhases, times__without_lengths_of_communications_are_laid_out) {
+  Maker maker;
+  maker.reduce(1'250'000, {}, Nanos(0));
+  maker.compute(30, {}, Nanos(0));
+  const GraphSummary summary = summarise(maker.graph(), at_a_gigabit());
+  EXPECT_FALSE(summary.recorded);
+  EXPECT_EQ(summary.steps[0].both, Nanos(10 * kMs));
+  EXPECT_THAT(sketch_of(summary), testing::ElementsAre(-1'250, 30));
+}
+
 TEST(GraphPhases, phases__let_wait_what_was_held_up_by_a_communication) {
   // 1 ms goes on beside the reduction's beginning, and 100 ms wait for its end.
   for (const std::int64_t beside : {1, 20, 99}) {

@@ -219,7 +219,7 @@ TEST(KinetoGraph, steps__that_the_gpu_had_not_begun_are_left_out) {
   EXPECT_EQ(summary.steps[summary.typical].sent, 4'000'000u);
   EXPECT_NEAR(summary.steps[summary.typical].length.millis(), 20, 0.1);
   EXPECT_THAT(summary.warnings,
-              Contains("t.json: 2 steps that the GPU had not begun when the recording ended are left out"));
+              Contains("t.json: 2 steps that the GPU had not begun when the recording ended: left out"));
 }
 
 // The last all-reduce of a step begins when the first kernel of the next runs, and is still the step's.
@@ -248,9 +248,8 @@ TEST(KinetoGraph, launches__that_were_not_recorded_lie_between_others) {
   ASSERT_EQ(graph.ranks[0].nodes.size(), 4u);
   EXPECT_EQ(graph.ranks[0].nodes[1].kind, Kind::collective);
   EXPECT_EQ(graph.ranks[0].nodes[1].step, 0u);
-  EXPECT_THAT(
-      graph.warnings,
-      Contains("t.json: the launches of 1 communications are not in it; the launch before each is taken instead"));
+  EXPECT_THAT(graph.warnings,
+              Contains("t.json: the launch of 1 communication is not in it; the launch before each is taken instead"));
 }
 
 TEST(KinetoGraph, clocks__of_host_and_gpu_that_differ_are_set) {
@@ -428,10 +427,10 @@ TEST(KinetoGraph, warnings__say_what_was_left_out_or_guessed) {
                                          kernel("ncclDevKernel_Odd(x)", 1200, 10, 9, 40), reduce(1000, 10, 2, 1000),
                                          host("cudaLaunchKernel", 1400, 5, 5), kernel("gemm", 1300, 10, 5, 7)});
   EXPECT_THAT(graph.warnings,
-              AllOf(Contains("t.json: 1 communications lie outside all steps and are left out"),
-                    Contains("t.json: 1 communications whose size or kind is not told are left out"),
-                    Contains("t.json: 1 communications were launched before the recording and are left out"),
-                    Contains("t.json: the launches of 3 communications are not in it; their start is taken instead"),
+              AllOf(Contains("t.json: 1 communication outside all steps: left out"),
+                    Contains("t.json: 1 communication whose size or kind is not told: left out"),
+                    Contains("t.json: 1 communication launched before the recording: left out"),
+                    Contains("t.json: the launch of 3 communications is not in it; their start is taken instead"),
                     Contains(HasSubstr("1 kernels begin before they are launched"))));
   EXPECT_THAT(graph_of({step(1, 1000, 1000),
                         kernel("ncclDevKernel_Broadcast(x)", 1100, 10, 2, 40,

@@ -9,6 +9,7 @@
 
 #include "../traces.h"
 #include "mltcp/base/error.h"
+#include "mltcp/lab/workload/graph_phases.h"
 #include "mltcp/lab/workload/traces/param.h"
 
 namespace mltcp::workload::pytorch_et_test {
@@ -146,17 +147,48 @@ TEST(Param, entries__have_sizes_groups_waits_steps_and_times) {
                                                  "rank0.json");
   ASSERT_EQ(graph.ranks.size(), 4u);
   const RankGraph& rank = graph.ranks[0];
-  ASSERT_EQ(rank.nodes.size(), 5u);
+  ASSERT_EQ(rank.nodes.size(), 6u);
   EXPECT_EQ(rank.nodes[0].bytes, 40u);
   EXPECT_EQ(rank.nodes[1].length, Nanos(500));
   EXPECT_EQ(rank.nodes[2].bytes, 40u);
   EXPECT_THAT(graph.groups[rank.nodes[2].group], ElementsAre(0, 2));
   EXPECT_EQ(rank.nodes[3].length, Nanos(200));
-  EXPECT_EQ(rank.nodes[4].peer, 2u);
+  EXPECT_EQ(rank.nodes[4].length, Nanos(7300)) << "behind the wait";
   EXPECT_EQ(rank.nodes[4].step, 1u);
   EXPECT_THAT(waits(rank, 4), testing::UnorderedElementsAre(3, 0, 2));
+  EXPECT_EQ(rank.nodes[5].peer, 2u);
+  EXPECT_EQ(rank.nodes[5].step, 1u);
+  EXPECT_THAT(waits(rank, 5), ElementsAre(4));
   EXPECT_EQ(graph.steps[1].name, "## step 2 ##");
-  EXPECT_THAT(graph.warnings, Contains("rank0.json: 1 computation without times: left out"));
+  EXPECT_THAT(graph.warnings,
+              testing::AllOf(Contains("rank0.json: 1 computation without times: left out"),
+                             Contains("rank0.json: 7.3 us behind waits count as computation: how much of it was "
+                                      "waiting is not recorded")));
+}
+
+TEST(Param, communications__overlap_until_they_are_waited_for) {
+  // Every 32 ms 4 MB are reduced beside 30 ms, waited for, and computed with for 2 ms.
+  std::string text;
+  for (std::int64_t i = 0; i < 4; ++i) {
+    const std::string end = R"(, "markers": ["iteration )" + std::to_string(i) + R"("]})";
+    const auto at = [&](std::int64_t ms) {
+      return R"(, "startTime_ns": )" + std::to_string(1'700'000'000'000'000'000 + (32 * i + ms) * 1'000'000);
+    };
+    text += (i == 0 ? "[" : ",") +
+            (R"({"comms": "all_reduce", "in_msg_size": 1000000, "dtype": "float", "world_size": 2, "req": )" +
+             std::to_string(i)) +
+            at(0) + end + R"(,{"comms": "wait", "req": )" + std::to_string(i) + at(30) + end;
+  }
+  const GraphSummary summary = summarise(parse_trace_graph(text + "]", "rank0.json"));
+  ASSERT_EQ(summary.steps.size(), 4u);
+  EXPECT_EQ(summary.steps[1].length, Nanos(32'000'000));
+  EXPECT_EQ(summary.steps[1].compute, Nanos(32'000'000));
+  EXPECT_EQ(summary.steps[1].both, Nanos(320'000)) << "at 100 Gbps";
+  ASSERT_EQ(summary.phases.size(), 3u);
+  EXPECT_EQ(summary.phases[0].compute, Nanos(2'000'000));
+  EXPECT_TRUE(summary.phases[1].overlap);
+  EXPECT_EQ(summary.phases[1].bytes, 4'000'000u);
+  EXPECT_EQ(summary.phases[2].compute, Nanos(30'000'000));
 }
 
 TEST(Param, communications__without_a_size_are_counted) {
@@ -168,7 +200,7 @@ TEST(Param, communications__without_a_size_are_counted) {
   EXPECT_THAT(
       graph.warnings,
       testing::AllOf(
-          Contains("t_rank0.json: 2 communications whose size or kind is not told are left out"),
+          Contains("t_rank0.json: 2 communications whose size or kind is not told: left out"),
           Contains("t_rank0.json: 1 communication of 0 bytes: collectives are taken for barriers, messages are left "
                    "out")));
 }

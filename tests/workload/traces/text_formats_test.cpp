@@ -132,7 +132,7 @@ TEST(Aicb, groups__are_those_of_megatron) {
   EXPECT_EQ(rank.nodes[2].bytes, 4000u);
   EXPECT_THAT(waits_of(rank, 2), ElementsAre(1));
   EXPECT_THAT(graph.warnings, Contains(HasSubstr("taken for nanoseconds")));
-  EXPECT_THAT(graph.warnings, Contains(HasSubstr("1 lines before the first iteration are left out")));
+  EXPECT_THAT(graph.warnings, Contains(HasSubstr("1 line before the first iteration: left out")));
 }
 
 TEST(Aicb, malformed__is_refused_with_its_line) {
@@ -277,12 +277,30 @@ TEST(AstraText, sizes__without_a_header_are_told_or_guessed) {
   const ExecutionGraph told = read_traces(std::vector{workload, communicator});
   EXPECT_EQ(told.ranks.size(), 6u);
   EXPECT_THAT(told.warnings, IsEmpty());
+  EXPECT_THAT(read_traces(std::vector{workload}).warnings,
+              Contains(HasSubstr("give a communicator file of LIBRA, too: mltcp inspect " + workload.string() + " " +
+                                 communicator.string())));
   try {
     read_traces(std::vector{communicator});
     FAIL();
   } catch (const InputError& error) {
     EXPECT_THAT(error.what(), HasSubstr("give it together with the workload"));
   }
+}
+
+TEST(AstraText, jobs__of_millions_of_nodes_are_cut_down_to_the_ranks_that_reduce_gradients) {
+  std::string text = "HYBRID_TRANSFORMER model_parallel_NPU_group: 2 all_gpus: 2048\n600\n";
+  for (int layer = 0; layer < 600; ++layer)
+    text +=
+        fmt::format("l{} -1 5 ALLREDUCE 1000 6 ALLREDUCE 1000 7 {} 9000 0\n", layer, layer == 0 ? "ALLREDUCE" : "NONE");
+  const ExecutionGraph graph = parse_trace_graph(text, "w.txt");
+  EXPECT_EQ(graph.ranks.size(), 1024u);
+  EXPECT_THAT(graph.warnings, Contains(HasSubstr("of 2048 ranks, the 1024 that reduce gradients together are kept")));
+  // All computation is there, in what lies between the collectives that are left.
+  Nanos computed;
+  for (const GraphNode& node : graph.ranks[0].nodes) computed += node.length;
+  EXPECT_EQ(computed, Nanos(600 * (5 + 6 + 7)));
+  EXPECT_LE(graph.ranks[0].nodes.size(), 3u);
 }
 
 TEST(Libra, files__of_a_folder_are_used_and_those_that_are_not_are_told_of) {

@@ -104,6 +104,14 @@ TEST(TraceInput, archives__are_read_on_when_a_member_was_not_read_to_its_end) {
   EXPECT_THAT(beginnings, ElementsAre(long_text().substr(0, 3), "two"));
 }
 
+TEST(TraceInput, byte_order_mark__is_skipped) {
+  const std::string mark = "\xEF\xBB\xBF";
+  EXPECT_THAT(read(mark + "{}"), ElementsAre(Pair("t", "{}")));
+  EXPECT_THAT(read(gzip(mark + "{}")), ElementsAre(Pair("t", "{}")));
+  const auto input = memory_input("\xEF\xBB\xBF{}", "m");
+  EXPECT_EQ(all_of(*input), "{}") << "without a look at its beginning";
+}
+
 TEST(TraceInput, beginning__takes_nothing) {
   const std::string text = long_text();
   const auto input = memory_input(text, "m");
@@ -124,6 +132,7 @@ TEST(TraceInput, damage__is_one_line_that_names_the_input) {
   changed[10] |= 6;  // a kind of block that there is not
   EXPECT_THAT(refusal(changed), HasSubstr("damaged"));
   EXPECT_THAT(refusal(""), HasSubstr("t: it holds nothing"));
+  EXPECT_THAT(refusal(std::string(1000, '\0')), HasSubstr("t: it is an archive without files, or nothing but zeros"));
   EXPECT_THAT(refusal(packed({{"in.tar", tar}}, archive_write_add_filter_none, true)), "no error")
       << "what it is, its reader says";
   EXPECT_THAT(refusal(packed({{"in.tgz", packed({{"a", "x"}}, archive_write_add_filter_gzip, true)}},

@@ -1,0 +1,53 @@
+// See trace_files.h.
+#include "mltcp/lab/experiment/files/trace_files.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <system_error>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/file.h"
+#include "mltcp/lab/experiment/files/experiment_file.h"
+#include "mltcp/lab/experiment/files/file_kind.h"
+
+namespace mltcp::experiment {
+
+workload::ExecutionGraph read_job_traces(std::span<const std::filesystem::path> paths,
+                                         const workload::TraceOptions& options) {
+  try {
+    return workload::read_traces(paths, options);
+  } catch (const InputError&) {
+    constexpr TextFile kind{"a trace", std::size_t{1} << 30};
+    for (const std::filesystem::path& path : paths) {
+      std::error_code error;
+      if (!std::filesystem::is_regular_file(path, error)) continue;  // what a pipe held is gone
+      std::string text;
+      try {
+        text = read_text_file(path, path.string(), kind);
+      } catch (const InputError&) {
+        continue;  // the reader's own error tells
+      }
+      const bool profiles = !options.also_known.empty() && paths.size() == 1;
+      refuse_known_kind(text, path.string(), profiles ? "a trace or a demand profile" : kind.what, {FileKind::trace});
+    }
+    throw;
+  }
+}
+
+std::string job_name_of(const std::filesystem::path& file) {
+  constexpr std::array endings{".gz", ".zst", ".xz",  ".bz2", ".tgz",    ".tar", ".json", ".jsonl",
+                               ".et", ".txt", ".log", ".csv", ".sqlite", ".cm",  ".dat",  ".toml"};
+  const std::filesystem::path path = file.has_filename() ? file : file.parent_path();
+  std::filesystem::path name = path.filename();
+  while (std::find(endings.begin(), endings.end(), name.extension().string()) != endings.end()) name = name.stem();
+  const std::string last = name.extension().string();
+  const std::string before = name.stem().string();
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  // A rank; "0.0.4" is a version.
+  if (last.size() > 1 && std::all_of(last.begin() + 1, last.end(), is_digit) && !is_digit(before.back())) name = before;
+  const std::string result = name.string();
+  return objection_to_name(result).empty() ? result : "trace";
+}
+
+}  // namespace mltcp::experiment
