@@ -13,8 +13,6 @@ constexpr std::size_t kLead = kCacheLine - (kGrhBytes + kShimBytes) % kCacheLine
 
 std::size_t bytes_of(const TxPacket& packet) { return packet.header.size() + packet.payload.size(); }
 
-std::uint64_t address_of(const void* memory) { return reinterpret_cast<std::uintptr_t>(memory); }
-
 }  // namespace
 
 // ---- Set-up ----

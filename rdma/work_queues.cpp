@@ -20,8 +20,6 @@ constexpr std::size_t kPage = 4096;
 
 constexpr std::size_t rounded_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
-std::uint64_t address_of(const void* memory) { return reinterpret_cast<std::uintptr_t>(memory); }
-
 }  // namespace
 
 // ---- Set-up ----

@@ -35,6 +35,9 @@
 
 namespace mltcp::rdma {
 
+/// As scatter-gather elements have it.
+inline std::uint64_t address_of(const void* memory) { return reinterpret_cast<std::uintptr_t>(memory); }
+
 struct WorkCounters {
   std::uint64_t received_packets = 0;
   std::uint64_t sent_packets = 0;

@@ -32,7 +32,6 @@ using Host = Topology::Host;
 
 constexpr std::uint32_t most_slots_per_host = 1024;
 constexpr std::uint32_t most_candidates = 1000;
-constexpr std::uint32_t most_flows = 1024;
 constexpr std::uint32_t most_jobs = 100'000;
 constexpr std::int64_t latest_epoch = std::int64_t{1} << 62;
 constexpr double most_bursts =
@@ -65,8 +64,8 @@ void check(const JobRequest& request) {
                                  in_quotes(request.name), kMostIdBytes));
   if (request.workers < 1 || request.workers > kMostWorkers)
     throw InputError(fmt::format("{}: it has {} workers; give 1 to {}", job, request.workers, kMostWorkers));
-  if (request.flows < 1 || request.flows > most_flows)
-    throw InputError(fmt::format("{}: it has {} flows; give 1 to {}", job, request.flows, most_flows));
+  if (request.flows < 1 || request.flows > kMaxFlows)
+    throw InputError(fmt::format("{}: it has {} flows; give 1 to {}", job, request.flows, kMaxFlows));
   try {
     scheduler::check(request.demand);
   } catch (const InputError& error) {

@@ -52,6 +52,7 @@ struct Unavailable : std::runtime_error {
 /// Maximum bytes of ids and names.
 inline constexpr std::size_t kMostIdBytes = 128;
 inline constexpr std::uint32_t kMostWorkers = 65'536;
+inline constexpr std::uint32_t kMaxFlows = 1024;
 
 /// A job that asks for a place.
 struct JobRequest {
@@ -59,7 +60,7 @@ struct JobRequest {
   std::string name;  ///< for people; printable UTF-8; may be empty
   /// What one worker sends to the next of the ring, all of its flows together; see demand_of() in job_profile.h.
   scheduler::Demand demand;
-  std::uint32_t flows = 1;    ///< parallel connections from a worker to the next, 1 to 1024
+  std::uint32_t flows = 1;    ///< parallel connections from a worker to the next, 1 to kMaxFlows
   std::uint32_t workers = 2;  ///< 1 to kMostWorkers, in a ring
   // For the choice of hosts alone, and not kept: a caller that names hosts has chosen already.
   /// Hosts that may be taken; empty: all.

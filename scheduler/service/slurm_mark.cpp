@@ -8,6 +8,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/json.h"
+#include "mltcp/scheduler/service/scheduler_service.h"
 
 namespace mltcp::service {
 namespace {
@@ -17,7 +18,6 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view opening = "mltcp:";
 // Marks come from job_submit.lua, which bounds them, and from the driver; administrators may have written others.
 constexpr std::size_t longest = std::size_t{1} << 20;
-constexpr std::uint32_t most_flows = 1024;
 constexpr JsonLimits limits{.depth = 6, .values = 100'000};
 
 /// Without what would end a string or an object for the reader on the nodes.
@@ -168,10 +168,10 @@ JobProfile profile_from_line(std::string_view text, const std::string& where) {
     return profile_from_text(text, where);
   Json object = Json::parse(text, nullptr, false);
   if (!object.is_object() || !object.contains("flows")) return profile_from_text(text, where);
-  const auto flows = whole_number<std::uint32_t>(object["flows"], 1, most_flows);
+  const auto flows = whole_number<std::uint32_t>(object["flows"], 1, kMaxFlows);
   if (!flows)
     throw InputError(
-        fmt::format("{}: flows: this is out of range; give a whole number from 1 to {}", where, most_flows));
+        fmt::format("{}: flows: this is out of range; give a whole number from 1 to {}", where, kMaxFlows));
   object.erase("flows");
   JobProfile profile = profile_from_text(object.dump(), where);
   profile.job.flows = *flows;

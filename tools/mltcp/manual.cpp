@@ -90,7 +90,7 @@ void write_options(const CommandDescription& command, std::string& page) {
 // ---- Shells ---------------------------------------------------------------------------------------------------------
 
 /// A word that neither shell reads anything into.
-std::string quoted(std::string_view text) {
+std::string shell_quoted(std::string_view text) {
   std::string result = "'";
   for (const char c : text) {
     if (c == '\'')
@@ -112,7 +112,7 @@ std::vector<std::string> option_names(const CommandDescription& command) {
 std::string bash_values(const OptionDescription& option) {
   if (!option.choices.empty())
     return fmt::format("_mltcp_words {} {}", option.list ? "list" : "one",
-                       quoted(fmt::format("{}", fmt::join(option.choices, " "))));
+                       shell_quoted(fmt::format("{}", fmt::join(option.choices, " "))));
   return takes_file(option) ? "_mltcp_files" : "COMPREPLY=()";
 }
 
@@ -126,7 +126,7 @@ void write_bash_command(const CommandDescription& command, std::string& script) 
   const std::string otherwise = argument == command.options.end() ? ":" : bash_values(*argument);
   script += fmt::format(
       "      case $current in\n        -*) _mltcp_words one {} ;;\n        *) {} ;;\n      esac\n      ;;\n",
-      quoted(fmt::format("{}", fmt::join(option_names(command), " "))), otherwise);
+      shell_quoted(fmt::format("{}", fmt::join(option_names(command), " "))), otherwise);
 }
 
 /// In a specification of zsh's _arguments, where brackets and colons have a meaning.
@@ -148,10 +148,10 @@ std::string zsh_action(const OptionDescription& option) {
 
 std::string zsh_specification(const OptionDescription& option) {
   const std::string value = fmt::format(":{}:{}", zsh_text(option.value), zsh_action(option));
-  if (is_argument(option)) return quoted("*" + value);
+  if (is_argument(option)) return shell_quoted("*" + value);
   const std::string rest = fmt::format("[{}]{}", zsh_text(option.help), option.value.empty() ? "" : value);
-  if (option.names.size() == 1) return quoted("*" + option.names[0] + rest);
-  return fmt::format("{{{}}}{}", fmt::join(option.names, ","), quoted(rest));
+  if (option.names.size() == 1) return shell_quoted("*" + option.names[0] + rest);
+  return fmt::format("{{{}}}{}", fmt::join(option.names, ","), shell_quoted(rest));
 }
 
 }  // namespace
@@ -207,12 +207,14 @@ _mltcp() {
   done
   case $command in
 )";
-  script += fmt::format("    '')\n      _mltcp_words one {}\n      ;;\n",
-                        quoted(fmt::format("{} {}", fmt::join(names, " "), fmt::join(option_names(commands[0]), " "))));
+  script +=
+      fmt::format("    '')\n      _mltcp_words one {}\n      ;;\n",
+                  shell_quoted(fmt::format("{} {}", fmt::join(names, " "), fmt::join(option_names(commands[0]), " "))));
   for (const CommandDescription& command : commands) {
     if (command.name == "help")
-      script += fmt::format("    help)\n      _mltcp_words one {}\n      ;;\n",
-                            quoted(fmt::format("{} {}", fmt::join(names, " "), fmt::join(option_names(command), " "))));
+      script +=
+          fmt::format("    help)\n      _mltcp_words one {}\n      ;;\n",
+                      shell_quoted(fmt::format("{} {}", fmt::join(names, " "), fmt::join(option_names(command), " "))));
     else if (!command.name.empty())
       write_bash_command(command, script);
   }
@@ -224,7 +226,7 @@ std::string zsh_completion(const std::vector<CommandDescription>& commands) {
   script += "_mltcp() {\n  local context state state_descr line\n  typeset -A opt_args\n  local -a commands=(\n";
   for (const CommandDescription& command : commands)
     if (!command.name.empty())
-      script += fmt::format("    {}\n", quoted(zsh_text(command.name) + ":" + zsh_text(command.help)));
+      script += fmt::format("    {}\n", shell_quoted(zsh_text(command.name) + ":" + zsh_text(command.help)));
   script += "  )\n  _arguments -C \\\n";
   for (const OptionDescription& option : commands[0].options) script += "    " + zsh_specification(option) + " \\\n";
   script += "    '1: :->command' '*:: :->arguments'\n";

@@ -58,7 +58,7 @@ void add_options(Options& options, SoakArguments& arguments) {
 }
 
 std::string size_text(Bytes bytes) { return fmt::format("{:.1f} MB", static_cast<double>(bytes) * 1e-6); }
-std::string time_text(Nanos time) { return fmt::format("{:.1f} s", time.seconds()); }
+std::string seconds_text(Nanos time) { return fmt::format("{:.1f} s", time.seconds()); }
 
 std::string times(std::size_t count) {
   return count == 0 ? "not at all" : count == 1 ? "once" : fmt::format("{} times", count);
@@ -72,8 +72,8 @@ void show(const SoakSettings& settings, const SoakResults& results, std::FILE* o
   };
   line("datapath", fmt::format("{}, seed {}", settings.datapath, settings.seed));
   for (const experiment::SoakPort& port : settings.ports) line("port", fmt::format("{}, {}", port.device, port.ip));
-  line("rounds", fmt::format("{} in {}, of {} for their hosts", results.rounds, time_text(results.time),
-                             time_text(results.traffic_time)));
+  line("rounds", fmt::format("{} in {}, of {} for their hosts", results.rounds, seconds_text(results.time),
+                             seconds_text(results.traffic_time)));
   line("connections", fmt::format("{}, and {} that did not get in", counts.connections, counts.refused));
   line("messages", fmt::format("{} of {} operations", counts.messages, counts.operations));
   line("bytes", fmt::format("{}, each compared with what was sent", size_text(counts.bytes)));
@@ -129,7 +129,7 @@ int soak(const SoakArguments& arguments) {
   callbacks.progress = [&](const SoakResults& results) {
     if (results.time - shown < Nanos(60'000'000'000)) return;
     shown = results.time;
-    fmt::print(out, "{}: {} rounds, {} messages, {}\n", time_text(results.time), results.rounds,
+    fmt::print(out, "{}: {} rounds, {} messages, {}\n", seconds_text(results.time), results.rounds,
                results.counts.messages, size_text(results.counts.bytes));
     std::fflush(out);
   };

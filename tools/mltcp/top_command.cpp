@@ -75,7 +75,7 @@ class Looker {
   std::vector<std::string> problems_;
 };
 
-void write_all(std::string_view text) {
+void write_screen(std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = ::write(STDOUT_FILENO, text.data(), text.size());
     if (count < 0 && errno == EINTR) continue;
@@ -117,7 +117,7 @@ class Screen {
       at = end + 1;
       if (at < text.size()) out += "\r\n";
     }
-    write_all(out + "\x1b[J");
+    write_screen(out + "\x1b[J");
   }
   static void size(TopOptions& options) {
     winsize size{};
@@ -149,10 +149,10 @@ class Screen {
     raw.c_cc[VMIN] = 1;
     raw.c_cc[VTIME] = 0;
     tcsetattr(STDIN_FILENO, TCSANOW, &raw);
-    write_all("\x1b[?1049h\x1b[?25l\x1b[2J");
+    write_screen("\x1b[?1049h\x1b[?25l\x1b[2J");
   }
   void leave() {
-    write_all("\x1b[?25h\x1b[?1049l");
+    write_screen("\x1b[?25h\x1b[?1049l");
     tcsetattr(STDIN_FILENO, TCSANOW, &before_);
   }
 

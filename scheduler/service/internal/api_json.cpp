@@ -9,7 +9,6 @@ namespace mltcp::service {
 namespace {
 
 constexpr std::size_t most_hosts = 65'536;
-constexpr std::int64_t most_flows = 1024;
 
 }  // namespace
 
@@ -21,7 +20,8 @@ JobRequest request_from(const JsonReader& reader, Rate host_rate) {
                 "give another");
   if (reader.has("name")) request.name = reader.text("name");
   request.workers = static_cast<std::uint32_t>(reader.whole("workers", 1, kMostWorkers));
-  if (reader.has("flows")) request.flows = static_cast<std::uint32_t>(reader.whole("flows", 1, most_flows));
+  if (reader.has("flows"))
+    request.flows = static_cast<std::uint32_t>(reader.whole("flows", 1, std::int64_t{kMaxFlows}));
   if (reader.has("allowed_hosts")) request.allowed_hosts = reader.texts("allowed_hosts", most_hosts);
   if (reader.has("most_per_host"))
     request.most_per_host = static_cast<std::uint32_t>(reader.whole("most_per_host", 0, kMostWorkers));
