@@ -71,6 +71,7 @@ std::optional<std::string> meant_file(const std::filesystem::path& path) {
 
 FileObserver::FileObserver(OnRead on_read) : on_read_(std::move(on_read)) { observer = &on_read_; }
 FileObserver::~FileObserver() { observer = nullptr; }
+bool FileObserver::exists() { return observer != nullptr; }
 
 std::string read_text_file(const std::filesystem::path& path, std::string_view name, const TextFile& expected) {
   const auto fail = [&](std::string_view cause, std::string_view cure) {

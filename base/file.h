@@ -33,6 +33,9 @@ class FileObserver {
   FileObserver(const FileObserver&) = delete;
   FileObserver& operator=(const FileObserver&) = delete;
 
+  /// Whether this thread has one.
+  [[nodiscard]] static bool exists();
+
  private:
   OnRead on_read_;
 };

@@ -1,9 +1,9 @@
 // How soon and how exactly iterations are learned (cc/iteration_learner.h) from traffic as real jobs make it.
 //
-//   learner_accuracy TRACE...      traces of PyTorch's profiler; a folder's *.json count as one row
+//   learner_accuracy TRACE...      a folder's files count as one row
 //
-// The steps of a trace are repeated over a link of 10 Gbps. Congestion makes each burst take up to so many times as
-// long, uniformly; what the link has not finished when the next communication is due runs into it. Each piece of
+// The typical step of a trace is repeated over a link of 10 Gbps. Congestion makes each burst take up to so many times
+// as long, uniformly; what the link has not finished when the next communication is due runs into it. Each piece of
 // compute time jitters normally, and in the last row one iteration in 50 computes ten times as long. The truth is where
 // the profiler saw steps begin. Virtual time, the same from the same seeds; only the last lines look at a clock.
 #include <fmt/format.h>
@@ -15,6 +15,7 @@
 #include <exception>
 #include <filesystem>
 #include <limits>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +23,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
 #include "mltcp/cc/iteration_learner.h"
-#include "mltcp/lab/workload/kineto.h"
+#include "mltcp/lab/workload/traces/trace_summary.h"
 
 namespace {
 
@@ -51,19 +52,17 @@ struct Step {
 };
 using Job = std::vector<Step>;
 
-Job job_of(const workload::KinetoTrace& trace) {
-  Job job;
-  for (const workload::KinetoStep& from : trace.steps) {
-    Step step;
-    for (const workload::Phase& phase : workload::to_phases(trace, from)) {
-      if (phase.kind == workload::Phase::Kind::compute)
-        step.compute += phase.compute;
-      else
-        step.communications.push_back({std::exchange(step.compute, Nanos(0)), phase.bytes, phase.overlap});
-    }
-    job.push_back(std::move(step));
+Job job_of(const std::filesystem::path& file) {
+  Step step;
+  const workload::TraceView view;
+  const workload::ExecutionGraph graph = workload::read_traces(std::span(&file, 1), workload::options_of(view));
+  for (const workload::Phase& phase : workload::summary_of(graph, view).phases) {
+    if (phase.kind == workload::Phase::Kind::compute)
+      step.compute += phase.compute;
+    else
+      step.communications.push_back({std::exchange(step.compute, Nanos(0)), phase.bytes, phase.overlap});
   }
-  return job;
+  return {std::move(step)};
 }
 
 struct Sums {
@@ -254,14 +253,13 @@ int main(int argc, char** argv) {
       const std::filesystem::path path = argv[i];
       std::vector<std::filesystem::path> files;
       if (std::filesystem::is_directory(path)) {
-        for (const auto& entry : std::filesystem::directory_iterator(path))
-          if (workload::is_kineto(entry.path())) files.push_back(entry.path());
+        for (const auto& entry : std::filesystem::directory_iterator(path)) files.push_back(entry.path());
         std::sort(files.begin(), files.end());
       } else {
         files.push_back(path);
       }
       std::vector<Job> jobs;
-      for (const auto& file : files) jobs.push_back(job_of(workload::load_kineto(file)));
+      for (const auto& file : files) jobs.push_back(job_of(file));
       measure(path.has_stem() ? path.stem().string() : path.parent_path().stem().string(), jobs);
     }
     measure_cost();

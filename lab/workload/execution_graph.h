@@ -8,12 +8,16 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "mltcp/base/units.h"
 #include "mltcp/lab/workload/collective.h"
 
 namespace mltcp::workload {
+
+/// Format of the graphs of traces in 12 columns, which are of a training loop rather than of a recording.
+inline constexpr std::string_view kTwelveColumns = "ASTRA-sim text";
 
 struct GraphNode {
   enum class Kind : std::uint8_t {

@@ -145,10 +145,13 @@ class Summary {
     if (node.kind != Kind::send && node.kind != Kind::collective) return 0;
     std::optional<Bytes> bytes = node.bytes;
     if (node.kind == Kind::collective)
-      bytes = bytes_sent(node.collective, node.bytes, static_cast<std::uint32_t>(graph_.groups[node.group].size()));
-    const double scaled = static_cast<double>(bytes.value_or(kMostSent)) * options_.bytes_scale;
+      bytes = bytes_sent(
+          node.collective, node.bytes,
+          options_.workers > 0 ? options_.workers : static_cast<std::uint32_t>(graph_.groups[node.group].size()));
     if (options_.bytes_scale == 1) return std::min(bytes.value_or(kMostSent), kMostSent);
-    return scaled < static_cast<double>(kMostSent) ? static_cast<Bytes>(scaled + 0.5) : kMostSent;
+    // Rounded up: something is sent as long as there is something to send.
+    const double scaled = std::ceil(static_cast<double>(bytes.value_or(kMostSent)) * options_.bytes_scale);
+    return scaled < static_cast<double>(kMostSent) ? static_cast<Bytes>(scaled) : kMostSent;
   }
 
   void lay_out() {
@@ -163,18 +166,29 @@ class Summary {
                        });
     Nanos computed;
     Nanos sent;
+    // Of computations so far: scaled as a sum, or many short ones would vanish.
+    long double unscaled = 0;
+    Nanos scaled;
     for (std::size_t i = 0; i < rank_.nodes.size(); ++i) {
       const GraphNode& node = rank_.nodes[i];
       if (result_.recorded) {
+        ready_.push_back(node.start);
         times_.push_back({node.start, node.start + node.length});
         continue;
       }
       Nanos from;
-      for (std::uint32_t wait = 0; wait < node.waits; ++wait)
-        from = std::max(from, times_[rank_.waits[node.first_wait + wait]].to);
+      Nanos ready;
+      for (std::uint32_t wait = 0; wait < node.waits; ++wait) {
+        const std::uint32_t before = rank_.waits[node.first_wait + wait];
+        from = std::max(from, times_[before].to);
+        ready = std::max(ready, rank_.nodes[before].kind == Kind::compute ? times_[before].to : ready_[before]);
+      }
+      ready_.push_back(ready);
       if (node.kind == Kind::compute) {
-        const double scaled = static_cast<double>(node.length.count) * options_.compute_scale;
-        const Nanos length = options_.compute_scale == 1 ? node.length : Nanos(std::llround(std::min(scaled, 4e18)));
+        unscaled += static_cast<long double>(node.length.count);
+        const Nanos before = scaled;
+        scaled = Nanos(std::llround(std::min(unscaled * static_cast<long double>(options_.compute_scale), 4e18L)));
+        const Nanos length = scaled - before;
         // What takes no time does not wait for its turn.
         if (length.count > 0) from = computed = std::max(from, computed);
         times_.push_back({from, from + length});
@@ -342,11 +356,12 @@ class Summary {
     for (const std::uint32_t index : one.communications) {
       if (sent_[index] == 0) continue;
       const Span& time = times_[index];
+      const Nanos from = options_.any_link ? ready_[index] : time.from;
       Phase phase;
       phase.kind = Phase::Kind::communicate;
       phase.bytes = sent_[index];
       phase.label = one_line(graph_.names[rank_.nodes[index].name]);
-      const Nanos beside = within(computing_, time);
+      const Nanos beside = within(computing_, {from, time.to});
       const Nanos length = time.to - time.from;
       std::optional<Nanos> idle;
       if (result_.recorded)
@@ -357,7 +372,7 @@ class Summary {
         const double share = static_cast<double>((*idle - time.from).count) / static_cast<double>(length.count);
         const auto first = std::min(static_cast<Bytes>(static_cast<double>(phase.bytes) * share), phase.bytes - 1);
         if (share >= least && first > 0) {
-          compute_until(std::min(time.from, one.time.to));
+          compute_until(std::min(from, one.time.to));
           result_.phases.push_back(phase);
           result_.phases.back().bytes = first;
           result_.phases.back().overlap = true;
@@ -365,7 +380,7 @@ class Summary {
         }
         compute_until(*idle);
       }
-      compute_until(std::min(time.from, one.time.to));
+      compute_until(std::min(from, one.time.to));
       if (!phase.overlap) at = std::max(at, std::min(time.to, one.time.to));
       result_.phases.push_back(std::move(phase));
     }
@@ -386,6 +401,7 @@ class Summary {
   GraphSummary result_;
   std::vector<Bytes> sent_;  ///< of each node
   std::vector<Span> times_;
+  std::vector<Nanos> ready_;  ///< when all computations were over that a node waits for, directly or behind others
   std::vector<Iteration> iterations_;
   std::vector<Span> computing_;
 };
@@ -419,13 +435,17 @@ GraphSummary summarise(const ExecutionGraph& graph, const PhaseOptions& options)
   return Summary(graph, options).run();
 }
 
+bool is_training_loop(const GraphSummary& summary) { return summary.format == kTwelveColumns; }
+
 Job to_job(const GraphSummary& summary, const std::string& job_name) {
   Job job;
   job.name = job_name;
   job.phases = summary.phases;
-  if (job.bytes_per_iteration() == 0)
-    throw InputError(fmt::format("{}: rank {} sends nothing in an iteration; choose another trace",
-                                 summary.sources.empty() ? "a trace" : summary.sources.front(), summary.rank));
+  if (std::none_of(job.phases.begin(), job.phases.end(), [](const Phase& phase) { return phase.bytes > 0; }))
+    throw InputError(fmt::format(
+        "{}: rank {} sends nothing in an iteration; {}", summary.sources.empty() ? "a trace" : summary.sources.front(),
+        summary.rank,
+        is_training_loop(summary) ? "choose network \"all\", or 2 or more workers" : "choose another trace"));
   return job;
 }
 

@@ -31,8 +31,12 @@ namespace mltcp::workload {
 struct PhaseOptions {
   std::uint32_t rank = 0;  ///< of the graph; must have nodes
   Rate link{100'000'000'000};
-  double compute_scale = 1;  ///< factor on recorded times of computations
-  double bytes_scale = 1;    ///< factor on bytes sent
+  double compute_scale = 1;   ///< factor on recorded times of computations
+  double bytes_scale = 1;     ///< factor on bytes sent
+  std::uint32_t workers = 0;  ///< of each collective; 0: those of its group
+  /// Where nodes are laid out: whether phases are for links of any rate, so that what waits for `link` goes where it is
+  /// ready, and not where `link` would be free.
+  bool any_link = false;
 };
 
 struct GraphSummary {
@@ -74,6 +78,9 @@ std::string_view key_of(GraphSummary::Period period);
 
 /// Throws InputError if the rank has no nodes.
 GraphSummary summarise(const ExecutionGraph& graph, const PhaseOptions& options = {});
+
+/// Whether it is of a trace in 12 columns, which leaves open what crosses the network, and among how many workers.
+bool is_training_loop(const GraphSummary& summary);
 
 /// A job of the typical step. Throws InputError if it sends nothing.
 Job to_job(const GraphSummary& summary, const std::string& job_name);

@@ -15,10 +15,8 @@
 #include "mltcp/lab/experiment/files/job_file.h"
 #include "mltcp/lab/experiment/run/demand.h"
 #include "mltcp/lab/workload/inspection.h"
-#include "mltcp/lab/workload/kineto.h"
 #include "mltcp/lab/workload/profile.h"
-#include "mltcp/lab/workload/schedule.h"
-#include "mltcp/lab/workload/trace.h"
+#include "mltcp/lab/workload/traces/trace_summary.h"
 #include "mltcp/scheduler/service/internal/json_reader.h"
 
 namespace mltcp::service {
@@ -74,27 +72,27 @@ std::vector<Phase> read_phases(const JsonReader& reader) {
 std::vector<Phase> read_trace(const JsonReader& reader) {
   const JsonReader trace = reader.object("trace");
   trace.only({"text", "workers", "network", "gather_size", "compute_scale", "bytes_scale"});
-  workload::MappingOptions mapping;
-  if (trace.has("workers")) mapping.workers = static_cast<std::uint32_t>(trace.whole("workers", 2, most_workers));
+  workload::TraceView view;
+  view.one_worker = true;
+  if (trace.has("workers")) view.workers = static_cast<std::uint32_t>(trace.whole("workers", 2, most_workers));
   if (trace.has("network")) {
-    const auto network = workload::network_from(trace.text("network"));
-    if (!network) trace.fail("network", "it is not known", "give \"weight-gradient\", \"inter-server\" or \"all\"");
-    mapping.network = *network;
+    view.network = workload::network_from(trace.text("network"));
+    if (!view.network)
+      trace.fail("network", "it is not known", "give \"weight-gradient\", \"inter-server\" or \"all\"");
   }
   if (trace.has("gather_size")) {
     const std::string& written = trace.text("gather_size");
     if (written != "total" && written != "shard")
       trace.fail("gather_size", "it is not known", "give \"total\" or \"shard\"");
-    mapping.gather_size = written == "total" ? workload::GatherSize::total : workload::GatherSize::shard;
+    view.gather_size = written == "total" ? workload::GatherSize::total : workload::GatherSize::shard;
   }
-  if (const auto scale = trace.optional_factor("compute_scale", most_scale)) mapping.compute_scale = *scale;
-  if (const auto scale = trace.optional_factor("bytes_scale", most_scale)) mapping.bytes_scale = *scale;
-  const std::string& text = trace.text("text");
-  const std::string where = trace.path("text");
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first != std::string::npos && text[first] == '{')
-    return workload::to_job(workload::parse_kineto(text, where), "job", mapping).phases;
-  return workload::to_job(workload::parse_trace(text, where), "job", mapping).phases;
+  if (const auto scale = trace.optional_factor("compute_scale", most_scale)) view.compute_scale = *scale;
+  if (const auto scale = trace.optional_factor("bytes_scale", most_scale)) view.bytes_scale = *scale;
+  const workload::GraphSummary summary = workload::summarise_trace_text(trace.text("text"), trace.path("text"), view);
+  for (const std::string_view key : {"network", "gather_size"})
+    if (trace.has(key) && !workload::is_training_loop(summary))
+      trace.fail(key, "this trace tells what was sent", "leave it out");
+  return workload::to_job(summary, "job").phases;
 }
 
 /// In more than 64 bits, unlike the sums of Job.

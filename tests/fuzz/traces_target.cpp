@@ -5,12 +5,11 @@
 #include "mltcp/lab/workload/arrivals.h"
 #include "mltcp/lab/workload/graph_phases.h"
 #include "mltcp/lab/workload/graph_program.h"
-#include "mltcp/lab/workload/kineto.h"
 #include "mltcp/lab/workload/profile.h"
-#include "mltcp/lab/workload/trace.h"
 #include "mltcp/lab/workload/traces/job_table.h"
 #include "mltcp/lab/workload/traces/libra.h"
 #include "mltcp/lab/workload/traces/read_traces.h"
+#include "mltcp/lab/workload/traces/trace_summary.h"
 #include "target.h"
 
 namespace mltcp::fuzz {
@@ -70,17 +69,14 @@ void fuzz_traces(Input input) {
     case 3:
       return fuzz_graph(text, "trace.csv", choices);
     case 4:
-      is_read([&] {
-        const Trace trace = parse_trace(text, "t.txt");
-        require(!trace.layers.empty(), "a trace without layers");
-        is_read([&] { static_cast<void>(to_job(trace, "job", MappingOptions{})); });
-      });
-      return;
     case 5:
       is_read([&] {
-        const KinetoTrace trace = parse_kineto(text, "k.json");
-        require(!trace.steps.empty(), "a trace without steps");
-        is_read([&] { static_cast<void>(to_job(trace, "job")); });
+        TraceView view;
+        view.one_worker = true;
+        view.workers = (choices & 0x08) != 0 ? 1000 : 0;
+        view.gather_size = (choices & 0x10) != 0 ? GatherSize::shard : GatherSize::total;
+        view.compute_scale = view.bytes_scale = (choices & 0x20) != 0 ? 0.1 : 1;
+        static_cast<void>(to_job(summarise_trace_text(text, "t.txt", view), "job"));
       });
       return;
     case 6:

@@ -86,6 +86,14 @@ TEST(job_profile, traces_and_csv__are_read_from_their_text) {
   const Demand traced = demand_from(R"({"trace": {"text": ")" + layers + R"(", "workers": 4}})");
   // A ring of four sends 2 * 3/4 of it.
   EXPECT_NEAR(scheduler::bits(traced), 8.0 * 8'388'608 * 1.5, 64);
+  // A recording, of which each rank sends what two reduce, once in 2 ms.
+  const Demand recorded = demand_from(
+      R"({"trace": {"text": "{\"traceEvents\": [)"
+      R"({\"ph\": \"X\", \"cat\": \"user_annotation\", \"name\": \"ProfilerStep#1\", \"ts\": 1000, \"dur\": 2000},)"
+      R"({\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"ncclDevKernel_AllReduce(x)\", \"tid\": 7, \"ts\": 2000,)"
+      R"( \"dur\": 500, \"args\": {\"Collective name\": \"allreduce\", \"In msg nelems\": 250000,)"
+      R"( \"Group size\": 2, \"dtype\": \"Float\"}}]}"}})");
+  EXPECT_NEAR(scheduler::bits(recorded), 8e6, 64);
   const Demand measured = demand_from(R"({"csv": "time_ms,rate_bps\n0,0\n150,1e9\n258,0\n"})");
   EXPECT_EQ(measured.period, 258_ms);
   EXPECT_EQ(measured.bursts, (std::vector<Burst>{{150_ms, 258_ms, Rate(1'000'000'000)}}));
@@ -133,6 +141,8 @@ TEST(job_profile, bad_input__is_refused_with_one_line) {
       {R"({"trace": {"text": "x", "network": "moon"}})", "network: it is not known"},
       {R"({"trace": {"text": "x", "bytes_scale": 0}})", "bytes_scale: it is not in range"},
       {R"({"trace": {"text": "{\"traceEvents\": []}"}})", "profile: trace: text"},
+      {R"({"trace": {"text": "Nodes 2\nConnections 1\n0->1 start 0 size 9\n", "network": "all"}})",
+       "profile: trace: network: this trace tells what was sent; leave it out"},
       {R"({"csv": "nonsense"})", "profile: csv"},
       {R"({"toml": ")" + many + "\"}", "profile: toml"},
   };

@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+import tarfile
 import tempfile
 import tomllib
 import unittest
@@ -98,6 +99,24 @@ class Inspect(unittest.TestCase):
                 job = tomllib.loads(mltcp("inspect", file, "--toml").stdout)["job"][0]
                 self.assertEqual(sum(self.bytes_of(phase["communicate"]) for phase in job["phases"]
                                      if "communicate" in phase), typical["sent_bytes"])
+
+    def test_experiments_take_every_format_packed_or_not(self):
+        def mean(job):
+            file = self.put("e.toml", f'[bottleneck]\nrate = "1 Gbps"\n{job}')
+            run = mltcp("run", file, "--datapath", "flow", "--iterations", "2", "--policy", "fair", "--json", "-")
+            results = json.loads(run.stdout)
+            read = {Path(one["path"]).name for one in results["provenance"]["files"]}
+            self.assertEqual(read, {"e.toml", *re.findall(r'trace = "(.*)"', job)})
+            return results["runs"][0]["jobs"][0]["mean_ns"]
+        for name, text in TRACES.items():
+            with self.subTest(name):
+                file = self.put(name, text)
+                (self.folder / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
+                with tarfile.open(self.folder / f"{name}.tar.xz", "w:xz") as archive:
+                    archive.add(file, name)
+                told = mean(mltcp("inspect", file, "--toml", "--name", "a").stdout)
+                for packed in ("", ".gz", ".tar.xz"):
+                    self.assertEqual(mean(f'[[job]]\nname = "a"\ntrace = "{name}{packed}"\n'), told)
 
     @staticmethod
     def bytes_of(text):

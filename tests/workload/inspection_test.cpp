@@ -107,18 +107,5 @@ TEST(Inspection, to_toml__text) {
             "]\n");
 }
 
-// The jobs of examples/three-jobs-traces.toml fit together only as long as their iterations are about equally long.
-TEST(Inspection, examples__traces_have_one_period) {
-  MappingOptions options;
-  options.network = Network::inter_server;
-  for (const char* file : {"resnet-like.txt", "dlrm-like.txt"}) {
-    const Trace trace = load_trace(std::filesystem::path(MLTCP_EXAMPLES) / "traces" / file);
-    EXPECT_TRUE(trace.warnings.empty());
-    const Nanos length = ideal_iteration(to_job(trace, file, options), kGbps).length;
-    EXPECT_GE(length, Nanos(290'000'000)) << file;
-    EXPECT_LE(length, Nanos(300'000'000)) << file;
-  }
-}
-
 }  // namespace
 }  // namespace mltcp::workload::inspection_test

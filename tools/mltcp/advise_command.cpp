@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -25,11 +25,9 @@
 #include "mltcp/lab/experiment/files/trace_files.h"
 #include "mltcp/lab/workload/graph_phases.h"
 #include "mltcp/lab/workload/profile.h"
-#include "mltcp/lab/workload/traces/read_traces.h"
 #include "output_file.h"
 #include "provenance.h"
 #include "terminal.h"
-#include "trace_summary.h"
 
 namespace mltcp::tools {
 namespace {
@@ -145,15 +143,10 @@ using Period = std::optional<experiment::Advice::Period>;
 /// A trace as the job of its first rank, on a link of that rate.
 workload::Job job_of_trace(const std::string& file, Rate link, std::uint32_t workers, Period& period,
                            std::vector<std::string>& warnings) {
-  TraceRequest request;
-  request.files = {file};
-  request.link = link;
-  std::error_code error;
-  const bool looked_into = std::filesystem::is_regular_file(file, error) || std::filesystem::is_directory(file, error);
-  if (workers != 0 && looked_into)
-    if (const auto* format = workload::format_of(file); format != nullptr && format->name == workload::kTwelveColumns)
-      request.workers = workers;
-  const workload::GraphSummary summary = summarise_traces(request);
+  const std::filesystem::path path(file);
+  const workload::TraceView view{
+      .link = link, .workers = workers, .also_known = "measured profile (columns time_ms,rate_bps)"};
+  const workload::GraphSummary summary = experiment::summarise_job_traces(std::span(&path, 1), view);
   warnings.insert(warnings.end(), summary.warnings.begin(), summary.warnings.end());
   constexpr double sure = 0.5;  // of a single step that the trace marks
   const Nanos length = summary.steps[summary.typical].length;
@@ -189,8 +182,8 @@ std::vector<workload::Job> jobs_of(const std::string& file, Rate link, std::uint
            experiment::kind_of(read_text_file(file, file, kind)) == experiment::FileKind::experiment;
   };
   if (std::filesystem::path(file).extension() != ".toml" && !holds_jobs()) {
-    jobs.push_back(is_measured_profile(file) ? job_of_profile(file)
-                                             : job_of_trace(file, link, workers, period, warnings));
+    jobs.push_back(experiment::is_measured_profile(file) ? job_of_profile(file)
+                                                         : job_of_trace(file, link, workers, period, warnings));
     return jobs;
   }
   const std::string text = read_text_file(file, file, kind);

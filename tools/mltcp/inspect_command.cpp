@@ -25,11 +25,9 @@
 #include "mltcp/lab/workload/graph_phases.h"
 #include "mltcp/lab/workload/inspection.h"
 #include "mltcp/lab/workload/profile.h"
-#include "mltcp/lab/workload/schedule.h"
 #include "mltcp/transport/capture/capture_claims.h"
 #include "output_file.h"
 #include "terminal.h"
-#include "trace_summary.h"
 
 namespace mltcp::tools {
 namespace {
@@ -94,14 +92,13 @@ Rate link_rate(const std::string& text) {
 
 /// What is asked of any kind of file.
 struct Wanted {
-  TraceRequest trace;
+  workload::TraceView trace;
   std::string name;  ///< of the job
 };
 
 Wanted wanted_of(const InspectArguments& arguments) {
   Wanted wanted;
-  TraceRequest& trace = wanted.trace;
-  trace.files = arguments.files;
+  workload::TraceView& trace = wanted.trace;
   trace.ranks = arguments.ranks;
   trace.rank = arguments.rank;
   trace.also_known = "measured profile (columns time_ms,rate_bps), capture (pcapng)";
@@ -175,7 +172,10 @@ nlohmann::ordered_json to_json(const workload::GraphSummary& summary) {
 }
 
 int print_graph(const InspectArguments& arguments, const Wanted& wanted) {
-  const workload::GraphSummary summary = summarise_traces(wanted.trace);
+  const std::vector<std::filesystem::path> paths(arguments.files.begin(), arguments.files.end());
+  const workload::GraphSummary summary = experiment::summarise_job_traces(paths, wanted.trace);
+  if ((wanted.trace.network || wanted.trace.workers != 0) && !workload::is_training_loop(summary))
+    throw InputError("--network, --workers: this trace tells what was sent, and by whom; leave them out");
   if (arguments.json)
     write_file(*arguments.json,
                to_json(summary).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n');
@@ -246,7 +246,8 @@ int inspect(const InspectArguments& arguments) {
     if (!wrong.empty()) throw InputError(fmt::format("--name: {}", wrong));
   }
   if (arguments.json) check_writable(*arguments.json, arguments.file());
-  if (arguments.files.size() > 1 || !is_measured_profile(arguments.file())) return print_graph(arguments, wanted);
+  if (arguments.files.size() > 1 || !experiment::is_measured_profile(arguments.file()))
+    return print_graph(arguments, wanted);
   if (arguments.json || arguments.rank || arguments.ranks != 0)
     throw InputError("--json, --rank, --ranks: for traces of ranks, and this is a measured profile; leave them out");
   return print_profile(arguments, wanted);

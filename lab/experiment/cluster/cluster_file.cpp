@@ -20,7 +20,6 @@
 #include "mltcp/lab/experiment/files/file_kind.h"
 #include "mltcp/lab/experiment/files/settings_reader.h"
 #include "mltcp/lab/workload/inspection.h"
-#include "mltcp/lab/workload/kineto.h"
 #include "mltcp/lab/workload/models.h"
 #include "mltcp/lab/workload/traces/job_table.h"
 
@@ -262,7 +261,7 @@ class ClusterReader : public SettingsReader {
     Item item;  ///< for messages
     const workload::Model* model = nullptr;
     std::filesystem::path trace;  ///< or this one,
-    workload::MappingOptions mapping;
+    TraceKeys trace_keys;
     workload::Job fixed;  ///< or else these phases; everything else as of all jobs of the type
     double jitter = 0;
   };
@@ -295,7 +294,7 @@ class ClusterReader : public SettingsReader {
     } else if (trace) {
       refuse_besides("trace", keys, item, {"profile", "compute", "communicate", "phases"});
       use_trace(*trace, named_file(*trace, kTraceExample), type, maker);
-      maker.mapping = read_mapping(item, keys, *trace);
+      maker.trace_keys = read_trace_keys(item, keys);
     } else {
       if (!name) fail(item.line, path(item.key, "name"), "the key is missing", "write name = \"vgg19\"");
       if (const auto phases = find(keys, item.key, "phases")) {
@@ -390,10 +389,10 @@ class ClusterReader : public SettingsReader {
         rethrow(maker.item, error);
       }
     } else if (!maker.trace.empty()) {
-      workload::MappingOptions mapping = maker.mapping;
-      mapping.workers = workers;
+      TraceKeys beside = maker.trace_keys;
+      beside.view.workers = workers;
       std::vector<std::string> warnings;
-      job.phases = load_phases(maker.item, maker.trace, mapping, type.name, warnings);
+      job.phases = load_phases(maker.item, maker.trace, beside, type.name, warnings);
       if (type.jobs.size() == 1)
         experiment_.warnings.insert(experiment_.warnings.end(), warnings.begin(), warnings.end());
     }

@@ -6,21 +6,15 @@
 #include <limits>
 #include <memory>
 #include <span>
-#include <system_error>
 #include <utility>
 
 #include "mltcp/cc/controller.h"
 #include "mltcp/lab/experiment/files/links_file.h"
 #include "mltcp/lab/experiment/files/slurm_topology.h"
 #include "mltcp/lab/experiment/files/trace_files.h"
-#include "mltcp/lab/workload/graph_phases.h"
 #include "mltcp/lab/workload/graph_program.h"
-#include "mltcp/lab/workload/kineto.h"
 #include "mltcp/lab/workload/profile.h"
 #include "mltcp/lab/workload/replay_choice.h"
-#include "mltcp/lab/workload/schedule.h"
-#include "mltcp/lab/workload/trace.h"
-#include "mltcp/lab/workload/traces/kineto_graph.h"
 #include "mltcp/lab/workload/traces/read_traces.h"
 #include "mltcp/transport/ethernet/encapsulation.h"
 
@@ -800,90 +794,49 @@ void SettingsReader::read_phase(const Item& item, workload::Job& job) const {
 
 void SettingsReader::read_trace(const Item& item, const toml::table& keys, const Item& trace, workload::Job& job,
                                 std::vector<std::string>& warnings) const {
-  const std::filesystem::path path = named_file(trace, kTraceExample);
-  if (is_recording(trace, path)) {
-    for (const std::string_view key : {"workers", "network", "gather_size"})
-      if (const auto value = find(keys, item.key, key))
-        fail(*value, "this trace tells what was sent, and by whom", "leave the key out");
-    job.phases = load_recording(trace, path, read_mapping(item, keys, trace), job.name, warnings);
-    return;
-  }
-  workload::MappingOptions mapping = read_mapping(item, keys, trace);
+  TraceKeys beside = read_trace_keys(item, keys);
   if (const auto value = find(keys, item.key, "workers"))
-    mapping.workers = static_cast<std::uint32_t>(whole(*value, 2, 1'000'000));
-  job.phases = load_phases(trace, path, mapping, job.name, warnings);
+    beside.view.workers = static_cast<std::uint32_t>(whole(*value, 2, 1'000'000));
+  job.phases = load_phases(trace, named_file(trace, kTraceExample), beside, job.name, warnings);
 }
 
-workload::MappingOptions SettingsReader::read_mapping(const Item& item, const toml::table& keys,
-                                                      const Item& trace) const {
-  workload::MappingOptions mapping;
+SettingsReader::TraceKeys SettingsReader::read_trace_keys(const Item& item, const toml::table& keys) const {
+  TraceKeys result;
+  workload::TraceView& view = result.view;
   if (const auto value = find(keys, item.key, "network")) {
-    const auto network = workload::network_from(text(*value, "weight-gradient"));
-    if (!network)
+    view.network = workload::network_from(text(*value, "weight-gradient"));
+    if (!view.network)
       fail(*value, fmt::format("{} is not known", in_quotes(text(*value, ""))),
            "write \"weight-gradient\", \"inter-server\" or \"all\"");
-    mapping.network = *network;
+    result.of_loops.push_back(*value);
   }
   if (const auto value = find(keys, item.key, "gather_size")) {
     const std::string& written = text(*value, "total");
     if (written != "total" && written != "shard")
       fail(*value, fmt::format("{} is not known", in_quotes(written)), "write \"total\" or \"shard\"");
-    mapping.gather_size = written == "total" ? workload::GatherSize::total : workload::GatherSize::shard;
+    view.gather_size = written == "total" ? workload::GatherSize::total : workload::GatherSize::shard;
+    result.of_loops.push_back(*value);
   }
-  if (const auto value = find(keys, item.key, "compute_scale")) mapping.compute_scale = factor(*value, kMostScale);
-  if (const auto value = find(keys, item.key, "bytes_scale")) mapping.bytes_scale = factor(*value, kMostScale);
-  for (const std::string_view key : {"network", "gather_size"})
-    if (const auto value = find(keys, item.key, key); value && workload::is_kineto(named_file(trace, kTraceExample)))
-      fail(*value, "a trace of PyTorch's profiler tells what was sent", "leave the key out");
-  return mapping;
-}
-
-bool SettingsReader::is_recording(const Item& item, const std::filesystem::path& path) const {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error) && !std::filesystem::is_directory(path, error)) return false;
-  try {
-    const workload::TraceFormat* const format = workload::format_of(path);
-    return format != nullptr && format->name != workload::kTwelveColumns &&
-           !(format->name == workload::kKinetoFormat.name && workload::is_kineto(path));
-  } catch (const InputError& failed) {
-    rethrow(item, failed);
-  }
-}
-
-std::vector<workload::Phase> SettingsReader::load_recording(const Item& item, const std::filesystem::path& path,
-                                                            const workload::MappingOptions& mapping,
-                                                            const std::string& job,
-                                                            std::vector<std::string>& warnings) const {
-  try {
-    const workload::ExecutionGraph graph = read_job_traces(std::span(&path, 1), {.as_recorded = true});
-    workload::PhaseOptions options;
-    while (options.rank + 1 < graph.ranks.size() && graph.ranks[options.rank].nodes.empty()) ++options.rank;
-    options.compute_scale = mapping.compute_scale;
-    options.bytes_scale = mapping.bytes_scale;
-    const workload::GraphSummary summary = workload::summarise(graph, options);
-    warnings.insert(warnings.end(), summary.warnings.begin(), summary.warnings.end());
-    return workload::to_job(summary, job).phases;
-  } catch (const InputError& error) {
-    rethrow(item, error);
-  }
+  if (const auto value = find(keys, item.key, "compute_scale")) view.compute_scale = factor(*value, kMostScale);
+  if (const auto value = find(keys, item.key, "bytes_scale")) view.bytes_scale = factor(*value, kMostScale);
+  return result;
 }
 
 std::vector<workload::Phase> SettingsReader::load_phases(const Item& item, const std::filesystem::path& path,
-                                                         const workload::MappingOptions& mapping,
-                                                         const std::string& job,
+                                                         const TraceKeys& keys, const std::string& job,
                                                          std::vector<std::string>& warnings) const {
+  workload::GraphSummary summary;
+  std::vector<workload::Phase> phases;
   try {
-    if (workload::is_kineto(path)) {
-      const workload::KinetoTrace loaded = workload::load_kineto(path);
-      warnings.insert(warnings.end(), loaded.warnings.begin(), loaded.warnings.end());
-      return workload::to_job(loaded, job, mapping).phases;
-    }
-    const workload::Trace loaded = workload::load_trace(path);
-    warnings.insert(warnings.end(), loaded.warnings.begin(), loaded.warnings.end());
-    return workload::to_job(loaded, job, mapping).phases;
+    summary = summarise_job_traces(std::span(&path, 1), keys.view);
+    phases = workload::to_job(summary, job).phases;
   } catch (const InputError& error) {
     rethrow(item, error);
   }
+  if (!keys.of_loops.empty() && !workload::is_training_loop(summary))
+    fail(keys.of_loops.front(), "this trace tells what was sent", "leave the key out");
+  warnings.insert(warnings.end(), summary.warnings.begin(), summary.warnings.end());
+  return phases;
 }
 
 void SettingsReader::read_profile(const Item& profile, workload::Job& job) const {

@@ -7,7 +7,7 @@
 #include "mltcp/cc/registry.h"
 #include "mltcp/lab/experiment/files/toml_reader.h"
 #include "mltcp/lab/workload/job_fields.h"
-#include "mltcp/lab/workload/schedule.h"
+#include "mltcp/lab/workload/traces/trace_summary.h"
 
 namespace mltcp::experiment {
 
@@ -159,18 +159,15 @@ class SettingsReader : public TomlReader {
   void read_profile(const Item& profile, workload::Job& job) const;
   /// A file named by a key, relative to this file.
   std::filesystem::path named_file(const Item& item, std::string_view example) const;
-  /// The settings for a job's trace, except for the number of workers.
-  workload::MappingOptions read_mapping(const Item& item, const toml::table& keys, const Item& trace) const;
-  /// An iteration of the trace at `path`; errors are attributed to `item`.
-  /// Whether a trace is a recording of ranks: of all formats but those that are mapped to any number of workers.
-  bool is_recording(const Item& item, const std::filesystem::path& path) const;
-  /// The typical iteration of the first rank of one.
-  std::vector<workload::Phase> load_recording(const Item& item, const std::filesystem::path& path,
-                                              const workload::MappingOptions& mapping, const std::string& job,
-                                              std::vector<std::string>& warnings) const;
-  std::vector<workload::Phase> load_phases(const Item& item, const std::filesystem::path& path,
-                                           const workload::MappingOptions& mapping, const std::string& job,
-                                           std::vector<std::string>& warnings) const;
+  /// What the keys beside `trace` say, except for the number of workers.
+  struct TraceKeys {
+    workload::TraceView view{.one_worker = true};
+    std::vector<Item> of_loops;  ///< those that only a description of a training loop has a use for
+  };
+  TraceKeys read_trace_keys(const Item& item, const toml::table& keys) const;
+  /// The typical iteration of the trace at `path`; errors are attributed to `item`.
+  std::vector<workload::Phase> load_phases(const Item& item, const std::filesystem::path& path, const TraceKeys& keys,
+                                           const std::string& job, std::vector<std::string>& warnings) const;
 
   const FileOptions& options_;
 };

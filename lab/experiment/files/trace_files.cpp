@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string>
 #include <system_error>
 
@@ -10,29 +11,71 @@
 #include "mltcp/base/file.h"
 #include "mltcp/lab/experiment/files/experiment_file.h"
 #include "mltcp/lab/experiment/files/file_kind.h"
+#include "mltcp/lab/workload/profile.h"
 
 namespace mltcp::experiment {
+namespace {
+
+constexpr TextFile kTrace{"a trace", std::size_t{1} << 30};
+
+/// Traces are streamed: whoever observes what is read gets them whole, but for pipes and files that are too large.
+void show(const std::filesystem::path& path) {
+  std::error_code error;
+  if (!FileObserver::exists() || !std::filesystem::is_regular_file(path, error)) return;
+  try {
+    static_cast<void>(read_text_file(path, path.string(), kTrace));
+  } catch (const InputError&) {
+    return;
+  }
+}
+
+void show(std::span<const std::filesystem::path> paths) {
+  for (const std::filesystem::path& path : paths) {
+    std::set<std::filesystem::path> files{path};
+    std::error_code error;
+    std::filesystem::directory_iterator entry(path, error);
+    for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
+      files.insert(entry->path());
+    for (const std::filesystem::path& file : files) show(file);
+  }
+}
+
+}  // namespace
 
 workload::ExecutionGraph read_job_traces(std::span<const std::filesystem::path> paths,
                                          const workload::TraceOptions& options) {
   try {
-    return workload::read_traces(paths, options);
+    workload::ExecutionGraph graph = workload::read_traces(paths, options);
+    show(paths);
+    return graph;
   } catch (const InputError&) {
-    constexpr TextFile kind{"a trace", std::size_t{1} << 30};
     for (const std::filesystem::path& path : paths) {
       std::error_code error;
       if (!std::filesystem::is_regular_file(path, error)) continue;  // what a pipe held is gone
       std::string text;
       try {
-        text = read_text_file(path, path.string(), kind);
+        text = read_text_file(path, path.string(), kTrace);
       } catch (const InputError&) {
         continue;  // the reader's own error tells
       }
       const bool profiles = !options.also_known.empty() && paths.size() == 1;
-      refuse_known_kind(text, path.string(), profiles ? "a trace or a demand profile" : kind.what, {FileKind::trace});
+      refuse_known_kind(text, path.string(), profiles ? "a trace or a demand profile" : kTrace.what, {FileKind::trace});
     }
     throw;
   }
+}
+
+workload::GraphSummary summarise_job_traces(std::span<const std::filesystem::path> paths,
+                                            const workload::TraceView& view) {
+  return workload::summary_of(read_job_traces(paths, workload::options_of(view)), view);
+}
+
+bool is_measured_profile(const std::filesystem::path& file) {
+  std::error_code error;
+  // A pipe is not looked into: what has been read of it is gone.
+  if (!std::filesystem::is_regular_file(file, error) || workload::format_of(file) != nullptr) return false;
+  constexpr TextFile kind{"a trace or a demand profile", std::size_t{1} << 30};
+  return workload::is_profile(read_text_file(file, file.string(), kind));
 }
 
 std::string job_name_of(const std::filesystem::path& file) {

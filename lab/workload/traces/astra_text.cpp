@@ -6,16 +6,17 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <utility>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
 #include "mltcp/lab/workload/inspection.h"
-#include "mltcp/lab/workload/schedule.h"
-#include "mltcp/lab/workload/trace.h"
 #include "mltcp/lab/workload/traces/graph_builder.h"
+#include "mltcp/lab/workload/traces/layer_trace.h"
 #include "mltcp/lab/workload/traces/libra.h"
+#include "mltcp/lab/workload/traces/training_loop.h"
 
 namespace mltcp::workload {
 namespace {
@@ -67,6 +68,7 @@ class Reader {
     for (std::uint32_t rank = first; rank < (one ? first + 1 : ranks); ++rank) write(rank);
     PartialGraph part = builder_.take();
     part.world = ranks;
+    part.gather_shards = options_.gather_size == GatherSize::shard;
     auto& warnings = part.graph.warnings;
     warnings.insert(warnings.end(), trace_.warnings.begin(), trace_.warnings.end());
     return part;
@@ -76,13 +78,11 @@ class Reader {
   /// The loop with the collectives that are wanted.
   void run() {
     const Trace trace = sized();
-    MappingOptions mapping;
-    mapping.workers = data_;
-    mapping.network = Network::all;
-    std::vector<LoopStep> all = run_loop(trace, mapping);
+    LoopOptions loop{.workers = options_.one_worker ? options_.data_ranks : data_};
+    std::vector<LoopStep> all = run_loop(trace, loop);
     const bool choose = !options_.network && options_.model_ranks == 0;
-    mapping.network = options_.network.value_or(choose ? Network::weight_gradient : Network::all);
-    steps_ = mapping.network == Network::all ? all : run_loop(trace, mapping);
+    loop.network = options_.network.value_or(choose ? Network::weight_gradient : Network::all);
+    steps_ = loop.network == Network::all ? all : run_loop(trace, loop);
     const auto [count, bytes] = sent(steps_);
     if (choose && count == 0) steps_ = std::move(all);
     if (!choose || count == 0) return;
@@ -111,6 +111,13 @@ class Reader {
   }
 
   void find_sizes() {
+    if (options_.one_worker) {
+      // Only sizes of groups matter, and these are lists of the first ranks.
+      if (options_.model_ranks > 0) trace_.model_group = options_.model_ranks;
+      for (const Group group : {Group::model, Group::data, Group::expert, Group::expert_data})
+        data_ = std::max(data_, group_size(trace_, group, {.workers = options_.data_ranks}));
+      return;
+    }
     if (all_share_layers()) {
       constexpr std::uint32_t fewest = 2;
       const std::uint32_t ranks = options_.ranks > 0 ? options_.ranks : trace_.all_workers;
@@ -162,6 +169,7 @@ class Reader {
   /// The trace with the sizes that were found.
   Trace sized() const {
     Trace trace = trace_;
+    if (options_.one_worker) return trace;
     trace.model_group = model_;
     trace.expert_group = expert_;
     return trace;
@@ -172,6 +180,11 @@ class Reader {
     const std::uint32_t first = rank % stride;  // of those that hold the same part
     const std::uint32_t place = rank / stride;
     std::vector<std::uint32_t> all;
+    if (options_.one_worker) {
+      all.resize(group_size(trace_, group, {.workers = options_.data_ranks}));
+      std::iota(all.begin(), all.end(), 0U);
+      return all;
+    }
     switch (group) {
       case Group::model:
         for (std::uint32_t i = 0; i < model_ && !cut_; ++i) all.push_back(rank - first + i);

@@ -1,5 +1,5 @@
-// The 12-column text of ASTRA-sim 1.0, LIBRA, SimAI and AICB (lab/workload/trace.h) as a graph: one iteration of its
-// training loop (lab/workload/schedule.h), all ranks alike.
+// The 12-column text of ASTRA-sim 1.0, LIBRA, SimAI and AICB (layer_trace.h) as a graph: one iteration of its
+// training loop (training_loop.h), all ranks alike.
 //
 // Ranks that share a layer (tensor parallel) are next to each other, those that hold the same part of the model apart
 // by the size of that group; experts are spread over groups of ranks next to each other among the latter. Sizes of

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "mltcp/base/text.h"
-#include "mltcp/lab/workload/kineto_steps.h"
 #include "mltcp/lab/workload/traces/graph_builder.h"
+#include "mltcp/lab/workload/traces/kineto_steps.h"
 
 namespace mltcp::workload {
 namespace {

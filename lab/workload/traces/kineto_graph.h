@@ -1,4 +1,4 @@
-// Reader of traces of PyTorch's profiler (Kineto; what is read of the file is described in lab/workload/kineto.h): of
+// Reader of traces of PyTorch's profiler (Kineto; what is read of the file is described in kineto_events.h): of
 // each rank a file, or an archive or folder of them. What a GPU did becomes a graph that, if every communication takes
 // as long as recorded, takes as long as recorded itself.
 //

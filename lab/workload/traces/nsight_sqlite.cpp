@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "mltcp/base/text.h"
-#include "mltcp/lab/workload/kineto_events.h"
 #include "mltcp/lab/workload/traces/database.h"
 #include "mltcp/lab/workload/traces/graph_builder.h"
 #include "mltcp/lab/workload/traces/json_elements.h"
+#include "mltcp/lab/workload/traces/kineto_events.h"
 #include "mltcp/lab/workload/traces/kineto_graph.h"
 #include "mltcp/lab/workload/traces/recorded.h"
 

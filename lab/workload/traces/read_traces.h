@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "mltcp/lab/workload/execution_graph.h"
-#include "mltcp/lab/workload/schedule.h"
 #include "mltcp/lab/workload/traces/trace_input.h"
+#include "mltcp/lab/workload/traces/training_loop.h"
 
 namespace mltcp::workload {
 
@@ -30,14 +30,19 @@ struct TraceOptions {
   /// known.
   std::uint32_t model_ranks = 0;
   std::uint32_t data_ranks = 0;
-  /// Which collectives are kept of a trace in 12 columns. Empty: those that reduce weight gradients, as of a job with
-  /// the key `trace`, unless there are none or a file of LIBRA tells the other groups, too: then all.
+  /// Which collectives are kept of a trace in 12 columns. Empty: those that reduce weight gradients, unless there are
+  /// none or a file of LIBRA tells the other groups, too: then all.
   std::optional<Network> network = Network::all;
   /// Whether ranks without a trace stay in the graph, without nodes, and communication with them as it was recorded:
   /// what there is to see in a trace. check() refuses such a graph, and it can't be replayed.
   bool as_recorded = false;
   /// As recorded, the rank that is looked at. Formats in which all ranks do the same make no other.
   std::uint32_t rank = 0;
+  /// As recorded, whether groups of a trace in 12 columns have the sizes of group_size() for `data_ranks` workers,
+  /// whether or not ranks can be divided so: those of a worker on a link, as of a job with the key `trace`.
+  bool one_worker = false;
+  /// What the size of an all-gather is in a trace in 12 columns.
+  GatherSize gather_size = GatherSize::total;
   /// A trace of more is refused.
   std::uint32_t most_ranks = 1'000'000;
   /// What else the caller reads, for messages about files of no known format.
@@ -102,9 +107,6 @@ const TraceFormat* format_of(const std::filesystem::path& path);
 
 /// The format of what begins so; null if it is none that is known.
 const TraceFormat* format_of(const std::string& name, std::string_view beginning);
-
-/// Name of the format of 12 columns, which is of a training loop rather than of a recording (TraceOptions::network).
-inline constexpr std::string_view kTwelveColumns = "ASTRA-sim text";
 
 /// From memory: one file of a job, packed or not.
 ExecutionGraph parse_trace_graph(std::string_view text, const std::string& name, const TraceOptions& options = {});

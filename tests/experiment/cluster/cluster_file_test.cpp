@@ -179,11 +179,30 @@ TEST(ClusterFile, parse__arrivals_from_a_file) {
   EXPECT_THAT(refused("1 s,none.txt,2,10,"),
               StartsWith(csv + ":2: job: " + (folder.path() / "none.txt").string() + ": there is no such file; "));
   folder.write("t.txt", "BROKEN 1 2\n");
-  EXPECT_THAT(refused("1 s,t.txt,2,10,"), StartsWith(csv + ":2: job: " + trace + ":1: layer: the line begins with "));
+  EXPECT_THAT(refused("1 s,t.txt,2,10,"), StartsWith(csv + ":2: job: " + trace + ": it begins with \"BROKEN 1 2"));
   folder.write("t.txt", "DATA\n1\nlayer -1 1 NONE 0 1 NONE 0 1 NONE 3 10\n");
-  EXPECT_THAT(refused("1 s,t.txt,2,10,"), StartsWith(csv + ":2: job: " + trace + ": with 2 workers "));
+  EXPECT_THAT(refused("1 s,t.txt,2,10,"),
+              StartsWith(csv + ":2: job: " + trace + ": rank 0 sends nothing in an iteration; "));
   EXPECT_THAT(refused("1 s,GPT-3,2,10,1000000"), StartsWith(csv + ":2: job: an iteration computes for "));
   EXPECT_THAT(refused("1 s,VGG11,1,10,"), HasSubstr("a.csv:2: workers: "));
+}
+
+TEST(ClusterFile, parse__recordings_as_jobs) {
+  const TemporaryFolder folder;
+  folder.write("a.csv", "arrival,job,workers,iterations,batch\n1 s,k.json,2,10,\n2 s,k.json,4,10,\n");
+  folder.write("k.json",
+               R"({"traceEvents": [{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#1", "ts": 1000,)"
+               R"( "dur": 20000}, {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce", "tid": 7,)"
+               R"( "ts": 9000, "dur": 500, "args": {"Collective name": "allreduce", "In msg nelems": 250000,)"
+               R"( "Group size": 8, "dtype": "Float"}}]})");
+  folder.write("f.cm", "Nodes 2\nConnections 1\n0->1 start 0 size 90000\n");
+  const std::string text = kTopology + "[arrivals]\nfile = \"a.csv\"\n[[type]]\n";
+  const ClusterExperiment cluster =
+      parse_cluster(text + "name = \"f\"\ntrace = \"f.cm\"\nworkers = 2\niterations = 5\n", folder / "c.toml");
+  ASSERT_THAT(cluster.types, SizeIs(2));
+  EXPECT_EQ(cluster.types[1].jobs.at({2, 0}).bytes_per_iteration(), 1'000'000U);
+  EXPECT_EQ(cluster.types[1].jobs.at({4, 0}).bytes_per_iteration(), 1'500'000U);
+  EXPECT_EQ(cluster.types[0].source, "trace f.cm");
 }
 
 const std::string kHelios = "submit_time,start_time,end_time,gpu_num,state,vc\n";

@@ -160,6 +160,12 @@ TEST(ExperimentFile, load__examples) {
     EXPECT_LT(duty, 0.95) << file << ": the jobs can't interleave";
   }
   const Experiment two = load_experiment(std::filesystem::path(MLTCP_EXAMPLES) / "two-vgg19.toml");
+  // These fit together only as long as their iterations are about equally long.
+  const Experiment traces = load_experiment(std::filesystem::path(MLTCP_EXAMPLES) / "three-jobs-traces.toml");
+  for (const workload::Job& each : traces.jobs) {
+    EXPECT_GE(workload::ideal_iteration(each, traces.bottleneck.rate).length, Nanos(290'000'000)) << each.name;
+    EXPECT_LE(workload::ideal_iteration(each, traces.bottleneck.rate).length, Nanos(300'000'000)) << each.name;
+  }
   EXPECT_EQ(two.iterations, 60U);
   EXPECT_EQ(two.bottleneck.buffer_bytes, 75'000U);
   EXPECT_EQ(two.jobs[1].start, Nanos(3'000'000));

@@ -5,16 +5,16 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string>
 
 #include "../../temporary_folder.h"
 #include "experiment_texts.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
+#include "mltcp/lab/experiment/files/trace_files.h"
 #include "mltcp/lab/workload/inspection.h"
 #include "mltcp/lab/workload/job_fields.h"
-#include "mltcp/lab/workload/schedule.h"
-#include "mltcp/lab/workload/trace.h"
 
 namespace mltcp::experiment {
 namespace {
@@ -214,13 +214,15 @@ TEST(ExperimentFile, parse__trace_of_the_profiler) {
   ASSERT_EQ(job.phases.size(), 3U);
   EXPECT_EQ(job.phases[0].compute, Nanos(20'000'000));
   EXPECT_EQ(job.phases[1].bytes, 1'000'000U);
-  EXPECT_EQ(job.phases[2].compute, Nanos(19'000'000));
+  EXPECT_TRUE(job.phases[1].overlap) << "nothing waited for it";
+  EXPECT_EQ(job.phases[2].compute, Nanos(20'000'000));
+  EXPECT_EQ(traced("workers = 4").jobs[0].bytes_per_iteration(), 1'500'000U) << "2 (n-1)/n";
   for (const char* key : {"network = \"all\"", "gather_size = \"shard\""}) {
     try {
       traced(key);
       ADD_FAILURE() << key << " is not refused";
     } catch (const InputError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("a trace of PyTorch's profiler tells what was sent"));
+      EXPECT_THAT(error.what(), HasSubstr("this trace tells what was sent; leave the key out"));
     }
   }
 }
@@ -242,12 +244,13 @@ TEST(ExperimentFile, parse__trace_that_is_a_recording) {
   Nanos computed;
   for (const workload::Phase& phase : job.phases) computed += phase.compute;
   EXPECT_EQ(computed, Nanos(10'000'000));
-  for (const char* key : {"workers = 4", "network = \"all\"", "gather_size = \"shard\""}) {
+  EXPECT_EQ(traced("workers = 4").jobs[0].bytes_per_iteration(), 6000U + 6006U);
+  for (const char* key : {"network = \"all\"", "gather_size = \"shard\""}) {
     try {
       traced(key);
       ADD_FAILURE() << key << " is not refused";
     } catch (const InputError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("this trace tells what was sent, and by whom; leave the key out"));
+      EXPECT_THAT(error.what(), HasSubstr("this trace tells what was sent; leave the key out"));
     }
   }
 }
@@ -306,7 +309,7 @@ TEST(ExperimentFile, parse__errors_of_a_trace_name_both_places) {
       refusal(bare_job("trace = \"" + folder.string() + "/mltcp_bad_trace.txt\"")),
       error_at(5, "job[1].trace", "mltcp_bad_trace.txt:1: weight-gradient compute: \"x\" is not a whole number"));
   EXPECT_THAT(refusal(bare_job("trace = \"" + folder.string() + "/mltcp_silent_trace.txt\"")),
-              error_at(5, "job[1].trace", "the trace sends nothing"));
+              error_at(5, "job[1].trace", "rank 0 sends nothing in an iteration; "));
 }
 
 template <typename T>
@@ -390,11 +393,12 @@ TEST(ExperimentFile, to_toml__published_traces_read_back) {
                  << "; set MLTCP_TRACES to a folder with libra, simai, aicb";
   for (const char* file : {"libra/DLRM.txt", "libra/GPT_3.txt", "simai/microAllReduce.txt",
                            "simai/workload_analytical.txt", "aicb/L7B-D1-C02_Llama7B_deepspeed_zero3_A100.txt"}) {
-    workload::MappingOptions options;
-    options.network = workload::Network::all;
-    options.compute_scale = 0.37;
-    options.bytes_scale = 0.011;
-    const workload::Job original = workload::to_job(workload::load_trace(folder / file), file, options);
+    workload::TraceView view;
+    view.network = workload::Network::all;
+    view.compute_scale = 0.37;
+    view.bytes_scale = 0.011;
+    const std::filesystem::path path = folder / file;
+    const workload::Job original = workload::to_job(summarise_job_traces(std::span(&path, 1), view), file);
     expect_same(parse_experiment(kLink + workload::to_toml(original), "e.toml").jobs.at(0), original);
   }
 }

@@ -473,6 +473,7 @@ TEST(KinetoGraph, resnet50__is_what_it_should_be) {
     EXPECT_THAT(sent, ElementsAre(212'480, 424));
     EXPECT_EQ(hidden, 5u) << "computation goes on when each begins";
   }
+  EXPECT_EQ(to_job(summarise(graph), "job").bytes_per_iteration(), 102'441'032u);
   // If communication takes as long as recorded, so does all of it.
   const auto ends = step_ends(graph, 0);
   for (std::size_t i = 0; i < 3; ++i) {
@@ -507,6 +508,8 @@ TEST(KinetoGraph, dlrm__joins_eight_ranks) {
     for (const GraphNode& node : graph.ranks[r].nodes)
       if (node.kind == Kind::collective) sizes.push_back(node.bytes);
     EXPECT_THAT(sizes, ElementsAre(24'576, 192, 1536, 13'568, 1'576'964, 24'576, 448, 907'840));
+    EXPECT_EQ(to_job(summarise(graph, {.rank = static_cast<std::uint32_t>(r)}), "job").bytes_per_iteration(),
+              4'405'583u);
   }
   EXPECT_NEAR(step_ends(graph, 0)[0].millis(), 14.455, 0.1);
   EXPECT_NEAR(step_ends(graph, 1)[0].millis(), 19.901, 0.1);

@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "mltcp/lab/workload/kineto_events.h"
+#include "mltcp/lab/workload/traces/kineto_events.h"
 
 namespace mltcp::workload {
 

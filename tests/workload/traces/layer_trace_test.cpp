@@ -1,21 +1,15 @@
 // Reading of layer-by-layer traces: what is read, what is tolerated with a warning, what is refused and how.
-#include "mltcp/lab/workload/trace.h"
-#include "../temporary_folder.h"
+#include "mltcp/lab/workload/traces/layer_trace.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <ostream>
 #include <string>
 #include <vector>
 
 #include "mltcp/base/error.h"
-#include "traces.h"
 
-namespace mltcp::workload::trace_test {
+namespace mltcp::workload::layer_trace_test {
 namespace {
 
 using ::testing::AllOf;
@@ -45,7 +39,7 @@ std::string layer_with(std::size_t column, const std::string& value) {
   return line;
 }
 
-TEST(Trace, parse__a_layer) {
+TEST(LayerTrace, parse__a_layer) {
   const Trace trace = parse_trace(kLayer, "t.txt");
   EXPECT_EQ(trace.file, "t.txt");
   EXPECT_EQ(trace.parallelism, Parallelism::unspecified);
@@ -67,7 +61,7 @@ TEST(Trace, parse__a_layer) {
   EXPECT_EQ(layer.pass(Pass::weight_gradient).size, 1000U);
 }
 
-TEST(Trace, parse__white_space_of_any_kind) {
+TEST(LayerTrace, parse__white_space_of_any_kind) {
   const Trace trace = parse_trace(
       "\n  \t\r\nDATA \t\r\n 1\t \r\n\r\n\tconv1\t-1  5 \t NONE 0\t6 ALLTOALL 10   7\tALLREDUCE\t1000\t3  \r\n\r\n",
       "t");
@@ -77,11 +71,11 @@ TEST(Trace, parse__white_space_of_any_kind) {
   EXPECT_THAT(trace.warnings, IsEmpty());
 }
 
-TEST(Trace, parse__last_line_without_newline_and_byte_order_mark) {
+TEST(LayerTrace, parse__last_line_without_newline_and_byte_order_mark) {
   EXPECT_EQ(parse_trace("\xEF\xBB\xBF" + kLayer.substr(0, kLayer.size() - 1), "t").layers.size(), 1U);
 }
 
-TEST(Trace, parse__every_parallelism) {
+TEST(LayerTrace, parse__every_parallelism) {
   for (const char* text : {"DATA", "MODEL", "HYBRID_DATA_MODEL", "HYBRID_MODEL_DATA", "HYBRID_TRANSFORMER",
                            "HYBRID_TRANSFORMER_FWD_IN_BCKWD", "DISTRIBUTED_INFERENCE", "MICRO"}) {
     const Trace trace = parse_trace(std::string(text) + "\n1\n" + kLayer, "t");
@@ -91,7 +85,7 @@ TEST(Trace, parse__every_parallelism) {
   }
 }
 
-TEST(Trace, parse__header_of_simai) {
+TEST(LayerTrace, parse__header_of_simai) {
   const Trace trace = parse_trace(
       "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 8 ep: 4 pp: 2 vpp: 8 ga: 1 all_gpus: 64 "
       "checkpoints: 1 0 checkpoint_initiates: 1 1 pp_comm 5033\n2\n" +
@@ -106,7 +100,7 @@ TEST(Trace, parse__header_of_simai) {
   EXPECT_THAT(trace.warnings, ElementsAre(AllOf(StartsWith("t.txt:1: "), HasSubstr("pp is 2"))));
 }
 
-TEST(Trace, parse__checkpoint_lists_are_sorted) {
+TEST(LayerTrace, parse__checkpoint_lists_are_sorted) {
   std::string text =
       "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 4 checkpoints: 2 2 0 checkpoint_initiates: 2 3 1\n4\n";
   for (int i = 0; i < 4; ++i) text += kLayer;
@@ -115,7 +109,7 @@ TEST(Trace, parse__checkpoint_lists_are_sorted) {
   EXPECT_THAT(trace.recompute_before, ElementsAre(1U, 3U));
 }
 
-TEST(Trace, parse__dlrm_header_in_both_forms) {
+TEST(LayerTrace, parse__dlrm_header_in_both_forms) {
   EXPECT_EQ(parse_trace("HYBRID_DLRM 1\n2\n" + kLayer + kLayer, "t").last_bottom_layer, 1U);
   const Trace trace = parse_trace("HYBRID_DLRM_ENHANCED DLRM_LAST_BOTTOM_LAYER: 1\n2\n" + kLayer + kLayer, "t");
   EXPECT_EQ(trace.last_bottom_layer, 1U);
@@ -123,14 +117,14 @@ TEST(Trace, parse__dlrm_header_in_both_forms) {
   EXPECT_EQ(trace.layers[1].pass(Pass::input_gradient).group, Group::model);
 }
 
-TEST(Trace, parse__a_parallelism_per_layer) {
+TEST(LayerTrace, parse__a_parallelism_per_layer) {
   const std::string layer = kLayer.substr(0, kLayer.size() - 1);
   const Trace trace = parse_trace("HYBRID_CUSTOMIZED\n2\n" + layer + " DATA\n" + layer + "\tHYBRID_MODEL_DATA \n", "t");
   EXPECT_EQ(trace.layers[0].parallelism, Parallelism::data);
   EXPECT_EQ(trace.layers[1].parallelism, Parallelism::hybrid_model_data);
 }
 
-TEST(Trace, parse__every_collective_and_group) {
+TEST(LayerTrace, parse__every_collective_and_group) {
   const auto read = [](const std::string& text) {
     return parse_trace(layer_with(9, text), "t").layers[0].pass(Pass::weight_gradient);
   };
@@ -148,14 +142,7 @@ TEST(Trace, parse__every_collective_and_group) {
   EXPECT_EQ(read("ALLREDUCE").group, Group::data);
 }
 
-TEST(Trace, name__is_what_results_say) {
-  EXPECT_EQ(name(Group::model), "model");
-  EXPECT_EQ(name(Group::data), "data");
-  EXPECT_EQ(name(Group::expert), "expert");
-  EXPECT_EQ(name(Group::expert_data), "expert-data");
-}
-
-TEST(Trace, parse__tolerates_with_a_warning) {
+TEST(LayerTrace, parse__tolerates_with_a_warning) {
   const auto warning = [](const std::string& text) {
     const Trace trace = parse_trace(text, "t.txt");
     EXPECT_EQ(trace.layers.size(), 2U);
@@ -170,7 +157,7 @@ TEST(Trace, parse__tolerates_with_a_warning) {
               AllOf(StartsWith("t.txt:2: "), HasSubstr("NONE"), HasSubstr("2 times")));
 }
 
-TEST(Trace, parse__refuses_numbers) {
+TEST(LayerTrace, parse__refuses_numbers) {
   const std::vector<std::pair<std::size_t, std::string>> columns{{2, "forward compute"},
                                                                  {4, "forward size"},
                                                                  {5, "input-gradient compute"},
@@ -199,7 +186,7 @@ TEST(Trace, parse__refuses_numbers) {
   EXPECT_THAT(refusal(layer_with(1, "x")), StartsWith("t.txt:1: dependency: \"x\" is not a whole number"));
 }
 
-TEST(Trace, parse__refuses_unknown_collectives) {
+TEST(LayerTrace, parse__refuses_unknown_collectives) {
   for (const char* text :
        {"ALLREDUCEX", "allreduce", "REDUCE", "0", "ALLREDUCE_XP", "ALLREDUCE_", "_DP", "ALLREDUCE_DP_"}) {
     EXPECT_THAT(refusal(layer_with(3, text)), AllOf(StartsWith("t.txt:1: forward collective: \"" + std::string(text) +
@@ -210,21 +197,21 @@ TEST(Trace, parse__refuses_unknown_collectives) {
   }
 }
 
-TEST(Trace, parse__refuses_wrong_column_counts) {
+TEST(LayerTrace, parse__refuses_wrong_column_counts) {
   EXPECT_THAT(refusal(kLayer + "conv2 -1 5 NONE\n"), StartsWith("t.txt:2: layer: 4 columns where 12 are expected; "));
   EXPECT_THAT(refusal("conv1 -1 5 NONE 0 6 NONE 0 7 NONE 0\n"), StartsWith("t.txt:1: layer: 11 columns where 12 "));
   EXPECT_THAT(refusal(kLayer.substr(0, kLayer.size() - 1) + " 9\n"), StartsWith("t.txt:1: layer: 13 columns"));
   EXPECT_THAT(refusal("HYBRID_CUSTOMIZED\n1\n" + kLayer), StartsWith("t.txt:3: layer: 12 columns where 13 "));
 }
 
-TEST(Trace, parse__refuses_empty_files) {
+TEST(LayerTrace, parse__refuses_empty_files) {
   EXPECT_THAT(refusal(""), StartsWith("t.txt:1: text: the file is empty; "));
   EXPECT_THAT(refusal(" \n\r\n\t\n"), StartsWith("t.txt:1: text: the file is empty; "));
   EXPECT_THAT(refusal("DATA\n"), StartsWith("t.txt:1: layers: no layer follows; "));
   EXPECT_THAT(refusal("DATA\n0\n"), StartsWith("t.txt:2: layers: no layer follows; "));
 }
 
-TEST(Trace, parse__refuses_binary_and_other_formats) {
+TEST(LayerTrace, parse__refuses_binary_and_other_formats) {
   EXPECT_THAT(refusal(kLayer + std::string("\x00\x01\x02", 3)), StartsWith("t.txt:2: text: a byte of value 0 "));
   EXPECT_THAT(refusal("\x7f"
                       "ELF\x02\x01\x01"),
@@ -242,7 +229,7 @@ TEST(Trace, parse__refuses_binary_and_other_formats) {
               AllOf(StartsWith("t.txt:1: layer: the line begins with \"#\""), HasSubstr("remove the comments")));
 }
 
-TEST(Trace, parse__refuses_headers) {
+TEST(LayerTrace, parse__refuses_headers) {
   const auto header = [](const std::string& text) { return refusal(text + "\n1\n" + kLayer); };
   EXPECT_THAT(header("HYBRID_MAGIC"), AllOf(StartsWith("t.txt:1: parallelism: \"HYBRID_MAGIC\" is not known; "),
                                             HasSubstr("HYBRID_TRANSFORMER")));
@@ -262,7 +249,7 @@ TEST(Trace, parse__refuses_headers) {
   EXPECT_THAT(refusal("HYBRID_CUSTOMIZED\n1\n" + layer_with(0, "a") + " MICRO"), StartsWith("t.txt:3: parallelism: "));
 }
 
-TEST(Trace, parse__bounds_what_is_recomputed) {
+TEST(LayerTrace, parse__bounds_what_is_recomputed) {
   // Every layer recomputes all those from the first one on: 1414 layers are 998,991 of them, 1500 are 1,124,250.
   const auto recomputing = [](int layers) {
     std::string header = "HYBRID_TRANSFORMER_FWD_IN_BCKWD checkpoints: 1 0 checkpoint_initiates: ";
@@ -280,7 +267,7 @@ TEST(Trace, parse__bounds_what_is_recomputed) {
             "that at most 1000000 are");
 }
 
-TEST(Trace, parse__errors_are_one_line) {
+TEST(LayerTrace, parse__errors_are_one_line) {
   try {
     parse_trace("", "a\nb\x1b");
     ADD_FAILURE();
@@ -292,79 +279,5 @@ TEST(Trace, parse__errors_are_one_line) {
   EXPECT_LT(refusal(std::string(100'000, 'x')).size(), 300U);
 }
 
-TEST(Trace, load__refuses_what_is_no_file) {
-  const auto message = [](const std::filesystem::path& path) {
-    try {
-      load_trace(path);
-    } catch (const InputError& error) {
-      return std::string(error.what());
-    }
-    return std::string("no error");
-  };
-  const TemporaryFolder folder;
-  EXPECT_THAT(message(folder / "no-such-trace"), HasSubstr("no-such-trace: there is no such file; "));
-  EXPECT_THAT(message(folder.path()), HasSubstr("this is a directory; "));
-  EXPECT_THAT(message("/dev/zero"), HasSubstr("this is no file but a device or socket; "));
-}
-
-TEST(Trace, load__reads_a_file) {
-  const TemporaryFolder folder;
-  const std::string path = folder / "mltcp_trace_test.txt";
-  std::ofstream(path) << "DATA\n1\n" << kLayer;
-  const Trace trace = load_trace(path);
-  EXPECT_EQ(trace.file, path);
-  EXPECT_EQ(trace.layers.size(), 1U);
-}
-
-struct Published {
-  const char* path;
-  std::size_t layers;
-  std::size_t warnings;
-};
-
-// ctest shows it behind the name of the case.
-void PrintTo(const Published& published, std::ostream* out) { *out << published.path; }
-
-class PublishedTrace : public ::testing::TestWithParam<Published> {};
-
-TEST_P(PublishedTrace, load__reads_it) {
-  const auto path = trace_folder() / GetParam().path;
-  SKIP_WITHOUT(path);
-  const Trace trace = load_trace(path);
-  EXPECT_EQ(trace.layers.size(), GetParam().layers);
-  EXPECT_EQ(trace.warnings.size(), GetParam().warnings);
-}
-
-INSTANTIATE_TEST_SUITE_P(all, PublishedTrace,
-                         ::testing::Values(Published{"libra/DLRM.txt", 20, 0}, Published{"libra/GPT_3.txt", 18, 0},
-                                           Published{"libra/MSFT_1T.txt", 18, 0},
-                                           Published{"libra/ResNet_50.txt", 54, 0},
-                                           Published{"libra/Turing_NLG.txt", 18, 0},
-                                           Published{"simai/microAllReduce.txt", 2, 0},
-                                           Published{"simai/workload_analytical.txt", 1789, 1},
-                                           Published{"aicb/G13B-M1-C01_GPT13B_megatron_tp8_pp1_mbs1_A100.txt", 92, 0},
-                                           Published{"aicb/G175B-M1-C03_GPT175B_megatron_tp8_pp1_mbs1_A100.txt", 33, 0},
-                                           Published{"aicb/L65B-M1-C05_Llama65B_megatron_tp8_pp1_mbs1_A100.txt", 33, 1},
-                                           Published{"aicb/L7B-D1-C02_Llama7B_deepspeed_zero3_A100.txt", 12, 0},
-                                           Published{"aicb/L7B-M1-C04_Llama7B_megatron_tp2_pp1_mbs1_A100.txt", 76, 0}),
-                         [](const auto& published) {
-                           std::string name = std::filesystem::path(published.param.path).stem().string();
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
-
-TEST(PublishedTrace, load__refuses_other_formats) {
-  for (const char* file : {"aicb/aiob_Example.txt", "aicb/L7B-M1-C04_physical.csv"}) {
-    const auto path = trace_folder() / file;
-    SKIP_WITHOUT(path);
-    try {
-      load_trace(path);
-      ADD_FAILURE() << file << " was read";
-    } catch (const InputError& error) {
-      EXPECT_THAT(error.what(), AllOf(StartsWith(path.string() + ":1: layer: "), HasSubstr("another format")));
-    }
-  }
-}
-
 }  // namespace
-}  // namespace mltcp::workload::trace_test
+}  // namespace mltcp::workload::layer_trace_test

@@ -1,6 +1,20 @@
-// Traces of PyTorch's profiler (Kineto; see kineto.h for what is read of them) as a stream: a SAX parser keeps of each
+// Traces of PyTorch's profiler (Kineto, in Chrome's trace event format, JSON) as a stream: a SAX parser keeps of each
 // event what steps, communications and the times at which a GPU computes are made of, some 40 bytes of the 400 that an
 // event takes in its file, and nothing of all others. A trace of a gigabyte is read in a few dozen megabytes.
+//
+// What is read, of events with "ph": "X" ("ts" and "dur" in microseconds, whole or not):
+//
+//   steps           "ProfilerStep#N" of category user_annotation: `ts`, `dur`
+//   communications  kernels of libraries that communicate, by their names (ncclDevKernel_..., mscclKernel_...,
+//                   hcom_allReduce_... and so on) or because they have `Collective name`: `ts`, `dur`
+//   their sizes     args of the kernel itself, as PyTorch 2.3 and later write them: `Collective name`, `In msg nelems`,
+//                   `Out msg nelems`, `dtype`, `Group size`. Without them, the launch (category cuda_runtime and those
+//                   of other devices) is looked for that has the kernel's `correlation`, and the annotation
+//                   ("nccl:all_reduce" and so on, category user_annotation) or the operation record_param_comms
+//                   (category cpu_op) around it on its thread (`tid`): the same args, or `Input Dims` and `Input type`
+//                   of an older PyTorch. Operations that are launched together are described before "nccl:coalesced".
+//                   Where no kernel communicates (Gloo), the operations are the communications
+//   workers         `Group size`, or `world_size` of the file's `distributedInfo`
 #pragma once
 
 #include <algorithm>

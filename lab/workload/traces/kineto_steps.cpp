@@ -1,5 +1,5 @@
 // See kineto_steps.h.
-#include "mltcp/lab/workload/kineto_steps.h"
+#include "mltcp/lab/workload/traces/kineto_steps.h"
 
 #include <fmt/format.h>
 

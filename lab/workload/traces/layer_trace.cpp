@@ -1,5 +1,5 @@
-// Reader of layer-by-layer descriptions of training iterations (see trace.h).
-#include "mltcp/lab/workload/trace.h"
+// Reader of layer-by-layer descriptions of training iterations (see layer_trace.h).
+#include "mltcp/lab/workload/traces/layer_trace.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "mltcp/base/error.h"
-#include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
 
 namespace mltcp::workload {
@@ -22,7 +21,6 @@ constexpr std::uint64_t kMostBytes = 1'000'000'000'000'000'000;  // 1 EB
 constexpr std::uint64_t kMostWorkers = 10'000'000;
 constexpr std::size_t kMostLayers = 1'000'000;
 constexpr std::size_t kMostRecomputedLayers = 1'000'000;
-constexpr TextFile kTraceFile{"a trace of one iteration", 256U << 20};
 constexpr std::size_t kColumns = 12;
 
 constexpr std::array<std::pair<std::string_view, Parallelism>, 11> kParallelisms{
@@ -432,11 +430,6 @@ std::string_view name(Pass pass) {
       return "weight-gradient";
   }
   return "unknown";
-}
-
-Trace load_trace(const std::filesystem::path& path) {
-  const std::string file = path.string();
-  return parse_trace(read_text_file(path, file, kTraceFile), file);
 }
 
 Trace parse_trace(std::string_view text, const std::string& file) { return Parser(text, file).parse(); }

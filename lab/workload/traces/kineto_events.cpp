@@ -1,5 +1,5 @@
 // Parser of traces of PyTorch's profiler (see kineto_events.h).
-#include "mltcp/lab/workload/kineto_events.h"
+#include "mltcp/lab/workload/traces/kineto_events.h"
 
 #include <fmt/format.h>
 #include <rapidjson/error/en.h>

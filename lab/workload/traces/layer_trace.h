@@ -19,7 +19,6 @@
 
 #include <array>
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,7 +28,7 @@
 
 namespace mltcp::workload {
 
-/// The training loop named in the first line; determines the order of the passes (see schedule.h).
+/// The training loop named in the first line; determines the order of the passes (see training_loop.h).
 enum class Parallelism {
   unspecified,  ///< the file has no header
   data,
@@ -102,9 +101,7 @@ struct Trace {
   std::vector<std::string> warnings;
 };
 
-/// Reads a file. Throws InputError: "FILE:LINE: COLUMN: cause; cure" in one line.
-Trace load_trace(const std::filesystem::path& path);
-/// The same from memory; `file` is used in messages.
+/// `file` is used in messages. Throws InputError: "FILE:LINE: COLUMN: cause; cure" in one line.
 Trace parse_trace(std::string_view text, const std::string& file);
 
 }  // namespace mltcp::workload

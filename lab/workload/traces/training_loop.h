@@ -1,4 +1,4 @@
-// Converts a trace to a job: one training iteration as phases of the worker whose link is shared.
+// The training loop that a layer-by-layer description stands for: one iteration, as a worker runs it.
 //
 // The order of the passes is that of the training loops of ASTRA-sim 1.0 (Rashidi et al., ISPASS 2020):
 //
@@ -16,21 +16,20 @@
 //   MICRO         the weight-gradient collective of the first layer and nothing else
 //   no header     as HYBRID_TRANSFORMER: every collective that the file names
 //
-// An iteration ends when its bytes have been delivered. What the job model can't express is said in docs/workload.md.
+// What the loop leaves out is said in docs/workload.md.
 #pragma once
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "mltcp/lab/workload/job.h"
-#include "mltcp/lab/workload/trace.h"
+#include "mltcp/base/units.h"
+#include "mltcp/lab/workload/traces/layer_trace.h"
 
 namespace mltcp::workload {
 
-/// Which collectives cross the shared link. Others are omitted: they take no time and send nothing.
+/// Which collectives cross the shared link. Others are left out: they take no time and send nothing.
 enum class Network {
   weight_gradient,  ///< those of the weight-gradient pass; the others stay within a server
   inter_server,     ///< all but tensor-parallel ones, including all-to-alls among experts
@@ -41,29 +40,17 @@ enum class Network {
 std::optional<Network> network_from(std::string_view text);
 std::string_view name(Network network);
 
-struct MappingOptions {
+struct LoopOptions {
   /// Number of workers that reduce weight gradients, data-parallel and experts' alike; 0: by the header of the trace
   /// (all_gpus / (model group * pp)), or 2 if that does not say. Model and expert groups have the header's sizes, or
   /// else this one.
   std::uint32_t workers = 0;
-  Network network = Network::weight_gradient;
-  GatherSize gather_size = GatherSize::total;
-  double compute_scale = 1.0;  ///< factor of all compute times and update delays; above 0, at most 1e6
-  double bytes_scale = 1.0;    ///< factor of the bytes that a worker sends; above 0, at most 1e6
+  Network network = Network::all;
 };
 
-/// Throws InputError that begins with `file` if a number is out of range.
-void check(const MappingOptions& options, const std::string& file);
-
 /// Number of workers in a collective of `group`; at least 1.
-std::uint32_t group_size(const Trace& trace, Group group, const MappingOptions& options);
+std::uint32_t group_size(const Trace& trace, Group group, const LoopOptions& options);
 
-/// Scaled bytes that one worker sends over the shared link for the collective of this layer and pass. 0 if there is
-/// none: the trace has none, its training loop does not run it, it does not cross the shared link, or it has a single
-/// worker. `layer` is an index in trace.layers. Throws InputError if the bytes do not fit into 62 bits.
-Bytes sent_bytes(const Trace& trace, std::size_t layer, Pass pass, const MappingOptions& options);
-
-/// A step of the training loop, before steps are merged and scaled.
 struct LoopStep {
   enum class Kind : std::uint8_t { compute, update, send };  ///< update: a delay, which no phase is named after
   Kind kind = Kind::compute;
@@ -71,17 +58,9 @@ struct LoopStep {
   bool overlap = false;  ///< what is sent blocks nothing that follows
   std::uint32_t layer = 0;
   Nanos time;
-  Bytes bytes = 0;  ///< that one worker sends, scaled
+  Bytes bytes = 0;  ///< that one worker sends; above 0
 };
-/// One iteration of the loop: computation, and the collectives that cross the network. Throws InputError as above.
-std::vector<LoopStep> run_loop(const Trace& trace, const MappingOptions& options);
-
-/// The phases of one iteration. Adjacent compute phases are merged, as are adjacent overlapping communications; phases
-/// of length 0 are omitted. There may be no communication at all. Throws InputError if options are out of range or a
-/// sum exceeds 62 bits.
-std::vector<Phase> to_phases(const Trace& trace, const MappingOptions& options = {});
-
-/// A job with these phases and defaults otherwise. Throws InputError, also if it would send nothing.
-Job to_job(const Trace& trace, const std::string& job_name, const MappingOptions& options = {});
+/// One iteration of the loop: computation, and the collectives of several workers that cross the network.
+std::vector<LoopStep> run_loop(const Trace& trace, const LoopOptions& options);
 
 }  // namespace mltcp::workload
