@@ -1,16 +1,13 @@
 // Interfaces of the kernel; see net_interface.h.
 #include "mltcp/dpdk/net_interface.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <ifaddrs.h>
 #include <linux/ethtool.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <net/if_arp.h>
-#include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -22,6 +19,7 @@
 #include <sstream>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/interface_addresses.h"
 #include "mltcp/base/text.h"
 
 namespace mltcp::dpdk {
@@ -239,9 +237,9 @@ std::vector<InterfaceState> list_interfaces() {
       if (links[i].index == index) states[i].has_socket = true;
     }
   }
-  for (const auto& [interface, address] : kernel_addresses()) {
-    const bool link_local = address.ip[0] == 0xFE && (address.ip[1] & 0xC0) == 0x80;  // RFC 4291 section 2.4
-    if (!link_local) with_name(interface, &InterfaceState::has_address);
+  for (const InterfaceAddress& one : interface_addresses()) {
+    const bool link_local = one.ip[0] == 0xFE && (one.ip[1] & 0xC0) == 0x80;  // RFC 4291 section 2.4
+    if (!link_local) with_name(one.interface, &InterfaceState::has_address);
   }
   std::ifstream v4("/proc/thread-self/net/route");
   for (std::string line; std::getline(v4, line);)
@@ -253,28 +251,6 @@ std::vector<InterfaceState> list_interfaces() {
     if (space != std::string::npos) with_name(line.substr(space + 1), &InterfaceState::has_route);
   }
   return states;
-}
-
-std::vector<std::pair<std::string, Address>> kernel_addresses() {
-  std::vector<std::pair<std::string, Address>> all;
-  ifaddrs* addresses = nullptr;
-  if (getifaddrs(&addresses) != 0) return all;
-  for (const ifaddrs* entry = addresses; entry != nullptr; entry = entry->ifa_next) {
-    if (entry->ifa_addr == nullptr) continue;
-    if (entry->ifa_addr->sa_family == AF_INET) {
-      sockaddr_in address{};
-      std::memcpy(&address, entry->ifa_addr, sizeof address);
-      all.emplace_back(entry->ifa_name, Address::v4(ntohl(address.sin_addr.s_addr), 0));
-    } else if (entry->ifa_addr->sa_family == AF_INET6) {
-      sockaddr_in6 address{};
-      std::memcpy(&address, entry->ifa_addr, sizeof address);
-      Address ours;
-      std::memcpy(ours.ip.data(), &address.sin6_addr, ours.ip.size());
-      all.emplace_back(entry->ifa_name, ours);
-    }
-  }
-  freeifaddrs(addresses);
-  return all;
 }
 
 }  // namespace mltcp::dpdk

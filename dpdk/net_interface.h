@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "mltcp/base/units.h"
-#include "mltcp/transport/address.h"
 
 namespace mltcp::dpdk {
 
@@ -67,8 +66,5 @@ struct InterfaceState {
 
 /// All interfaces, in the kernel's order (rtnetlink). Throws RunError if the query fails.
 std::vector<InterfaceState> list_interfaces();
-
-/// The kernel's own addresses (with port 0) and their interfaces; empty if the query fails.
-std::vector<std::pair<std::string, Address>> kernel_addresses();
 
 }  // namespace mltcp::dpdk

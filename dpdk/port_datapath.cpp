@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/interface_addresses.h"
 #include "mltcp/base/text.h"
 #include "mltcp/base/thread_cpu.h"
 #include "mltcp/dpdk/eal.h"
@@ -163,11 +164,11 @@ bool takes(std::string_view device) {
 
 void check(const HostDatapathConfig& config, const HostPlace& place) {
   // Otherwise both the kernel and this port would reply for the address.
-  for (const auto& [interface, address] : kernel_addresses()) {
-    if (address.ip == place.address.ip)
+  for (const InterfaceAddress& one : interface_addresses()) {
+    if (one.ip == place.address.ip)
       throw InputError(
           fmt::format("{}: the kernel of this host has that address on {}; give the port another one of the network",
-                      to_text(place.address), interface));
+                      to_text(place.address), one.interface));
   }
   Port::check_config(port_config(config, 1));
   if (!config.cores.empty() && parse_cores(config.cores, usable_cpus()).size() > 1)

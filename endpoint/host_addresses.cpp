@@ -1,10 +1,8 @@
 #include "mltcp/endpoint/host_addresses.h"
 
 #include <fmt/format.h>
-#include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,44 +12,31 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <optional>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/interface_addresses.h"
 #include "mltcp/base/text.h"
 
 namespace mltcp::endpoint {
 namespace {
 
-bool address_from(const sockaddr* from, Address& out) {
-  if (from == nullptr) return false;
-  if (from->sa_family == AF_INET) {
-    sockaddr_in address{};
-    std::memcpy(&address, from, sizeof address);
-    out = Address::v4(ntohl(address.sin_addr.s_addr), 0);
-    return true;
-  }
-  if (from->sa_family != AF_INET6) return false;
-  sockaddr_in6 address{};
-  std::memcpy(&address, from, sizeof address);
-  std::memcpy(out.ip.data(), &address.sin6_addr, out.ip.size());
-  out.port = 0;
-  return !IN6_IS_ADDR_LINKLOCAL(&address.sin6_addr);
+/// With port 0; none of IPv6's link-local ones.
+std::optional<Address> address_from(const std::optional<IpBytes>& ip) {
+  if (!ip || ((*ip)[0] == 0xFE && ((*ip)[1] & 0xC0) == 0x80)) return std::nullopt;  // RFC 4291 section 2.4
+  return Address{.ip = *ip};
 }
 
 }  // namespace
 
 std::vector<Interface> list_interfaces() {
-  ifaddrs* first = nullptr;
-  if (getifaddrs(&first) != 0)
+  const std::vector<InterfaceAddress> all = interface_addresses();
+  if (all.empty() && errno != 0)
     throw RunError(fmt::format("the kernel lists no interfaces: {}; set MLTCP_ADDRESS", std::strerror(errno)));
-  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(first, &freeifaddrs);
   std::vector<Interface> found;
-  for (const ifaddrs* one = first; one != nullptr; one = one->ifa_next) {
-    Interface interface;
-    if ((one->ifa_flags & IFF_UP) == 0 || !address_from(one->ifa_addr, interface.address)) continue;
-    interface.name = one->ifa_name;
-    interface.loopback = (one->ifa_flags & IFF_LOOPBACK) != 0;
-    found.push_back(interface);
-  }
+  for (const InterfaceAddress& one : all)
+    if (const auto address = address_from(one.ip); address && one.is_up)
+      found.push_back({one.interface, *address, one.is_loopback});
   std::stable_partition(found.begin(), found.end(), [](const Interface& one) { return one.address.is_v4(); });
   return found;
 }
@@ -81,9 +66,8 @@ Address resolve_host(const std::string& name) {
   addrinfo* found = nullptr;
   const int error = getaddrinfo(name.c_str(), nullptr, &hints, &found);
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
-  Address address;
   for (const addrinfo* one = error == 0 ? found : nullptr; one != nullptr; one = one->ai_next)
-    if (address_from(one->ai_addr, address)) return address;
+    if (const auto address = address_from(ip_of(one->ai_addr))) return *address;
   throw InputError(
       fmt::format("host {} stands for no address ({}); set MLTCP_ADDRESS to this host's IP address on the training "
                   "network, or MLTCP_DEVICE to its interface, as in udp:eth0",

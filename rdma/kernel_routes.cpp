@@ -5,7 +5,6 @@
 #include "mltcp/rdma/kernel_routes.h"
 
 #include <fmt/format.h>
-#include <ifaddrs.h>
 #include <linux/if_vlan.h>
 #include <linux/neighbour.h>
 #include <linux/netlink.h>
@@ -26,6 +25,7 @@
 #include <utility>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/interface_addresses.h"
 #include "mltcp/transport/ethernet/ip_address.h"
 
 namespace mltcp::rdma {
@@ -275,8 +275,7 @@ class RealNetwork final : public KernelNetwork {
     std::vector<KernelInterface> all;
     const File file(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     if (file.get() < 0) no_socket("UDP");
-    ifaddrs* addresses = nullptr;
-    if (getifaddrs(&addresses) != 0) addresses = nullptr;
+    const std::vector<InterfaceAddress> addresses = interface_addresses();
     for (const std::uint32_t index : indices) {
       KernelInterface one{.index = index, .name = {}, .addresses = {}};
       ifreq request{};
@@ -291,30 +290,14 @@ class RealNetwork final : public KernelNetwork {
       vlan.cmd = GET_VLAN_VID_CMD;
       one.name.copy(vlan.device1, sizeof vlan.device1 - 1);
       one.is_vlan = ioctl(file.get(), SIOCGIFVLAN, &vlan) == 0;
-      for (const ifaddrs* entry = addresses; entry != nullptr; entry = entry->ifa_next)
-        if (entry->ifa_addr != nullptr && one.name == entry->ifa_name) add(one, *entry->ifa_addr);
+      for (const InterfaceAddress& own : addresses)
+        if (own.interface == one.name) one.addresses.push_back({.ip = own.ip});
       all.push_back(std::move(one));
     }
-    if (addresses != nullptr) freeifaddrs(addresses);
     return all;
   }
   std::unique_ptr<KernelRoutes> routes_of(const KernelInterface& interface, const Address& address) override {
     return std::make_unique<RealRoutes>(interface, address);
-  }
-
- private:
-  static void add(KernelInterface& interface, const sockaddr& name) {
-    if (name.sa_family == AF_INET) {
-      sockaddr_in v4{};
-      std::memcpy(&v4, &name, sizeof v4);
-      interface.addresses.push_back(Address::v4(ntohl(v4.sin_addr.s_addr), 0));
-    } else if (name.sa_family == AF_INET6) {
-      sockaddr_in6 v6{};
-      std::memcpy(&v6, &name, sizeof v6);
-      Address address;
-      std::memcpy(address.ip.data(), &v6.sin6_addr, address.ip.size());
-      interface.addresses.push_back(address);
-    }
   }
 };
 

@@ -1,11 +1,8 @@
 // The kernel's interfaces and addresses; see kernel_network.h.
 #include "mltcp/socket/kernel_network.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <ifaddrs.h>
 #include <net/if.h>
-#include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,6 +12,7 @@
 #include <cstring>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/interface_addresses.h"
 #include "mltcp/base/text.h"
 
 namespace mltcp::socket {
@@ -32,23 +30,7 @@ ifreq request_for(const std::string& name) {
 
 std::vector<KernelAddress> kernel_addresses() {
   std::vector<KernelAddress> all;
-  ifaddrs* addresses = nullptr;
-  if (getifaddrs(&addresses) != 0) return all;
-  for (const ifaddrs* entry = addresses; entry != nullptr; entry = entry->ifa_next) {
-    if (entry->ifa_addr == nullptr) continue;
-    if (entry->ifa_addr->sa_family == AF_INET) {
-      sockaddr_in address{};
-      std::memcpy(&address, entry->ifa_addr, sizeof address);
-      all.push_back({entry->ifa_name, Address::v4(ntohl(address.sin_addr.s_addr), 0)});
-    } else if (entry->ifa_addr->sa_family == AF_INET6) {
-      sockaddr_in6 address{};
-      std::memcpy(&address, entry->ifa_addr, sizeof address);
-      KernelAddress found{entry->ifa_name, {}};
-      std::memcpy(found.address.ip.data(), &address.sin6_addr, found.address.ip.size());
-      all.push_back(std::move(found));
-    }
-  }
-  freeifaddrs(addresses);
+  for (const InterfaceAddress& one : interface_addresses()) all.push_back({one.interface, {.ip = one.ip}});
   return all;
 }
 

@@ -1,0 +1,29 @@
+// The addresses of the kernel's interfaces, in the network namespace of the calling thread: getifaddrs(3).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+struct sockaddr;
+
+namespace mltcp {
+
+using IpBytes = std::array<std::uint8_t, 16>;  ///< network byte order; IPv4 as ::ffff:a.b.c.d
+
+struct InterfaceAddress {
+  std::string interface;
+  IpBytes ip;
+  bool is_up = false;
+  bool is_loopback = false;  ///< of the interface
+};
+
+/// All of IPv4 and IPv6, as the kernel orders them; none, and errno says why, if it does not tell.
+std::vector<InterfaceAddress> interface_addresses();
+
+/// Nothing of another family, or of a null pointer.
+std::optional<IpBytes> ip_of(const sockaddr* name);
+
+}  // namespace mltcp
