@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <vector>
 
 #include "mltcp/base/random.h"
@@ -19,6 +20,12 @@ inline std::vector<std::byte> random_bytes(std::size_t size, std::uint64_t seed 
     const std::uint64_t word = random.next();
     std::memcpy(bytes.data() + at, &word, std::min(sizeof(word), size - at));
   }
+  return bytes;
+}
+
+inline std::vector<std::byte> bytes_of(std::initializer_list<unsigned> values) {
+  std::vector<std::byte> bytes;
+  for (const unsigned value : values) bytes.push_back(static_cast<std::byte>(value));
   return bytes;
 }
 

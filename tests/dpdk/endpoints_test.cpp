@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "../message_of.h"
+#include "../random_bytes.h"
 #include "mltcp/base/error.h"
-#include "mltcp/base/random.h"
 #include "mltcp/dpdk/eal.h"
 #include "mltcp/dpdk/register_datapath.h"
 #include "mltcp/dpdk/ring_port.h"
@@ -85,13 +85,6 @@ EndpointConfig config_of(const std::string& device, std::uint8_t host, Driving d
   return config;
 }
 
-Bytes bytes_of(std::size_t size, std::uint64_t seed) {
-  Random random(seed);
-  Bytes bytes(size);
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.next());
-  return bytes;
-}
-
 using Endpoints = std::vector<Endpoint*>;
 
 /// Until `over()`; drives the endpoints that the caller drives.
@@ -145,7 +138,7 @@ void pass(Endpoint& from, ConnectionHandle out, Endpoint& to, ConnectionHandle i
   std::vector<OperationHandle> sends(kSizes.size());
   std::vector<OperationHandle> receives(kSizes.size());
   for (std::size_t i = 0; i < kSizes.size(); ++i) {
-    sent.push_back(bytes_of(kSizes[i], i + out));
+    sent.push_back(random_bytes(kSizes[i], i + out));
     got.emplace_back(kSizes[i]);
   }
   for (std::size_t i = 0; i < kSizes.size(); ++i) {

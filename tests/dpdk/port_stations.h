@@ -14,8 +14,8 @@
 #include <memory>
 #include <optional>
 
+#include "../random_bytes.h"
 #include "mltcp/base/error.h"
-#include "mltcp/base/random.h"
 #include "mltcp/dpdk/launched_loop.h"
 #include "mltcp/dpdk/net_interface.h"
 #include "mltcp/dpdk/port_io.h"
@@ -31,13 +31,7 @@ using testing::HasSubstr;
 inline constexpr Nanos kPatience = 12_s;
 
 inline std::vector<std::byte> message(std::size_t number, std::size_t size) {
-  Random random(number + 1);
-  std::vector<std::byte> bytes(size);
-  for (std::size_t i = 0; i + 8 <= size; i += 8) {
-    const std::uint64_t word = random.next();
-    std::memcpy(&bytes[i], &word, 8);
-  }
-  return bytes;
+  return random_bytes(size, number + 1);
 }
 
 inline Address host(std::uint8_t number, bool v6 = false) {

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "../random_bytes.h"
 #include "loop_network.h"
-#include "mltcp/base/random.h"
 #include "mltcp/endpoint/endpoint.h"
 
 namespace mltcp::endpoint {
@@ -28,10 +28,7 @@ using namespace mltcp::literals;
 using ByteVector = std::vector<std::byte>;
 
 inline ByteVector bytes_of(std::size_t size, std::uint64_t seed = 1) {
-  Random random(seed);
-  ByteVector result(size);
-  for (auto& byte : result) byte = static_cast<std::byte>(random.next());
-  return result;
+  return random_bytes(size, seed);
 }
 
 inline EndpointConfig caller_config(const std::string& network, std::uint32_t host) {

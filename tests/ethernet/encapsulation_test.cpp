@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "../random_bytes.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
 
@@ -19,19 +20,6 @@ namespace mltcp::encap {
 namespace {
 
 using ByteVector = std::vector<std::byte>;
-
-ByteVector bytes_of(std::initializer_list<unsigned> values) {
-  ByteVector result;
-  for (const unsigned value : values) result.push_back(static_cast<std::byte>(value));
-  return result;
-}
-
-ByteVector random_bytes(std::size_t size, std::uint64_t seed) {
-  Random random(seed);
-  ByteVector result(size);
-  for (auto& byte : result) byte = static_cast<std::byte>(random.next());
-  return result;
-}
 
 /// The sum of RFC 1071 section 4.1 taken literally: big-endian words, one at a time.
 std::uint16_t slow_sum(std::span<const std::byte> data) {

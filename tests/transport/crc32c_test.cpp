@@ -8,19 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include "mltcp/base/random.h"
+#include "../random_bytes.h"
 
 namespace mltcp::crc32c_test {
 namespace {
 
 using Function = std::uint32_t (*)(std::uint32_t, std::span<const std::byte>);
-
-std::vector<std::byte> random_bytes(std::size_t size, std::uint64_t seed) {
-  Random random(seed);
-  std::vector<std::byte> result(size);
-  for (auto& byte : result) byte = static_cast<std::byte>(random.next());
-  return result;
-}
 
 class Crc32c : public testing::TestWithParam<Function> {};
 INSTANTIATE_TEST_SUITE_P(both, Crc32c, testing::Values(&crc32c, &crc32c_portable));

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "../random_bytes.h"
 #include "mltcp/base/random.h"
 #include "mltcp/transport/crc32c.h"
 
@@ -17,19 +18,6 @@ namespace mltcp::wire::wire_test {
 namespace {
 
 using ByteVector = std::vector<std::byte>;
-
-ByteVector random_bytes(std::size_t size, std::uint64_t seed) {
-  Random random(seed);
-  ByteVector result(size);
-  for (auto& byte : result) byte = static_cast<std::byte>(random.next());
-  return result;
-}
-
-ByteVector bytes_of(std::initializer_list<unsigned> values) {
-  ByteVector result;
-  for (const unsigned value : values) result.push_back(static_cast<std::byte>(value));
-  return result;
-}
 
 constexpr Header sample_header{.flags = has_job | ack_now,
                                .connection = 0x12345678,
