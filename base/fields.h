@@ -7,7 +7,8 @@
 //
 // A list must name every member of its struct once, or it does not compile: whoever adds a member must give its name in
 // files and messages, or exclude it by left_out(). Members are counted by the number of initialisers that the struct
-// accepts, so lists require aggregates without bases and C arrays.
+// accepts, so lists require aggregates without C arrays. The list of a struct with a base, list_of<T, Base>(), has the
+// base's members, too.
 #pragma once
 
 #include <cstddef>
@@ -92,11 +93,12 @@ constexpr std::size_t count_members() {
 }
 
 /// The list of T's fields, in the order of writing.
-template <typename T, typename... Entries>
+template <typename T, typename Base = T, typename... Entries>
 consteval auto list_of(Entries... entries) {
-  static_assert(sizeof...(Entries) >= count_members<T>(),
+  constexpr std::size_t members = count_members<T>() + (std::is_same_v<T, Base> ? 0 : count_members<Base>() - 1);
+  static_assert(sizeof...(Entries) >= members,
                 "this struct has a member that its list of fields lacks: add it as field(), or as left_out()");
-  static_assert(sizeof...(Entries) <= count_members<T>(), "this list of fields is longer than its struct");
+  static_assert(sizeof...(Entries) <= members, "this list of fields is longer than its struct");
   if (!internal::each_once(entries...)) throw "a member, or a name, stands twice in this list of fields";
   return std::tuple<Entries...>(entries...);
 }

@@ -133,4 +133,6 @@ execute_process(COMMAND \${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DPAGES
 # The schemas of what the command writes (docs/results-file.md).
 install(DIRECTORY docs/schema/ DESTINATION ${CMAKE_INSTALL_DATADIR}/mltcp/schema COMPONENT tools FILES_MATCHING PATTERN "*.schema.json")
 # The Python package, where the interpreters of Debian look below /usr; elsewhere PYTHONPATH names it.
-install(DIRECTORY python/mltcp DESTINATION lib/python3/dist-packages COMPONENT python PATTERN __pycache__ EXCLUDE)
+install(DIRECTORY python/mltcp DESTINATION lib/python3/dist-packages COMPONENT python PATTERN __pycache__ EXCLUDE
+  PATTERN mltcp.h EXCLUDE)
+install(FILES endpoint/mltcp.h DESTINATION lib/python3/dist-packages/mltcp COMPONENT python)  # the other is a link

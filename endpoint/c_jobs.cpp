@@ -1,9 +1,14 @@
 // The C interface's jobs, reports and memory; see c_interface.cpp.
+#include <cstddef>
 #include <string>
+#include <string_view>
+#include <type_traits>
 
+#include "c_reports.h"
 #include "mltcp/cc/aggressiveness.h"
 #include "mltcp/endpoint/environment.h"
 #include "mltcp/endpoint/internal/c_support.h"
+#include "mltcp/transport/counters.h"
 
 namespace mltcp::endpoint::c {
 namespace {
@@ -66,61 +71,62 @@ void fill_job(const JobReport& from, mltcp_job_report& out) {
   out.retransmitted_packets = from.retransmitted_packets;
 }
 
+std::uint64_t number_of(Rate rate) { return rate.bits_per_second; }
+std::int64_t number_of(Nanos time) { return time.count; }
+template <typename Number>
+Number number_of(Number number) {
+  return number;
+}
+
+/// Calls `visit` with each of the transport's counters and the member of the report that has its name.
+template <typename Stats, typename Report, typename Visit>
+constexpr void for_each_common(Visit&& visit) {
+  for_each_field<Stats>([&](const auto& counter) {
+    for_each_field<Report>([&](const auto& entry) {
+      if (std::string_view(entry.name) == counter.name) visit(counter, entry);
+    });
+  });
+}
+
+/// What is no counter is filled by name, after this.
+template <std::size_t others, typename Stats, typename Report>
+void fill_counters(const Stats& from, Report& out) {
+  static_assert(
+      [] {
+        std::size_t left = count_members<Report>();
+        for_each_common<Stats, Report>([&](const auto&...) { --left; });
+        return left == others;
+      }(),
+      "a member of this report is neither a counter nor filled: give it the name of one, or fill it");
+  for_each_common<Stats, Report>([&](const auto& counter, const auto& entry) {
+    using Member = std::remove_cvref_t<decltype(out.*entry.member)>;
+    out.*entry.member = static_cast<Member>(number_of(from.*counter.member));
+  });
+}
+
 void fill_connection(const ConnectionReport& from, mltcp_connection_report& out) {
+  fill_counters<8>(from.transport, out);
   out.kind = static_cast<std::int32_t>(from.kind);
   out.open = from.open ? 1 : 0;
   out.shard = from.shard;
   out.unexpected_messages = from.unexpected_messages;
   out.held_back = from.held_back;
-  const ConnectionStats& stats = from.transport;
-  out.packets_sent = stats.packets_sent;
-  out.bytes_sent = stats.bytes_sent;
-  out.packets_received = stats.packets_received;
-  out.retransmitted_packets = stats.retransmitted_packets;
-  out.lost_packets = stats.lost_packets;
-  out.spurious_losses = stats.spurious_losses;
-  out.duplicate_packets = stats.duplicate_packets;
-  out.congestion_events = stats.congestion_events;
-  out.marked_packets = stats.ce_packets;
-  out.in_flight_bytes = stats.in_flight;
-  out.cwnd_bytes = stats.cwnd_bytes;
-  out.pacing_rate_bps = stats.pacing_rate.bits_per_second;
-  out.delivery_rate_bps = stats.delivery_rate.bits_per_second;
-  out.smoothed_rtt_ns = stats.smoothed_rtt.count;
-  out.min_rtt_ns = stats.min_rtt.count;
   out.has_ended = from.has_ended ? 1 : 0;
   out.end_code = static_cast<mltcp_code>(from.end_code);
-  out.packet_bytes = stats.packet_bytes;
-  out.agreed_packet_bytes = stats.agreed_packet_bytes;
 }
 
 void fill_endpoint(const EndpointReport& from, mltcp_endpoint_report& out) {
+  fill_counters<10>(from.packets, out);
   out.operations = from.operations;
   out.posts_in_place = from.posts_in_place;
   out.connections = from.connections;
   out.broken_protocols = from.broken_protocols;
   out.strangers = from.strangers;
   out.wakeups = from.wakeups;
-  const ShardStats& packets = from.packets;
-  out.packets_received = packets.packets_received;
-  out.packets_sent = packets.packets_sent;
-  out.rejected_packets =
-      packets.truncated_packets + packets.foreign_packets + packets.corrupted_packets + packets.malformed_packets;
-  out.unknown_connection = packets.unknown_connection;
-  out.beyond_credit = packets.beyond_credit;
-  out.refused_connects = packets.refused_connects;
+  out.rejected_packets = from.packets.rejected_packets();
   out.missed_packets = from.losses.missed;
   out.unsent_packets = from.losses.unsent;
-  out.forged_packets = packets.forged_packets + packets.forged_resets;
-  out.beyond_holes = packets.beyond_holes;
-  out.retries_sent = packets.retries_sent;
-  out.unproven_ended = packets.unproven_ended;
-  out.resets_sent = packets.resets_sent;
-  out.resets_taken = packets.resets_taken;
-  out.violations = packets.violations;
-  out.black_holes = packets.black_holes;
-  out.size_probes_sent = packets.size_probes_sent;
-  out.size_probes_lost = packets.size_probes_lost;
+  out.forged_packets = from.packets.forged_packets + from.packets.forged_resets;
 }
 
 }  // namespace

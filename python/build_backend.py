@@ -41,9 +41,12 @@ def _write(folder, files):
     return name
 
 
+def _sources():
+    return [*sorted((HERE / NAME).glob("*.py")), HERE / NAME / "py.typed", HERE / NAME / "mltcp.h"]
+
+
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    sources = sorted((HERE / NAME).glob("*.py")) + [HERE / NAME / "py.typed"]
-    return _write(wheel_directory, {f"{NAME}/{source.name}": source.read_bytes() for source in sources})
+    return _write(wheel_directory, {f"{NAME}/{source.name}": source.read_bytes() for source in _sources()})
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
@@ -52,8 +55,7 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
 
 def build_sdist(sdist_directory, config_settings=None):
     root = f"{NAME}-{VERSION}"
-    with tarfile.open(os.path.join(sdist_directory, f"{root}.tar.gz"), "w:gz") as archive:
-        for path in [HERE / "pyproject.toml", HERE / "build_backend.py", *sorted((HERE / NAME).glob("*.py")),
-                     HERE / NAME / "py.typed"]:
+    with tarfile.open(os.path.join(sdist_directory, f"{root}.tar.gz"), "w:gz", dereference=True) as archive:
+        for path in [HERE / "pyproject.toml", HERE / "build_backend.py", *_sources()]:
             archive.add(path, f"{root}/{path.relative_to(HERE)}")
     return f"{root}.tar.gz"

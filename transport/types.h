@@ -118,26 +118,30 @@ struct ConnectionConfig {
   bool operator==(const ConnectionConfig&) const = default;
 };
 
-struct ConnectionStats {
-  std::uint64_t packets_sent = 0;
-  Bytes bytes_sent = 0;  ///< UDP payload bytes
-  std::uint64_t packets_received = 0;
-  std::uint64_t messages_received = 0;      ///< that are whole, in order up to the first that is not
-  Bytes end_of_next = 0;                    ///< how far that one has come
+/// What a connection counts by itself.
+struct ConnectionCounters {
   std::uint64_t retransmitted_packets = 0;  ///< packets that carried data of one lost, or held back by check_peer
-  std::uint64_t lost_packets = 0;
-  std::uint64_t spurious_losses = 0;
-  std::uint64_t duplicate_packets = 0;  ///< packets whose number had been received before
+  std::uint64_t duplicate_packets = 0;      ///< packets whose number had been received before
   /// Duplicates whose contents differ from the first packet with that number: one of the two was forged, or belongs to
   /// an earlier connection with the same id.
   std::uint64_t conflicting_packets = 0;
-  std::uint64_t repaired_messages =
-      0;  ///< messages retransmitted in full, as the peer had acknowledged data that it did not have
+  /// Messages retransmitted in full, as the peer had acknowledged data that it did not have.
+  std::uint32_t repaired_messages = 0;
+  std::uint32_t persistent_congestions = 0;  ///< nothing was delivered for three probe timeouts (RFC 9002 section 7.6)
   std::uint64_t congestion_events = 0;
-  std::uint64_t persistent_congestions = 0;  ///< nothing was delivered for three probe timeouts (RFC 9002 section 7.6)
-  std::uint64_t ce_packets = 0;              ///< sent packets that arrived with a CE mark
-  std::uint32_t packet_bytes = 0;            ///< of a full packet now: of its UDP payload
-  std::uint32_t agreed_packet_bytes = 0;     ///< what both ends accept; above packet_bytes where the path carries less
+  std::uint64_t ce_packets = 0;  ///< sent packets that arrived with a CE mark
+};
+
+struct ConnectionStats : ConnectionCounters {
+  std::uint64_t packets_sent = 0;
+  Bytes bytes_sent = 0;  ///< UDP payload bytes
+  std::uint64_t packets_received = 0;
+  std::uint64_t messages_received = 0;  ///< that are whole, in order up to the first that is not
+  Bytes end_of_next = 0;                ///< how far that one has come
+  std::uint64_t lost_packets = 0;
+  std::uint64_t spurious_losses = 0;
+  std::uint32_t packet_bytes = 0;         ///< of a full packet now: of its UDP payload
+  std::uint32_t agreed_packet_bytes = 0;  ///< what both ends accept; above packet_bytes where the path carries less
   Bytes in_flight = 0;
   double cwnd_bytes = 0;
   Rate pacing_rate;
@@ -149,42 +153,51 @@ struct ConnectionStats {
   Nanos due = Nanos::never();         ///< when the connection acts though nothing comes; never() if it does not
 };
 
-/// A shard's packet counters. Those up to `forged_resets` count received packets that were dropped, each by one of them
-/// (a packet whose data has no buffer counts once for each such piece).
+/// A shard's counters, of which docs/transport.md has the table. Those from `truncated_packets` to `forged_resets`
+/// count received packets that were dropped, each by one of them (a packet whose data has no buffer counts once for
+/// each such piece).
 struct ShardStats {
-  std::uint64_t packets_received = 0;
-  std::uint64_t packets_sent = 0;
-  std::uint64_t truncated_packets = 0;
+  std::uint64_t packets_received = 0;   ///< dropped ones, too
+  std::uint64_t packets_sent = 0;       ///< by all connections, and answers without one
+  std::uint64_t truncated_packets = 0;  ///< shorter than they say
   std::uint64_t foreign_packets = 0;    ///< not packets of this protocol
   std::uint64_t corrupted_packets = 0;  ///< wrong checksum
-  std::uint64_t malformed_packets = 0;  ///< right checksum, but invalid or implausible contents
-  std::uint64_t unknown_connection =
-      0;                            ///< no such connection (any more), or sent from another address than its peer's
+  std::uint64_t malformed_packets = 0;  ///< impossible contents, two ACKs, or more than CONNECT to connection 0
+  /// No such connection (any more), or sent from another address than its peer's.
+  std::uint64_t unknown_connection = 0;
   std::uint64_t beyond_credit = 0;  ///< data without a receive buffer: never credited, or its receive has timed out
   std::uint64_t beyond_holes = 0;   ///< data that would leave a hole beyond reassembly_bytes, or too many in a message
-  /// Right connection, and wrong tag, or not sealed with its key or by its client; or this shard's own CONNECT.
+  /// Right connection, wrong tag, or not sealed by its peer; a sealed ACCEPT beyond those that are tried; this end's
+  /// own CONNECT, sealed, that was turned back.
   std::uint64_t forged_packets = 0;
   std::uint64_t replayed_packets = 0;  ///< sealed with the connection's key, and had come before, or may have
-  std::uint64_t forged_resets = 0;     ///< RESET of a connection that is not there, with a wrong tag, or disproven
+  /// RESET of a connection that is not there, or with a wrong tag, or of a sealed one whose peer then answered.
+  std::uint64_t forged_resets = 0;
   std::uint64_t refused_connects = 0;  ///< CONNECTs answered with CLOSE: nobody listens, no room, no version in common
   std::uint64_t retries_sent = 0;  ///< CONNECTs answered with RETRY: they come again with a cookie, if they are true
   std::uint64_t cookies_accepted = 0;  ///< connections whose address a cookie has proven
-  std::uint64_t unproven_ended = 0;    ///< half-open connections that ended without an answer
-  std::uint64_t resets_sent = 0;       ///< packets of unknown connections that were answered with RESET
-  std::uint64_t resets_withheld = 0;   ///< those that were not, beyond resets_per_second
-  std::uint64_t resets_taken = 0;      ///< connections here that a peer's RESET has ended
-  std::uint64_t downgrades = 0;        ///< ACCEPTs with another version than the highest in common
-  std::uint64_t violations = 0;        ///< connections ended since their peer acknowledged what was never sent
-  std::uint64_t held_off = 0;          ///< CONNECTs from, and connect()s to, addresses where that was so lately
-  std::uint64_t black_holes = 0;  ///< paths found to drop long packets, whose connections went on with shorter ones
+  /// Half-open connections whose peers did not answer in time, or whose places others got.
+  std::uint64_t unproven_ended = 0;
+  std::uint64_t resets_sent = 0;      ///< packets of unknown connections that were answered with RESET
+  std::uint64_t resets_withheld = 0;  ///< those that were not, beyond resets_per_second
+  std::uint64_t resets_taken = 0;     ///< connections here that a peer's RESET has ended
+  std::uint64_t downgrades = 0;       ///< ACCEPTs with another version than the highest in common
+  std::uint64_t violations = 0;       ///< connections ended since their peer acknowledged what was never sent
+  std::uint64_t held_off = 0;         ///< CONNECTs from, and connect()s to, addresses where that was so lately
+  std::uint64_t black_holes = 0;      ///< paths found to drop long packets, whose connections went on with shorter ones
   std::uint64_t size_probes_sent = 0;  ///< packets that tried how long packets a path carries
-  std::uint64_t size_probes_lost = 0;
+  std::uint64_t size_probes_lost = 0;  ///< of those
   /// Places taken now, of max_connections: by connections, and by those that have ended and still tell their peer.
   std::uint32_t connections = 0;
   /// Connections that had ended by the last poll(), which is told when the datapath has read what they sent.
   std::uint32_t ends_held = 0;
   std::uint32_t half_open = 0;   ///< half-open connections now that no cookie has opened
   std::uint64_t hole_bytes = 0;  ///< memory now that holes take beyond what each message has of its own
+
+  /// Packets that are none of this protocol, or damaged.
+  [[nodiscard]] std::uint64_t rejected_packets() const {
+    return truncated_packets + foreign_packets + corrupted_packets + malformed_packets;
+  }
 };
 
 struct ShardConfig {

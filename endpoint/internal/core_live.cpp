@@ -41,13 +41,12 @@ void Core::show(live::Snapshot& shown) noexcept {
 void Core::show_ports(live::Snapshot& shown) {
   EndpointReport report;
   if (this->report(report) != Code::ok || !live::has_room(shown.ports, shown)) return;
-  const ShardStats& packets = report.packets;
   live::PortView& port = shown.ports.emplace_back();
   port.name = config_.datapath.device + " " + to_text(config_.address);
   port.is_up = why_link_is_down().empty();
   port.dropped_packets = report.losses.missed + report.losses.handover_full + report.losses.unsent;
   port.bad_packets = report.losses.errors + report.losses.rejected;
-  live::add_packets(packets, port);
+  live::add_packets(report.packets, port);
 }
 
 void Core::show_jobs(live::Snapshot& shown) {
@@ -100,7 +99,7 @@ void Core::show_connections(live::Snapshot& shown) {
       live::ConnectionView& view = shown.connections.emplace_back();
       view.peer = to_text(one.remote);
       if (one.job != 0) view.job = std::to_string(jobs_[one.job - 1].number.load(std::memory_order_relaxed));
-      live::describe(one.stats, view);
+      view.transport = one.stats;
     }
   }
 }

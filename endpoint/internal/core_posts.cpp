@@ -9,6 +9,7 @@
 
 #include "mltcp/endpoint/internal/core.h"
 #include "mltcp/endpoint/internal/core_waiting.h"
+#include "mltcp/transport/counters.h"
 #include "mltcp/transport/job_claims.h"
 #include "mltcp/transport/wire.h"
 
@@ -452,35 +453,7 @@ Code Core::report(EndpointReport& out) noexcept {
       out.strangers += worker.counters().strangers;
       for (const Link& link : worker.links())
         if (link.is_announced) ++out.connections;
-      const ShardStats& stats = worker.shard().stats();
-      out.packets.packets_received += stats.packets_received;
-      out.packets.packets_sent += stats.packets_sent;
-      out.packets.truncated_packets += stats.truncated_packets;
-      out.packets.foreign_packets += stats.foreign_packets;
-      out.packets.corrupted_packets += stats.corrupted_packets;
-      out.packets.malformed_packets += stats.malformed_packets;
-      out.packets.unknown_connection += stats.unknown_connection;
-      out.packets.beyond_credit += stats.beyond_credit;
-      out.packets.refused_connects += stats.refused_connects;
-      out.packets.beyond_holes += stats.beyond_holes;
-      out.packets.forged_packets += stats.forged_packets;
-      out.packets.replayed_packets += stats.replayed_packets;
-      out.packets.forged_resets += stats.forged_resets;
-      out.packets.retries_sent += stats.retries_sent;
-      out.packets.cookies_accepted += stats.cookies_accepted;
-      out.packets.unproven_ended += stats.unproven_ended;
-      out.packets.resets_sent += stats.resets_sent;
-      out.packets.resets_withheld += stats.resets_withheld;
-      out.packets.resets_taken += stats.resets_taken;
-      out.packets.downgrades += stats.downgrades;
-      out.packets.violations += stats.violations;
-      out.packets.black_holes += stats.black_holes;
-      out.packets.size_probes_sent += stats.size_probes_sent;
-      out.packets.size_probes_lost += stats.size_probes_lost;
-      out.packets.connections += stats.connections;
-      out.packets.ends_held += stats.ends_held;
-      out.packets.half_open += stats.half_open;
-      out.packets.hole_bytes += stats.hole_bytes;
+      add_up(out.packets, worker.shard().stats());
       if (i == 0 && datapath_ != nullptr) out.losses = datapath_->losses();
     });
     if (code != Code::ok) return code;

@@ -1,8 +1,7 @@
 // Snapshots as JSON (see snapshot.h).
 #include "mltcp/endpoint/live/snapshot.h"
 
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
@@ -18,23 +17,40 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kSchema = "mltcp.live/1";
 
-template <HasFields T>
-Json object_of(const T& value) {
-  Json json = Json::object();
+template <typename Entry>
+const char* shown_name(const Entry& entry) {
+  if constexpr (is_metric<Entry>)
+    if (entry.about.shown != nullptr) return entry.about.shown;
+  return entry.name;
+}
+
+/// Of a struct within a row, the metrics stand among the row's own members.
+template <bool only_metrics = false, HasFields T>
+void write_into(Json& json, const T& value) {
   for_each_field<T>([&](const auto& entry) {
     const auto& member = value.*(entry.member);
     using Member = std::remove_cvref_t<decltype(member)>;
-    if constexpr (std::is_class_v<Member> && !std::is_same_v<Member, std::string>) {
-      Json& list = json[entry.name] = Json::array();
-      for (const auto& row : member) list.push_back(object_of(row));
+    if constexpr (only_metrics && !is_metric<decltype(entry)>) {
+      return;
+    } else if constexpr (HasFields<Member>) {
+      write_into<true>(json, member);
+    } else if constexpr (std::is_same_v<Member, Nanos>) {
+      json[shown_name(entry)] = member.seconds();
+    } else if constexpr (std::is_same_v<Member, Rate>) {
+      json[shown_name(entry)] = static_cast<double>(member.bits_per_second);
+    } else if constexpr (std::is_class_v<Member> && !std::is_same_v<Member, std::string>) {
+      Json& list = json[shown_name(entry)] = Json::array();
+      for (const auto& row : member) write_into(list.emplace_back(Json::object()), row);
     } else {
-      json[entry.name] = member;
+      json[shown_name(entry)] = member;
     }
   });
-  return json;
 }
 
-template <HasFields T>
+/// Zero or above, and below `limit`.
+double bounded(const Json& json, double limit) { return std::clamp(json.get<double>(), 0.0, limit); }
+
+template <bool only_metrics = false, HasFields T>
 void read_into(T& value, const Json& json);
 
 template <typename Row>
@@ -45,19 +61,29 @@ void read_into(std::vector<Row>& rows, const Json& json) {
   }
 }
 
-template <HasFields T>
+template <bool only_metrics, HasFields T>
 void read_into(T& value, const Json& json) {
   for_each_field<T>([&](const auto& entry) {
     auto& member = value.*(entry.member);
     using Member = std::remove_cvref_t<decltype(member)>;
-    const Json& from = json.at(entry.name);
-    if constexpr (std::is_same_v<Member, std::string>) {
-      // Somebody else wrote it, and it goes to a terminal.
-      member = one_line(from.get_ref<const std::string&>());
-    } else if constexpr (std::is_class_v<Member>) {
-      read_into(member, from);
+    if constexpr (only_metrics && !is_metric<decltype(entry)>) {
+      return;
+    } else if constexpr (HasFields<Member>) {
+      read_into<true>(member, json);
     } else {
-      member = from.get<Member>();
+      const auto found = json.find(shown_name(entry));
+      if (is_metric<decltype(entry)> && found == json.end()) return;  // a process of another version counts others
+      const Json& from = json.at(shown_name(entry));
+      if constexpr (std::is_same_v<Member, std::string>)
+        member = one_line(from.get_ref<const std::string&>());  // somebody else wrote it, and it goes to a terminal
+      else if constexpr (std::is_same_v<Member, Nanos>)
+        member = Nanos::from_seconds(bounded(from, 9e9));
+      else if constexpr (std::is_same_v<Member, Rate>)
+        member = Rate(static_cast<std::uint64_t>(bounded(from, 1e16)));
+      else if constexpr (std::is_class_v<Member>)
+        read_into(member, from);
+      else
+        member = from.get<Member>();
     }
   });
 }
@@ -66,7 +92,7 @@ void read_into(T& value, const Json& json) {
 
 std::string to_json(const Snapshot& snapshot) {
   Json json{{"schema", kSchema}};
-  json.update(object_of(snapshot));
+  write_into(json, snapshot);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

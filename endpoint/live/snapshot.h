@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "mltcp/base/units.h"
+#include "mltcp/transport/types.h"
 
 namespace mltcp::live {
 
@@ -32,20 +33,7 @@ struct JobView {
 struct ConnectionView {
   std::string peer;
   std::string job;  ///< empty: none
-  double cwnd_bytes = 0;
-  Bytes in_flight_bytes = 0;
-  double rtt_seconds = 0;  ///< smoothed
-  double min_rtt_seconds = 0;
-  double delivery_bps = 0;  ///< the latest sample
-  double pacing_bps = 0;    ///< 0: not paced
-  Bytes sent_bytes = 0;     ///< of UDP payloads
-  std::uint64_t sent_packets = 0;
-  std::uint64_t received_packets = 0;
-  std::uint64_t retransmitted_packets = 0;
-  std::uint64_t lost_packets = 0;
-  std::uint64_t marked_packets = 0;       ///< sent ones that arrived with a CE mark
-  std::uint32_t packet_bytes = 0;         ///< of a full packet now: of its UDP payload
-  std::uint32_t agreed_packet_bytes = 0;  ///< what both ends accept; above packet_bytes where the path carries less
+  ConnectionStats transport;
 };
 
 struct PortView {
@@ -59,12 +47,7 @@ struct PortView {
   std::uint64_t dropped_packets = 0;  ///< the queue was full, or the device was
   std::uint64_t marked_packets = 0;
   std::uint64_t bad_packets = 0;  ///< damaged, foreign, malformed, forged, replayed
-  std::uint64_t refused_connects =
-      0;                         ///< CONNECTs answered with a refusal, repeated ones, too: nobody listens, no room, ...
-  std::uint64_t violations = 0;  ///< connections ended as the peer acknowledged what was never sent
-  std::uint64_t black_holes = 0;       ///< paths that were found to drop long packets
-  std::uint64_t size_probes_sent = 0;  ///< packets that tried how long packets a path carries
-  std::uint64_t size_probes_lost = 0;
+  ShardStats transport;           ///< of all shards; 0 of switches
 };
 
 /// What packets of others' jobs claim of these (transport/job_claims.h), as far as they come here.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import sysconfig
 import threading
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64
@@ -31,86 +32,51 @@ class _Sized(ctypes.Structure):
         self.struct_size = ctypes.sizeof(self)
 
 
+_TYPES = {"mltcp_code": c_int32, "mltcp_callback": c_void_p, "double": c_double, "int32_t": c_int32,
+          "int64_t": c_int64, "uint8_t": c_uint8, "uint16_t": c_uint16, "uint32_t": c_uint32, "uint64_t": c_uint64}
+_HEADER = re.sub(r"/\*.*?\*/", "", (Path(__file__).resolve().parent / "mltcp.h").read_text(), flags=re.DOTALL)
+
+
+def _members(name: str) -> list:
+    """Of a struct, as mltcp.h has them."""
+    members = []
+    for const, kind, pointer, member, count in re.findall(
+            r"(const )?(\w+)(\*?) (\w+)(?:\[(\d+)\])?;", re.search(r"struct %s {(.*?)}" % name, _HEADER, re.DOTALL)[1]):
+        of = _TYPES[kind] if not pointer else c_char_p if const else c_void_p
+        members.append((member, of * int(count) if count else of))
+    return members
+
+
 class CompletionStruct(_Sized):
-    _fields_ = [
-        ("struct_size", c_uint32), ("kind", c_int32), ("code", c_int32), ("connection_kind", c_int32),
-        ("operation", c_uint64), ("connection", c_uint64), ("tag", c_uint64), ("bytes", c_uint64),
-        ("message", c_uint64), ("context", c_void_p), ("job", c_uint32), ("iteration", c_uint16), ("has_job", c_uint8),
-        ("cause", c_uint8), ("peer_ip", c_uint8 * 16), ("peer_port", c_uint16), ("reserved", c_uint8 * 6),
-    ]
+    _fields_ = _members("mltcp_completion")
 
 
 class EndpointOptions(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", c_uint32), ("driving", c_int32), ("device", c_char_p), ("address", c_char_p),
-        ("gateway", c_char_p), ("congestion_control", c_char_p), ("cores", c_char_p), ("prefix_bits", c_uint32),
-        ("shards", c_uint32), ("idle", c_int32), ("accepts", c_uint32), ("mtu", c_uint32), ("queues", c_uint32),
-        ("peer_timeout_ns", c_int64), ("max_connections", c_uint32), ("max_operations", c_uint32),
-        ("max_jobs", c_uint32), ("max_memory_regions", c_uint32), ("eager_limit", c_uint64),
-        ("unexpected_messages", c_uint32), ("control_frames", c_uint32), ("max_sends", c_uint32),
-        ("max_receives", c_uint32), ("max_rate_bps", c_uint64), ("ecn", c_uint32), ("full_integrity", c_uint32),
-        ("priority", c_uint32), ("memory_mb", c_uint32), ("event_callback", c_void_p), ("event_context", c_void_p),
-        ("parameters", c_char_p), ("key", c_char_p), ("key_bytes", c_char_p),
-        ("authenticate", c_uint32), ("reserved", c_uint32),
-    ]
+    _fields_ = _members("mltcp_endpoint_options")
 
 
 class PostOptions(_Sized):
-    _fields_ = [
-        ("struct_size", c_uint32), ("reserved", c_uint32), ("callback", c_void_p), ("queue", c_void_p),
-        ("context", c_void_p), ("time_limit_ns", c_int64),
-    ]
+    _fields_ = _members("mltcp_post_options")
 
 
 class JobOptions(_Sized):
-    _fields_ = [
-        ("struct_size", c_uint32), ("number", c_uint32), ("function", c_char_p), ("weight", c_double),
-        ("max_rate_bps", c_uint64), ("learn_iterations", c_uint32), ("reserved", c_uint32),
-    ]
+    _fields_ = _members("mltcp_job_options")
 
 
 class JobPlan(_Sized):
-    _fields_ = [
-        ("struct_size", c_uint32), ("correction", c_int32), ("slot_ns", c_int64), ("period_ns", c_int64),
-        ("tolerance", c_double), ("gradual_step", c_double), ("valid_until_ns", c_int64), ("clock_bound_ns", c_int64),
-    ]
+    _fields_ = _members("mltcp_job_plan")
 
 
 class JobReport(_Sized):
-    _fields_ = [
-        ("struct_size", c_uint32), ("connections", c_uint32), ("iteration", c_uint64), ("bytes_sent", c_uint64),
-        ("bytes_per_iteration", c_uint64), ("bytes_ratio", c_double), ("gain", c_double),
-        ("between_iterations", c_uint32), ("plan_state", c_int32), ("on_slot", c_uint64), ("corrections", c_uint64),
-        ("cwnd_bytes", c_double), ("pacing_rate_bps", c_uint64), ("delivery_rate_bps", c_uint64),
-        ("smoothed_rtt_ns", c_int64), ("min_rtt_ns", c_int64), ("packets_sent", c_uint64), ("marked_packets", c_uint64),
-        ("lost_packets", c_uint64), ("retransmitted_packets", c_uint64),
-    ]
+    _fields_ = _members("mltcp_job_report")
 
 
 class ConnectionReport(_Sized):
-    _fields_ = [
-        ("struct_size", c_uint32), ("kind", c_int32), ("open", c_uint32), ("shard", c_uint32),
-        ("unexpected_messages", c_uint32), ("held_back", c_uint32), ("packets_sent", c_uint64),
-        ("bytes_sent", c_uint64), ("packets_received", c_uint64), ("retransmitted_packets", c_uint64),
-        ("lost_packets", c_uint64), ("spurious_losses", c_uint64), ("duplicate_packets", c_uint64),
-        ("congestion_events", c_uint64), ("marked_packets", c_uint64), ("in_flight_bytes", c_uint64),
-        ("cwnd_bytes", c_double), ("pacing_rate_bps", c_uint64), ("delivery_rate_bps", c_uint64),
-        ("smoothed_rtt_ns", c_int64), ("min_rtt_ns", c_int64), ("has_ended", c_uint32), ("end_code", c_int32),
-        ("packet_bytes", c_uint32), ("agreed_packet_bytes", c_uint32),
-    ]
+    _fields_ = _members("mltcp_connection_report")
 
 
 class EndpointReport(_Sized):
-    _fields_ = [
-        ("struct_size", c_uint32), ("reserved", c_uint32), ("operations", c_uint64), ("posts_in_place", c_uint64),
-        ("connections", c_uint64), ("broken_protocols", c_uint64), ("strangers", c_uint64), ("wakeups", c_uint64),
-        ("packets_received", c_uint64), ("packets_sent", c_uint64), ("rejected_packets", c_uint64),
-        ("unknown_connection", c_uint64), ("beyond_credit", c_uint64), ("refused_connects", c_uint64),
-        ("missed_packets", c_uint64), ("unsent_packets", c_uint64), ("forged_packets", c_uint64),
-        ("beyond_holes", c_uint64), ("retries_sent", c_uint64), ("unproven_ended", c_uint64),
-        ("resets_sent", c_uint64), ("resets_taken", c_uint64), ("violations", c_uint64), ("black_holes", c_uint64),
-        ("size_probes_sent", c_uint64), ("size_probes_lost", c_uint64),
-    ]
+    _fields_ = _members("mltcp_endpoint_report")
 
 
 def report_of(struct: _Sized) -> dict:

@@ -203,8 +203,7 @@ Outcome run(const fabric::FaultConfig& faults, std::uint64_t seed, std::uint64_t
                             {stats.packets_received, stats.packets_sent, stats.truncated_packets, stats.foreign_packets,
                              stats.corrupted_packets, stats.malformed_packets, stats.unknown_connection,
                              stats.beyond_credit, endpoint->ended});
-    outcome.corrupted += stats.corrupted_packets + stats.truncated_packets + stats.foreign_packets +
-                         stats.malformed_packets + stats.unknown_connection;
+    outcome.corrupted += stats.rejected_packets() + stats.unknown_connection;
     EXPECT_EQ(stats.beyond_credit, 0u);
     EXPECT_EQ(endpoint->ended, 0u) << "a connection has ended";
   }

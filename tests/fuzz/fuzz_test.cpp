@@ -151,9 +151,8 @@ class Fuzzer {
 };
 
 std::uint64_t counted(const ShardStats& stats) {
-  return stats.truncated_packets + stats.foreign_packets + stats.corrupted_packets + stats.malformed_packets +
-         stats.unknown_connection + stats.beyond_credit + stats.beyond_holes + stats.forged_packets +
-         stats.forged_resets;
+  return stats.rejected_packets() + stats.unknown_connection + stats.beyond_credit + stats.beyond_holes +
+         stats.forged_packets + stats.forged_resets;
 }
 
 /// A pair whose connections are kept busy, and what crossed the wire lately.

@@ -20,7 +20,9 @@ TEST(Snapshot, json__there_and_back) {
   EXPECT_EQ(to_json(after), text);
   EXPECT_EQ(after.jobs.at(0).name, "vgg19-a");
   EXPECT_EQ(after.jobs.at(0).gain, 1.125);
-  EXPECT_EQ(after.connections.at(1).rtt_seconds, 0.0004);
+  EXPECT_EQ(after.connections.at(1).transport.smoothed_rtt, Nanos(400'000));
+  EXPECT_EQ(after.connections.at(1).transport.delivery_rate, Rate(8'000'000));
+  EXPECT_EQ(after.ports.at(0).transport.size_probes_lost, 6U);
   EXPECT_FALSE(after.ports.at(0).is_up);
   EXPECT_EQ(after.claims.at(0).verdict, "understated");
   EXPECT_EQ(after.claims.at(0).progress_bytes, 90'000'000.5);

@@ -31,8 +31,8 @@ TopProcess process(int jobs, int connections, int ports) {
     live::ConnectionView& connection = now.connections.emplace_back();
     connection.peer = "10.0.0." + std::to_string(i) + ":62400";
     connection.job = "job-0";
-    connection.retransmitted_packets = static_cast<std::uint64_t>((i * 7) % 5);
-    connection.sent_bytes = 1000;
+    connection.transport.retransmitted_packets = static_cast<std::uint64_t>((i * 7) % 5);
+    connection.transport.bytes_sent = 1000;
   }
   for (int i = 0; i < ports; ++i) {
     live::PortView& port = now.ports.emplace_back();

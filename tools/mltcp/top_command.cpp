@@ -14,6 +14,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
 #include "mltcp/endpoint/live/control_socket.h"
+#include "mltcp/endpoint/live/snapshot_fields.h"
 #include "terminal.h"
 #include "top_view.h"
 
@@ -35,6 +37,7 @@ struct TopArguments {
   std::string sort = "rate";
   bool once = false;
   bool json = false;
+  bool describe = false;
 };
 
 void add_options(Options& options, TopArguments& arguments) {
@@ -43,6 +46,7 @@ void add_options(Options& options, TopArguments& arguments) {
       .check(one_of({"rate", "retransmits", "name"}));
   options.flag("--once", arguments.once, "Look twice, --every apart, print what there is, and end: for scripts");
   options.flag("--json", arguments.json, "Look once, print the counters as JSON, and end");
+  options.flag("--describe", arguments.describe, "Print what metrics there are as a table of Markdown, and end");
 }
 
 /// What is running, and how it was at the look before.
@@ -182,6 +186,29 @@ int print_json() {
   return 0;
 }
 
+template <HasFields Row>
+void describe(const char* family, const char* labels = "") {
+  for_each_field<Row>([&](const auto& entry) {
+    using Member = typename std::remove_cvref_t<decltype(entry)>::Member;
+    if constexpr (HasFields<Member>)
+      describe<Member>(family, labels);
+    else if constexpr (is_metric<decltype(entry)>)
+      if (const Metric& metric = entry.about; metric.name != nullptr)
+        fmt::print("| `mltcp_{}_{}` | {} | {} | {} |\n", family, metric.name,
+                   is_counter(metric.name) ? "counter" : "gauge", labels, metric.help);
+  });
+}
+
+int print_metrics() {
+  fmt::print("| metric | type | labels | what |\n|---|---|---|---|\n");
+  describe<live::Snapshot>("process");
+  describe<live::JobView>("job", "`job`, `rank`");
+  describe<live::ConnectionSums>("connections", "`job`");
+  describe<live::PortView>("port", "`port`");
+  describe<live::ClaimView>("claims", "`job`");
+  return 0;
+}
+
 void watch(Looker& looker, TopOptions options, Nanos every) {
   Screen screen;
   Nanos next;
@@ -215,6 +242,7 @@ int top(const TopArguments& arguments) {
   if (arguments.once && arguments.json) throw InputError("--once, --json: give one of them");
   const Nanos every = every_of(arguments);
   if (arguments.json) return print_json();
+  if (arguments.describe) return print_metrics();
   TopOptions options;
   options.every_seconds = every.seconds();
   while (to_text(options.sort) != arguments.sort) options.sort = next(options.sort);

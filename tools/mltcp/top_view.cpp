@@ -119,20 +119,21 @@ Section connections_section(const std::vector<TopProcess>& processes) {
       if (process.before && i < process.before->connections.size()) {
         const live::ConnectionView& was = process.before->connections[i];
         if (was.peer == connection.peer && was.job == connection.job)
-          mbps = rate(static_cast<double>(connection.sent_bytes), static_cast<double>(was.sent_bytes), since(process)) *
+          mbps = rate(static_cast<double>(connection.transport.bytes_sent),
+                      static_cast<double>(was.transport.bytes_sent), since(process)) *
                  8e-6;
       }
       Row& row = section.rows.emplace_back();
       row.cells = {connection.peer,
                    connection.job.empty() ? "-" : connection.job,
-                   number(connection.cwnd_bytes * 1e-3),
-                   or_dash(connection.rtt_seconds, 1e6),
+                   number(connection.transport.cwnd_bytes * 1e-3),
+                   or_dash(connection.transport.smoothed_rtt.seconds(), 1e6),
                    number(mbps),
-                   count(static_cast<double>(connection.retransmitted_packets)),
-                   count(static_cast<double>(connection.lost_packets)),
-                   count(static_cast<double>(connection.marked_packets))};
+                   count(static_cast<double>(connection.transport.retransmitted_packets)),
+                   count(static_cast<double>(connection.transport.lost_packets)),
+                   count(static_cast<double>(connection.transport.ce_packets))};
       row.rate = mbps;
-      row.retransmits = connection.retransmitted_packets;
+      row.retransmits = connection.transport.retransmitted_packets;
     }
   }
   return section;

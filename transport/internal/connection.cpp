@@ -238,20 +238,14 @@ void Connection::complete_all(Status status) {
 
 ConnectionStats Connection::stats() const {
   ConnectionStats all;
+  static_cast<ConnectionCounters&>(all) = stats_;
   all.packets_sent = sent_.packets_sent();
   all.bytes_sent = bytes_sent_;
   all.packets_received = packets_received_;
   all.messages_received = receives_.whole();
   all.end_of_next = receives_.end_of_oldest();
-  all.retransmitted_packets = stats_.retransmitted_packets;
   all.lost_packets = sent_.lost_packets();
   all.spurious_losses = sent_.spurious_losses();
-  all.duplicate_packets = stats_.duplicate_packets;
-  all.conflicting_packets = stats_.conflicting_packets;
-  all.repaired_messages = stats_.repaired_messages;
-  all.congestion_events = stats_.congestion_events;
-  all.persistent_congestions = stats_.persistent_congestions;
-  all.ce_packets = stats_.ce_packets;
   all.delivery_rate = delivery_rate_;
   all.app_limited = app_limited_;
   all.packet_bytes = max_packet_;

@@ -482,15 +482,7 @@ class alignas(64) Connection {
     Status refused_as = Status::ok;  ///< connecting: what somebody who has not shown a key wants; believed at ends_at_
   };
   std::unique_ptr<Sealing> sealing_;  ///< null: packets are not sealed
-  struct {
-    std::uint64_t retransmitted_packets = 0;
-    std::uint64_t duplicate_packets = 0;
-    std::uint64_t conflicting_packets = 0;
-    std::uint32_t repaired_messages = 0;
-    std::uint32_t persistent_congestions = 0;
-    std::uint64_t congestion_events = 0;
-    std::uint64_t ce_packets = 0;
-  } stats_;
+  ConnectionCounters stats_;
   PathMtu mtu_;
   Nanos doubted_since_;  ///< SentPackets::long_lost_noted()
 };

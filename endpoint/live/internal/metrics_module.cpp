@@ -36,6 +36,7 @@
 
 #include "mltcp/base/clock.h"
 #include "mltcp/base/error.h"
+#include "mltcp/base/interface_addresses.h"
 #include "mltcp/endpoint/live/snapshot.h"
 #include "mltcp/endpoint/live/snapshot_fields.h"
 
@@ -59,13 +60,13 @@ std::string label(const std::string& text) {
 /// All of one family's rows are together, whatever they are of.
 class Families {
  public:
-  void add(const std::string& name, MetricType type, const char* help, Labels labels, double value) {
+  void add(const std::string& name, const char* help, Labels labels, double value) {
     const auto [found, is_new] = places_.emplace(name, families_.size());
     if (is_new) {
       MetricFamily& family = families_.emplace_back();
       family.name = name;
       family.help = help;
-      family.type = type == MetricType::counter ? prometheus::MetricType::Counter : prometheus::MetricType::Gauge;
+      family.type = mltcp::is_counter(name) ? prometheus::MetricType::Counter : prometheus::MetricType::Gauge;
     }
     ClientMetric& metric = families_[found->second].metric.emplace_back();
     metric.label = std::move(labels);
@@ -73,76 +74,31 @@ class Families {
     metric.gauge.value = value;
   }
   /// Those members of the row that its list of fields has as metrics.
-  template <typename Row>
+  template <mltcp::HasFields Row>
   void add_row(const std::string& family, const Row& row, const Labels& labels) {
     mltcp::for_each_field<Row>([&](const auto& entry) {
-      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(entry.about)>, Metric>)
-        add("mltcp_" + family + "_" + entry.about.name, entry.about.type, entry.about.help, labels,
-            static_cast<double>(row.*(entry.member)));
+      const auto& member = row.*(entry.member);
+      if constexpr (mltcp::HasFields<std::remove_cvref_t<decltype(member)>>)
+        add_row(family, member, labels);
+      else if constexpr (mltcp::is_metric<decltype(entry)>)
+        if (entry.about.name != nullptr)
+          add("mltcp_" + family + "_" + entry.about.name, entry.about.help, labels, number_of(member));
     });
   }
   std::vector<MetricFamily> take() { return std::move(families_); }
 
  private:
+  /// In Prometheus' base units.
+  static double number_of(Nanos time) { return time.seconds(); }
+  static double number_of(mltcp::Rate rate) { return static_cast<double>(rate.bits_per_second) / 8; }
+  template <typename Number>
+  static double number_of(Number number) {
+    return static_cast<double>(number);
+  }
+
   std::map<std::string, std::size_t> places_;
   std::vector<MetricFamily> families_;
 };
-
-/// Connections come and go, and may be thousands: what is told of them are sums, by job.
-struct Sums {
-  double connections = 0;
-  double cwnd_bytes = 0;
-  double in_flight_bytes = 0;
-  double longest_rtt_seconds = 0;
-  double delivery_bytes_per_second = 0;
-  double sent_bytes = 0;
-  double sent_packets = 0;
-  double received_packets = 0;
-  double retransmitted_packets = 0;
-  double lost_packets = 0;
-  double marked_packets = 0;
-  double shortened = 0;
-};
-
-void add_connections(Families& families, const Snapshot& snapshot) {
-  std::map<std::string, Sums> all;
-  for (const ConnectionView& connection : snapshot.connections) {
-    Sums& sums = all[label(connection.job)];
-    ++sums.connections;
-    sums.cwnd_bytes += connection.cwnd_bytes;
-    sums.in_flight_bytes += static_cast<double>(connection.in_flight_bytes);
-    sums.longest_rtt_seconds = std::max(sums.longest_rtt_seconds, connection.rtt_seconds);
-    sums.delivery_bytes_per_second += connection.delivery_bps / 8;
-    sums.sent_bytes += static_cast<double>(connection.sent_bytes);
-    sums.sent_packets += static_cast<double>(connection.sent_packets);
-    sums.received_packets += static_cast<double>(connection.received_packets);
-    sums.retransmitted_packets += static_cast<double>(connection.retransmitted_packets);
-    sums.lost_packets += static_cast<double>(connection.lost_packets);
-    sums.marked_packets += static_cast<double>(connection.marked_packets);
-    if (connection.packet_bytes < connection.agreed_packet_bytes) ++sums.shortened;
-  }
-  for (const auto& [job, sums] : all) {
-    const auto add = [&, name = job](const char* metric, MetricType type, const char* help, double value) {
-      families.add(std::string("mltcp_connections_") + metric, type, help, {{"job", name}}, value);
-    };
-    add("open", MetricType::gauge, "Connections of this process.", sums.connections);
-    add("congestion_window_bytes", MetricType::gauge, "Congestion windows, all connections together.", sums.cwnd_bytes);
-    add("in_flight_bytes", MetricType::gauge, "Bytes on their way, all connections together.", sums.in_flight_bytes);
-    add("longest_round_trip_seconds", MetricType::gauge, "The longest smoothed round-trip time.",
-        sums.longest_rtt_seconds);
-    add("delivery_bytes_per_second", MetricType::gauge, "Latest samples of the delivery rate, all together.",
-        sums.delivery_bytes_per_second);
-    add("sent_bytes_total", MetricType::counter, "Bytes of UDP payloads that were sent.", sums.sent_bytes);
-    add("sent_packets_total", MetricType::counter, "Packets that were sent.", sums.sent_packets);
-    add("received_packets_total", MetricType::counter, "Packets that were received.", sums.received_packets);
-    add("retransmitted_packets_total", MetricType::counter, "Packets that carried data once more.",
-        sums.retransmitted_packets);
-    add("lost_packets_total", MetricType::counter, "Packets that were found lost.", sums.lost_packets);
-    add("marked_packets_total", MetricType::counter, "Packets that arrived with a CE mark.", sums.marked_packets);
-    add("shortened", MetricType::gauge, "Connections whose path carries shorter packets only than their ends do.",
-        sums.shortened);
-  }
-}
 
 class Collector final : public prometheus::Collectable {
  public:
@@ -157,24 +113,26 @@ class Collector final : public prometheus::Collectable {
       } catch (const mltcp::InputError&) {  // of another version: as if there were none
       }
     }
-    families.add("mltcp_answers", MetricType::gauge, "1 if the process has shown its counters in time.", {},
-                 text != nullptr ? 1 : 0);
+    families.add("mltcp_answers", "1 if the process has shown its counters in time.", {}, text != nullptr ? 1 : 0);
     return families.take();
   }
 
  private:
   static void add(Families& families, const Snapshot& snapshot) {
-    families.add("mltcp_process_info", MetricType::gauge, "What this process is.",
+    families.add("mltcp_process_info", "What this process is.",
                  {{"kind", label(snapshot.kind)}, {"name", label(snapshot.name)}, {"policy", label(snapshot.policy)}},
                  1);
-    families.add("mltcp_process_up_seconds", MetricType::gauge, "For how long it has been running.", {},
-                 snapshot.up_seconds);
-    families.add("mltcp_process_rows_left_out", MetricType::gauge,
-                 "Jobs, connections, ports and claims beyond those that are shown.", {},
-                 static_cast<double>(snapshot.left_out));
+    families.add_row("process", snapshot, {});
     for (const JobView& job : snapshot.jobs)
       families.add_row("job", job, {{"job", label(job.name)}, {"rank", std::to_string(job.rank)}});
-    add_connections(families, snapshot);
+    std::map<std::string, ConnectionSums> sums;
+    for (const ConnectionView& connection : snapshot.connections) {
+      ConnectionSums& sum = sums[label(connection.job)];
+      ++sum.open;
+      add_up(sum.transport, connection.transport);
+      if (connection.transport.packet_bytes < connection.transport.agreed_packet_bytes) ++sum.shortened;
+    }
+    for (const auto& [job, sum] : sums) families.add_row("connections", sum, {{"job", job}});
     for (const PortView& port : snapshot.ports) families.add_row("port", port, {{"port", label(port.name)}});
     for (const ClaimView& claim : snapshot.claims) families.add_row("claims", claim, {{"job", label(claim.job)}});
   }
@@ -266,7 +224,7 @@ class Server {
 
   struct Visitor {
     int file;
-    std::array<unsigned char, 16> address;
+    mltcp::IpBytes address;
     Nanos until;
     bool is_shut = false;
   };
@@ -298,7 +256,7 @@ class Server {
   }
 
   /// The oldest of the address gives way, where that has as many as one may; else the oldest of all.
-  void make_room(const std::array<unsigned char, 16>& address) {
+  void make_room(const mltcp::IpBytes& address) {
     const auto give_way = [&](unsigned max, auto&& is_one) {
       const auto is_open = [&](const Visitor& visitor) { return !visitor.is_shut && is_one(visitor); };
       if (std::count_if(visitors_.begin(), visitors_.end(), is_open) >= max)
@@ -318,11 +276,8 @@ class Server {
     Visitor visitor{};
     visitor.file = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     visitor.until = monotonic_now() + kLimit;
-    const sockaddr* name = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
-    if (name->sa_family == AF_INET)
-      std::memcpy(visitor.address.data(), &reinterpret_cast<const sockaddr_in*>(name)->sin_addr, sizeof(in_addr));
-    else
-      std::memcpy(visitor.address.data(), &reinterpret_cast<const sockaddr_in6*>(name)->sin6_addr, sizeof(in6_addr));
+    visitor.address =
+        mltcp::ip_of(MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr).value();
     server.make_room(visitor.address);
     *context = &server.visitors_.emplace_back(visitor);
   }

@@ -579,7 +579,7 @@ class HostProcess {
       live::ConnectionView& view = shown.connections.emplace_back();
       view.peer = to_text(setup.addresses.at(peer));
       view.job = name;
-      live::describe(stats, view);
+      view.transport = stats;
     });
     const RankDriver::Progress progress = own.driver->progress();
     job.rank = own.rank;

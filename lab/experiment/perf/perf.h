@@ -24,6 +24,7 @@
 #include "mltcp/transport/poll_loop.h"
 #include "mltcp/transport/security/job_key.h"
 #include "mltcp/transport/security/key_schedule.h"
+#include "mltcp/transport/types.h"
 
 namespace mltcp::experiment {
 
@@ -119,9 +120,7 @@ struct PerfResults {
   /// Of a full packet's UDP payload in the end, on the connection with the shortest.
   std::uint32_t packet_bytes = 0;
   std::uint32_t agreed_packet_bytes = 0;  ///< what both ends accept; above packet_bytes where the path carries less
-  std::uint64_t black_holes = 0;  ///< times that a connection was found to lose long packets, and took shorter ones
-  std::uint64_t size_probes_sent = 0;  ///< packets that tried how long packets the path carries
-  std::uint64_t size_probes_lost = 0;
+  ShardStats packets;                     ///< of the client's endpoint
 };
 
 struct PerfCallbacks {

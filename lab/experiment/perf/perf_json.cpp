@@ -60,9 +60,9 @@ std::string to_json_text(const PerfResults& results) {
                    {"retransmitted_packets", results.retransmitted_packets},
                    {"packet_bytes", results.packet_bytes},
                    {"agreed_packet_bytes", results.agreed_packet_bytes},
-                   {"black_holes", results.black_holes},
-                   {"size_probes_sent", results.size_probes_sent},
-                   {"size_probes_lost", results.size_probes_lost}};
+                   {"black_holes", results.packets.black_holes},
+                   {"size_probes_sent", results.packets.size_probes_sent},
+                   {"size_probes_lost", results.packets.size_probes_lost}};
   if (results.sealed) {
     json["sealed"] = true;
     json["key"] = fmt::format("{:016x}", results.key_id);

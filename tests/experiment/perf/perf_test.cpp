@@ -122,17 +122,17 @@ TEST_P(PerfPathTest, what_a_path_that_loses_long_packets_costs__is_in_the_result
   network->longest = 1000;
   PerfResults results;
   ASSERT_NO_THROW(results = measure(settings));
-  EXPECT_EQ(results.black_holes, 1U);
-  EXPECT_GE(results.size_probes_lost, 3U);
-  EXPECT_GT(results.size_probes_sent, results.size_probes_lost);
+  EXPECT_EQ(results.packets.black_holes, 1U);
+  EXPECT_GE(results.packets.size_probes_lost, 3U);
+  EXPECT_GT(results.packets.size_probes_sent, results.packets.size_probes_lost);
   EXPECT_LE(results.packet_bytes, network->longest);
   EXPECT_GT(results.agreed_packet_bytes, network->longest);
   const auto json = nlohmann::json::parse(to_json_text(results));
   EXPECT_EQ(json["packet_bytes"], results.packet_bytes);
   EXPECT_EQ(json["agreed_packet_bytes"], results.agreed_packet_bytes);
   EXPECT_EQ(json["black_holes"], 1);
-  EXPECT_EQ(json["size_probes_sent"], results.size_probes_sent);
-  EXPECT_EQ(json["size_probes_lost"], results.size_probes_lost);
+  EXPECT_EQ(json["size_probes_sent"], results.packets.size_probes_sent);
+  EXPECT_EQ(json["size_probes_lost"], results.packets.size_probes_lost);
 }
 
 TEST_P(PerfPathTest, strangers_that_say_nothing__keep_no_client_out) {

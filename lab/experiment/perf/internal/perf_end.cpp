@@ -228,10 +228,7 @@ void End::add_counters(PerfResults& results) {
     results.agreed_packet_bytes = report.transport.agreed_packet_bytes;
   }
   endpoint::EndpointReport report;
-  if (endpoint_.report(report) != Code::ok) return;
-  results.black_holes = report.packets.black_holes;
-  results.size_probes_sent = report.packets.size_probes_sent;
-  results.size_probes_lost = report.packets.size_probes_lost;
+  if (endpoint_.report(report) == Code::ok) results.packets = report.packets;
 }
 
 void End::post_send(Flow& flow) {
