@@ -17,7 +17,7 @@ namespace mltcp::workload {
 
 struct TraceView {
   std::uint32_t ranks = 0;            ///< of the job; 0: as the trace tells
-  std::optional<std::uint32_t> rank;  ///< whose view it is; default: the first that has a trace
+  std::optional<std::uint32_t> rank{};  ///< whose view it is; default: the first that has a trace
   Rate link{100'000'000'000};         ///< as PhaseOptions::link
   double compute_scale = 1;           ///< above 0
   double bytes_scale = 1;             ///< above 0
@@ -27,7 +27,7 @@ struct TraceView {
   /// 0: as the trace tells.
   std::uint32_t workers = 0;
   // Of traces in 12 columns; others have no use for it (is_training_loop()). See TraceOptions.
-  std::optional<Network> network;
+  std::optional<Network> network{};
   GatherSize gather_size = GatherSize::total;
   std::string_view also_known{};  ///< see TraceOptions
 };
