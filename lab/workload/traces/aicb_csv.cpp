@@ -51,9 +51,9 @@ std::string_view bare(std::string_view text) {
   return dot == std::string_view::npos ? text : text.substr(dot + 1);
 }
 
-class Reader {
+class AicbCsvReader {
  public:
-  Reader(TraceInput& input, const TraceOptions& options)
+  AicbCsvReader(TraceInput& input, const TraceOptions& options)
       : builder_("AICB CSV", input), lines_(input), options_(options) {}
 
   PartialGraph read() {
@@ -375,16 +375,18 @@ class Reader {
   std::uint32_t world_ = 1;
 };
 
-bool recognise(const std::string& /*name*/, std::string_view beginning) {
+bool recognise_aicb_csv(const std::string& /*name*/, std::string_view beginning) {
   const std::string_view start = beginning.substr(0, 1024);
   return start.find("comm_type,") != std::string_view::npos && start.find("comm_group,") != std::string_view::npos;
 }
 
-PartialGraph read(TraceInput& input, const TraceOptions& options) { return Reader(input, options).read(); }
+PartialGraph read_aicb_csv(TraceInput& input, const TraceOptions& options) {
+  return AicbCsvReader(input, options).read();
+}
 
 }  // namespace
 
 constinit const TraceFormat kAicbFormat{"AICB CSV", "communications of all ranks alike, an iteration an epoch",
-                                        recognise, read};
+                                        recognise_aicb_csv, read_aicb_csv};
 
 }  // namespace mltcp::workload

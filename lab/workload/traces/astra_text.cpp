@@ -41,9 +41,9 @@ std::string all_of(TraceInput& input, GraphBuilder& builder) {
   }
 }
 
-class Reader {
+class AstraTextReader {
  public:
-  Reader(TraceInput& input, const TraceOptions& options)
+  AstraTextReader(TraceInput& input, const TraceOptions& options)
       : builder_(kTwelveColumns, input),
         trace_(parse_trace(all_of(input, builder_), input.name())),
         options_(options) {}
@@ -289,7 +289,7 @@ class Reader {
   bool cut_ = false;
 };
 
-bool recognise(const std::string& name, std::string_view beginning) {
+bool recognise_astra_text(const std::string& name, std::string_view beginning) {
   // What is in the first lines parses as such a trace, or would but for a slip in a layer.
   std::size_t columns = 0;
   std::size_t lines = 0;
@@ -330,11 +330,14 @@ bool recognise(const std::string& name, std::string_view beginning) {
   return false;
 }
 
-PartialGraph read(TraceInput& input, const TraceOptions& options) { return Reader(input, options).read(); }
+PartialGraph read_astra_text(TraceInput& input, const TraceOptions& options) {
+  return AstraTextReader(input, options).read();
+}
 
 }  // namespace
 
-constinit const TraceFormat kAstraTextFormat{
-    kTwelveColumns, "12 columns a layer: ASTRA-sim 1.0, LIBRA, SimAI, AICB; all ranks alike", recognise, read};
+constinit const TraceFormat kAstraTextFormat{kTwelveColumns,
+                                             "12 columns a layer: ASTRA-sim 1.0, LIBRA, SimAI, AICB; all ranks alike",
+                                             recognise_astra_text, read_astra_text};
 
 }  // namespace mltcp::workload

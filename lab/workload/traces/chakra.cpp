@@ -96,9 +96,9 @@ struct Entry {
 };
 
 /// The rank of a file, from its nodes.
-class Reader {
+class ChakraReader {
  public:
-  Reader(std::string_view format, const TraceInput& input)
+  ChakraReader(std::string_view format, const TraceInput& input)
       : builder_(format, input), rank_(builder_.rank(rank_in_name(input.name()))) {}
 
   GraphBuilder& builder() { return builder_; }
@@ -528,7 +528,7 @@ bool recognise_chakra(const std::string&, std::string_view beginning) {
 
 PartialGraph read_chakra(TraceInput& input, const TraceOptions&) {
   Messages messages(input);
-  Reader reader(kChakra.name, input);
+  ChakraReader reader(kChakra.name, input);
   std::string_view message;
   chakra::Node node;
   Entry entry;
@@ -623,7 +623,7 @@ void set_attribute(Entry& entry, std::string_view name, const rapidjson::Value& 
 PartialGraph read_json(TraceInput& input, const TraceOptions&) {
   const bool listed = input.beginning().find("\"workload_graph\"") != std::string_view::npos;
   JsonElements elements(input, listed ? kGraphKey : std::string_view());
-  Reader reader(kChakraJson.name, input);
+  ChakraReader reader(kChakraJson.name, input);
   std::uint32_t world = 0;
   Entry entry;
   bool first = true;

@@ -76,9 +76,9 @@ struct Group {
   std::map<Collective, std::uint64_t> equal;
 };
 
-class Reader {
+class FlightRecorderReader {
  public:
-  explicit Reader(TraceInput& input)
+  explicit FlightRecorderReader(TraceInput& input)
       : builder_(kFlightRecorder.name, input), input_(input), own_(rank_in_name(input.name())) {}
 
   PartialGraph read() {
@@ -557,18 +557,19 @@ class Reader {
   std::size_t unlisted_ = 0;
 };
 
-bool recognise(const std::string&, std::string_view beginning) {
+bool recognise_flight_recorder(const std::string&, std::string_view beginning) {
   const auto has = [&](std::string_view what) { return beginning.find(what) != std::string_view::npos; };
   if (is_pickle(beginning)) return has("pg_config") || has("profiling_name") || has("nccl_version");
   return trimmed(beginning).starts_with('{') &&
          ((has("\"profiling_name\"") && has("\"time_created_ns\"")) || (has("\"pg_config\"") && has("\"version\"")));
 }
 
-PartialGraph read(TraceInput& input, const TraceOptions&) { return Reader(input).read(); }
+PartialGraph read_flight_recorder(TraceInput& input, const TraceOptions&) { return FlightRecorderReader(input).read(); }
 
 }  // namespace
 
 const TraceFormat kFlightRecorder{"PyTorch Flight Recorder",
-                                  "the last operations of a rank's process groups, a dump a rank", recognise, read};
+                                  "the last operations of a rank's process groups, a dump a rank",
+                                  recognise_flight_recorder, read_flight_recorder};
 
 }  // namespace mltcp::workload

@@ -55,9 +55,9 @@ struct Flow {
   Nanos start;
 };
 
-class Reader {
+class HpccFlowsReader {
  public:
-  Reader(TraceInput& input, const TraceOptions& options)
+  HpccFlowsReader(TraceInput& input, const TraceOptions& options)
       : builder_(kHpccFlows.name, input), lines_(input), most_nodes_(std::max(options.most_ranks, 1U)) {}
 
   PartialGraph read() {
@@ -146,7 +146,7 @@ class Reader {
   std::vector<Flow> flows_;
 };
 
-bool recognise(const std::string&, std::string_view beginning) {
+bool recognise_hpcc_flows(const std::string&, std::string_view beginning) {
   // A line of one whole number, and one of six numbers, the last of them with a fraction or not.
   std::size_t lines = 0;
   while (!beginning.empty()) {
@@ -165,11 +165,13 @@ bool recognise(const std::string&, std::string_view beginning) {
   return false;
 }
 
-PartialGraph read(TraceInput& input, const TraceOptions& options) { return Reader(input, options).read(); }
+PartialGraph read_hpcc_flows(TraceInput& input, const TraceOptions& options) {
+  return HpccFlowsReader(input, options).read();
+}
 
 }  // namespace
 
-const TraceFormat kHpccFlows{"HPCC flows", "flows between nodes with their starts, as of ns-3 (flow.txt)", recognise,
-                             read};
+const TraceFormat kHpccFlows{"HPCC flows", "flows between nodes with their starts, as of ns-3 (flow.txt)",
+                             recognise_hpcc_flows, read_hpcc_flows};
 
 }  // namespace mltcp::workload

@@ -61,9 +61,9 @@ struct Trigger {
   std::vector<std::pair<std::size_t, bool>> fired_by;  ///< flow, and whether its receive does
 };
 
-class Reader {
+class HtsimCmReader {
  public:
-  Reader(TraceInput& input, const TraceOptions& options)
+  HtsimCmReader(TraceInput& input, const TraceOptions& options)
       : builder_("htsim connection matrix", input),
         lines_(input),
         most_nodes_(std::min<std::uint64_t>(kMostNodes, options.most_ranks)) {}
@@ -357,7 +357,7 @@ class Reader {
   std::map<std::uint64_t, Trigger> triggers_;
 };
 
-bool recognise(const std::string& /*name*/, std::string_view beginning) {
+bool recognise_htsim_cm(const std::string& /*name*/, std::string_view beginning) {
   // "Nodes N" is the first that is neither blank nor a comment.
   while (!beginning.empty()) {
     const std::size_t end = std::min(beginning.find('\n'), beginning.size());
@@ -369,11 +369,13 @@ bool recognise(const std::string& /*name*/, std::string_view beginning) {
   return false;
 }
 
-PartialGraph read(TraceInput& input, const TraceOptions& options) { return Reader(input, options).read(); }
+PartialGraph read_htsim_cm(TraceInput& input, const TraceOptions& options) {
+  return HtsimCmReader(input, options).read();
+}
 
 }  // namespace
 
-constinit const TraceFormat kHtsimFormat{"htsim connection matrix",
-                                         "flows between nodes with their starts and triggers", recognise, read};
+constinit const TraceFormat kHtsimFormat{
+    "htsim connection matrix", "flows between nodes with their starts and triggers", recognise_htsim_cm, read_htsim_cm};
 
 }  // namespace mltcp::workload

@@ -70,9 +70,9 @@ struct Wait {
   std::size_t communication = 0;
 };
 
-class Reader {
+class KinetoReader {
  public:
-  Reader(GraphBuilder& builder, const KinetoEvents& events, const KinetoSteps& steps)
+  KinetoReader(GraphBuilder& builder, const KinetoEvents& events, const KinetoSteps& steps)
       : builder_(builder), events_(events), steps_(steps) {}
 
   PartialGraph read() {
@@ -537,7 +537,7 @@ class Reader {
   std::vector<const Communication*> last_;  ///< of each lane
 };
 
-bool recognise(const std::string& /*name*/, std::string_view beginning) {
+bool recognise_kineto(const std::string& /*name*/, std::string_view beginning) {
   const std::size_t at = beginning.find_first_not_of(" \t\r\n");
   const auto has = [&](std::string_view key) { return beginning.find(key) != std::string_view::npos; };
   // Lists of large jobs' groups stand before the events.
@@ -546,7 +546,7 @@ bool recognise(const std::string& /*name*/, std::string_view beginning) {
           (has("\"schemaVersion\"") && has("\"deviceProperties\"")));
 }
 
-PartialGraph read(TraceInput& input, const TraceOptions& /*options*/) {
+PartialGraph read_kineto(TraceInput& input, const TraceOptions& /*options*/) {
   GraphBuilder builder("Kineto", input);
   const KinetoKeep keep = [&](std::size_t bytes) { builder.hold(bytes); };
   KinetoEvents events =
@@ -558,10 +558,11 @@ PartialGraph read(TraceInput& input, const TraceOptions& /*options*/) {
 
 PartialGraph graph_of_events(GraphBuilder& builder, KinetoEvents& events) {
   const KinetoSteps steps = find_kineto_steps(events, [&](std::size_t bytes) { builder.hold(bytes); });
-  return Reader(builder, events, steps).read();
+  return KinetoReader(builder, events, steps).read();
 }
 
-constinit const TraceFormat kKinetoFormat{
-    "Kineto", "a trace of PyTorch's profiler (Chrome trace events, JSON), one file a rank", recognise, read};
+constinit const TraceFormat kKinetoFormat{"Kineto",
+                                          "a trace of PyTorch's profiler (Chrome trace events, JSON), one file a rank",
+                                          recognise_kineto, read_kineto};
 
 }  // namespace mltcp::workload

@@ -19,9 +19,9 @@ constexpr std::size_t kMostDimensions = 16;
 constexpr std::array<std::string_view, 9> kKeys{"Forward",       "InputGrad", "WeightGrad", "Topology",  "NpusCount",
                                                 "CostDimension", "Inter",     "topology",   "npus_count"};
 
-class Reader {
+class LibraReader {
  public:
-  Reader(std::string_view text, const std::string& name) : name_(name), root_(load(text)) {}
+  LibraReader(std::string_view text, const std::string& name) : name_(name), root_(load(text)) {}
 
   LibraFile read() const {
     LibraFile file;
@@ -118,7 +118,7 @@ bool is_libra(std::string_view beginning) {
   return false;
 }
 
-LibraFile parse_libra(std::string_view text, const std::string& name) { return Reader(text, name).read(); }
+LibraFile parse_libra(std::string_view text, const std::string& name) { return LibraReader(text, name).read(); }
 
 std::optional<std::string> communicator_beside(const std::filesystem::path& workload) {
   constexpr std::size_t most = 1000;  // entries that are looked at

@@ -37,9 +37,10 @@ std::string without_infinities(std::string text) {
   return text;
 }
 
-class Reader {
+class NcclInspectorReader {
  public:
-  explicit Reader(TraceInput& input) : builder_("NCCL Inspector", input), calls_(builder_), input_(input) {}
+  explicit NcclInspectorReader(TraceInput& input)
+      : builder_("NCCL Inspector", input), calls_(builder_), input_(input) {}
 
   PartialGraph read() {
     split();
@@ -300,7 +301,7 @@ class Reader {
   std::vector<Found> found_;
 };
 
-bool recognise(const std::string& /*name*/, std::string_view beginning) {
+bool recognise_nccl_inspector(const std::string& /*name*/, std::string_view beginning) {
   const std::size_t at = beginning.find_first_not_of(" \t\r\n[");
   return at != std::string_view::npos && beginning[at] == '{' &&
          (beginning.find("\"coll_perf\"") != std::string_view::npos ||
@@ -308,11 +309,14 @@ bool recognise(const std::string& /*name*/, std::string_view beginning) {
           beginning.find("\"inspector_output_format_version\"") != std::string_view::npos);
 }
 
-PartialGraph read(TraceInput& input, const TraceOptions& /*options*/) { return Reader(input).read(); }
+PartialGraph read_nccl_inspector(TraceInput& input, const TraceOptions& /*options*/) {
+  return NcclInspectorReader(input).read();
+}
 
 }  // namespace
 
-constinit const TraceFormat kNcclInspectorFormat{
-    "NCCL Inspector", "operations that NCCL's Inspector recorded, one file a process", recognise, read};
+constinit const TraceFormat kNcclInspectorFormat{"NCCL Inspector",
+                                                 "operations that NCCL's Inspector recorded, one file a process",
+                                                 recognise_nccl_inspector, read_nccl_inspector};
 
 }  // namespace mltcp::workload

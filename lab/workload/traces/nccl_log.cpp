@@ -51,9 +51,9 @@ std::optional<std::string_view> without_number(std::string_view text) {
   return text.substr(0, colon);
 }
 
-class Reader {
+class NcclLogReader {
  public:
-  explicit Reader(TraceInput& input) : builder_("NCCL log", input), calls_(builder_), lines_(input) {}
+  explicit NcclLogReader(TraceInput& input) : builder_("NCCL log", input), calls_(builder_), lines_(input) {}
 
   PartialGraph read() {
     std::string_view line;
@@ -191,15 +191,16 @@ class Reader {
   Lines cut_;
 };
 
-bool recognise(const std::string& /*name*/, std::string_view beginning) {
+bool recognise_nccl_log(const std::string& /*name*/, std::string_view beginning) {
   return beginning.find(kMark) != std::string_view::npos && !beginning.starts_with('{');
 }
 
-PartialGraph read(TraceInput& input, const TraceOptions& /*options*/) { return Reader(input).read(); }
+PartialGraph read_nccl_log(TraceInput& input, const TraceOptions& /*options*/) { return NcclLogReader(input).read(); }
 
 }  // namespace
 
-constinit const TraceFormat kNcclLogFormat{
-    "NCCL log", "calls of collectives with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,COLL", recognise, read};
+constinit const TraceFormat kNcclLogFormat{"NCCL log",
+                                           "calls of collectives with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,COLL",
+                                           recognise_nccl_log, read_nccl_log};
 
 }  // namespace mltcp::workload

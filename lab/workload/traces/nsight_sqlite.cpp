@@ -118,9 +118,9 @@ std::string stem_of(std::string_view name) {
   return found && stem.find("optim") == std::string::npos ? stem : std::string();
 }
 
-class Reader {
+class NsightReader {
  public:
-  explicit Reader(TraceInput& input)
+  explicit NsightReader(TraceInput& input)
       : builder_(kNsightSqlite.name, input),
         hold_([this](std::size_t bytes) { builder_.hold(bytes); }),
         database_(input, hold_) {
@@ -657,16 +657,16 @@ class Reader {
   std::size_t callless_ = 0;
 };
 
-bool recognise(const std::string&, std::string_view beginning) {
+bool recognise_nsight(const std::string&, std::string_view beginning) {
   using namespace std::literals;
   return beginning.starts_with("SQLite format 3\0"sv);
 }
 
-PartialGraph read(TraceInput& input, const TraceOptions&) { return Reader(input).read(); }
+PartialGraph read_nsight(TraceInput& input, const TraceOptions&) { return NsightReader(input).read(); }
 
 }  // namespace
 
 const TraceFormat kNsightSqlite{"Nsight Systems (SQLite)", "kernels, launches and ranges of NVTX, one rank a file",
-                                recognise, read};
+                                recognise_nsight, read_nsight};
 
 }  // namespace mltcp::workload

@@ -27,9 +27,9 @@ constexpr Bytes kMostBytes = std::uint64_t{1} << 50;
 constexpr std::int64_t kMostRank = 1'000'000;
 constexpr std::int64_t kMostGap = 1'000'000'000'000'000;  // ns: eleven days
 
-class Reader {
+class ParamReader {
  public:
-  explicit Reader(TraceInput& input)
+  explicit ParamReader(TraceInput& input)
       : builder_(kParam.name, input),
         elements_(input, ""),
         own_(rank_in_name(input.name())),
@@ -236,17 +236,18 @@ class Reader {
   bool timed_ = false;
 };
 
-bool recognise(const std::string&, std::string_view beginning) {
+bool recognise_param(const std::string&, std::string_view beginning) {
   const std::string_view text = trimmed(beginning);
   return text.starts_with('[') &&
          (text.find("\"comms\"") != std::string_view::npos ||
           (text.find("\"compute\"") != std::string_view::npos && text.find("\"ph\"") == std::string_view::npos));
 }
 
-PartialGraph read(TraceInput& input, const TraceOptions&) { return Reader(input).read(); }
+PartialGraph read_param(TraceInput& input, const TraceOptions&) { return ParamReader(input).read(); }
 
 }  // namespace
 
-const TraceFormat kParam{"PARAM communication trace", "what a rank posted, with the time between", recognise, read};
+const TraceFormat kParam{"PARAM communication trace", "what a rank posted, with the time between", recognise_param,
+                         read_param};
 
 }  // namespace mltcp::workload

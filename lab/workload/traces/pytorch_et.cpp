@@ -61,9 +61,9 @@ Bytes tensor_bytes(const rapidjson::Value& value, int depth = 0) {
   return sum;
 }
 
-class Reader {
+class PytorchEtReader {
  public:
-  explicit Reader(TraceInput& input) : builder_(kPytorchEt.name, input), elements_(input, "nodes") {}
+  explicit PytorchEtReader(TraceInput& input) : builder_(kPytorchEt.name, input), elements_(input, "nodes") {}
 
   PartialGraph read() {
     elements_.read([this](const rapidjson::Value& value) { add(value); });
@@ -293,18 +293,18 @@ class Reader {
   std::size_t nameless_ = 0;
 };
 
-bool recognise(const std::string&, std::string_view beginning) {
+bool recognise_pytorch_et(const std::string&, std::string_view beginning) {
   const std::string_view text = trimmed(beginning);
   if (!text.starts_with('{')) return false;
   return text.find("\"schema\"") != std::string_view::npos && text.find("\"nodes\"") != std::string_view::npos &&
          text.find("\"traceEvents\"") == std::string_view::npos;
 }
 
-PartialGraph read(TraceInput& input, const TraceOptions&) { return Reader(input).read(); }
+PartialGraph read_pytorch_et(TraceInput& input, const TraceOptions&) { return PytorchEtReader(input).read(); }
 
 }  // namespace
 
 const TraceFormat kPytorchEt{"PyTorch execution trace", "the communication of a rank, in order, without times",
-                             recognise, read};
+                             recognise_pytorch_et, read_pytorch_et};
 
 }  // namespace mltcp::workload
