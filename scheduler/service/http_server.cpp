@@ -233,7 +233,7 @@ class HttpServer::Impl {
       // Those that were accepted before this round are read in it.
       const std::uint64_t read = last_serial_;
       const std::size_t count = clients_.size();
-      MHD_run(library_);
+      MHD_run(daemon_);
       make_room(read);
       hurry_ = last_serial_ != read || clients_.size() != count;
     }
@@ -266,7 +266,7 @@ class HttpServer::Impl {
   class Library {
    public:
     explicit Library(Impl& server) : server_(server) {
-      server_.library_ = MHD_start_daemon(
+      server_.daemon_ = MHD_start_daemon(
           MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr, nullptr, &Impl::on_request, &server_,
           MHD_OPTION_LISTEN_SOCKET, server_.listener_.get(), MHD_OPTION_NOTIFY_CONNECTION, &Impl::on_connection,
           &server_, MHD_OPTION_URI_LOG_CALLBACK, &Impl::on_target, &server_, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
@@ -274,14 +274,14 @@ class HttpServer::Impl {
           2 * server_.options_.max_header_bytes, MHD_OPTION_CONNECTION_LIMIT,
           // One place is for the client that another one makes room for.
           static_cast<unsigned>(server_.options_.connections + 1), MHD_OPTION_END);
-      if (server_.library_ == nullptr)
+      if (server_.daemon_ == nullptr)
         throw RunError("libmicrohttpd can't begin; raise the limit of open files (ulimit -n)");
     }
     ~Library() {
       for (auto& [serial, client] : server_.clients_)
         if (client.state == State::working || client.state == State::parked) MHD_resume_connection(client.connection);
       server_.stop_listening();
-      MHD_stop_daemon(server_.library_);
+      MHD_stop_daemon(server_.daemon_);
     }
     Library(const Library&) = delete;
     Library& operator=(const Library&) = delete;
@@ -373,7 +373,7 @@ class HttpServer::Impl {
   // ---- the loop ----
 
   void wait_for_events(Nanos now) {
-    polled_.assign(1, {MHD_get_daemon_info(library_, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd, POLLIN, 0});
+    polled_.assign(1, {MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd, POLLIN, 0});
     parked_.clear();
     Nanos next = now + kLookEvery;
     for (auto& [serial, client] : clients_) {
@@ -385,7 +385,7 @@ class HttpServer::Impl {
     }
     auto milliseconds = std::max<std::int64_t>(0, (next - now).count / 1'000'000 + 1);
     MHD_UNSIGNED_LONG_LONG library_ms = 0;
-    if (MHD_get_timeout(library_, &library_ms) == MHD_YES)
+    if (MHD_get_timeout(daemon_, &library_ms) == MHD_YES)
       milliseconds = std::min(milliseconds, static_cast<std::int64_t>(library_ms));
     if (poll(polled_.data(), polled_.size(), hurry_ ? 0 : static_cast<int>(milliseconds)) <= 0) return;
     for (std::size_t i = 0; i < parked_.size(); ++i) {
@@ -407,7 +407,7 @@ class HttpServer::Impl {
   }
   void stop_listening() {
     if (listener_.get() < 0) return;
-    MHD_quiesce_daemon(library_);
+    MHD_quiesce_daemon(daemon_);
     listener_.reset();
   }
 
@@ -641,7 +641,7 @@ class HttpServer::Impl {
   ino_t inode_ = 0;
 
   // Of the thread of run(), but for the request and the answer of a client that a worker has:
-  MHD_Daemon* library_ = nullptr;
+  MHD_Daemon* daemon_ = nullptr;
   Workers* changes_ = nullptr;
   Workers* reads_ = nullptr;
   std::map<std::uint64_t, Client> clients_;  ///< by serial number: oldest first

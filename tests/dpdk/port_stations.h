@@ -30,9 +30,7 @@ using testing::HasSubstr;
 
 inline constexpr Nanos kPatience = 12_s;
 
-inline std::vector<std::byte> message(std::size_t number, std::size_t size) {
-  return random_bytes(size, number + 1);
-}
+inline std::vector<std::byte> message(std::size_t number, std::size_t size) { return random_bytes(size, number + 1); }
 
 inline Address host(std::uint8_t number, bool v6 = false) {
   Address address = Address::v4(0x0A090000U + number, 62400);

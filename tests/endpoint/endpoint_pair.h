@@ -27,9 +27,7 @@ namespace testing_pair {
 using namespace mltcp::literals;
 using ByteVector = std::vector<std::byte>;
 
-inline ByteVector bytes_of(std::size_t size, std::uint64_t seed = 1) {
-  return random_bytes(size, seed);
-}
+inline ByteVector bytes_of(std::size_t size, std::uint64_t seed = 1) { return random_bytes(size, seed); }
 
 inline EndpointConfig caller_config(const std::string& network, std::uint32_t host) {
   EndpointConfig config;

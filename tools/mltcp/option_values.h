@@ -20,7 +20,7 @@ struct OptionValue {
   std::string_view example;  ///< "results.json"
 };
 
-/// Of the option "--json" of a command, or nullptr for one that takes none or is not known.
+/// What an option, as "--json", of `command` takes; nullptr if it takes no value or is not known.
 const OptionValue* option_value(std::string_view option, std::string_view command);
 
 /// What is asked of a value.

@@ -274,7 +274,7 @@ void refuse_known_kind(std::string_view text, const std::string& name, std::stri
   const auto kind = kind_of(held);
   const bool is_capture = packed && file_format(held).name.starts_with("a capture");
   const auto entry = std::find_if(kEntries.begin(), kEntries.end(), [&](const Entry& one) { return one.kind == kind; });
-  // Of what is packed, traces alone are read as they are.
+  // Only traces are read packed.
   if (packed && kind != FileKind::trace && (kind || is_capture))
     throw InputError(one_line(fmt::format("{}: this is {}, packed; unpack it: {} {}", name,
                                           kind ? entry->what : file_format(held).name, packed->command, name)));

@@ -16,11 +16,11 @@
 namespace mltcp::workload {
 
 struct TraceView {
-  std::uint32_t ranks = 0;            ///< of the job; 0: as the trace tells
+  std::uint32_t ranks = 0;              ///< of the job; 0: as the trace tells
   std::optional<std::uint32_t> rank{};  ///< whose view it is; default: the first that has a trace
-  Rate link{100'000'000'000};         ///< as PhaseOptions::link
-  double compute_scale = 1;           ///< above 0
-  double bytes_scale = 1;             ///< above 0
+  Rate link{100'000'000'000};           ///< as PhaseOptions::link
+  double compute_scale = 1;             ///< above 0
+  double bytes_scale = 1;               ///< above 0
   /// Whether it is a worker on a link, as of a job with the key `trace`: see TraceOptions and PhaseOptions::any_link.
   bool one_worker = false;
   /// That reduce weight gradients, of a trace in 12 columns; of other traces of one worker, those of each collective;

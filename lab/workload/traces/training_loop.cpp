@@ -59,8 +59,8 @@ std::uint32_t data_workers(const Trace& trace, const LoopOptions& options) {
   return static_cast<std::uint32_t>(std::max<std::uint64_t>(trace.all_workers / copy, 1));
 }
 
-/// Of the collective of this layer and pass; 0 if there is none: the trace has none, its training loop does not run it,
-/// it does not cross the shared link, or it has a single worker.
+/// Size of the collective of this layer and pass; 0 if there is none: the trace has none, its training loop does not
+/// run it, it does not cross the shared link, or it has a single worker.
 Bytes sent_bytes(const Trace& trace, std::size_t layer, Pass pass, const LoopOptions& options) {
   const LayerPass& what = trace.layers[layer].pass(pass);
   if (!issued(trace, trace.parallelism, layer, pass) || !selected(options.network, pass, what.group)) return 0;
