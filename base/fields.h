@@ -62,13 +62,13 @@ constexpr bool takes(std::index_sequence<I...> /*values*/) {
 }
 
 template <typename T>
-inline constexpr bool is_left_out = false;
+inline constexpr bool kIsLeftOut = false;
 template <typename T, typename M>
-inline constexpr bool is_left_out<LeftOut<T, M>> = true;
+inline constexpr bool kIsLeftOut<LeftOut<T, M>> = true;
 
 template <typename A, typename B>
 constexpr bool clash(const A& a, const B& b) {
-  if constexpr (!is_left_out<A> && !is_left_out<B>)
+  if constexpr (!kIsLeftOut<A> && !kIsLeftOut<B>)
     if (std::string_view(a.name) == b.name) return true;
   if constexpr (std::is_same_v<decltype(a.member), decltype(b.member)>) return a.member == b.member;
   return false;
@@ -113,7 +113,7 @@ template <HasFields T, typename Visit>
 constexpr void for_each_field(Visit&& visit) {
   constexpr auto list = fields_of(static_cast<const T*>(nullptr));
   const auto unless_left_out = [&](const auto& entry) {
-    if constexpr (!internal::is_left_out<std::remove_cvref_t<decltype(entry)>>) visit(entry);
+    if constexpr (!internal::kIsLeftOut<std::remove_cvref_t<decltype(entry)>>) visit(entry);
   };
   [&]<std::size_t... I>(std::index_sequence<I...> /*entries*/) { (unless_left_out(std::get<I>(list)), ...); }
   (std::make_index_sequence<std::tuple_size_v<decltype(list)>>());

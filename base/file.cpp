@@ -46,8 +46,8 @@ thread_local const FileObserver::OnRead* observer = nullptr;
 // The file beside `path` that was meant, as a path that begins like it: one that only has an ending more, or the one
 // whose name is nearest.
 std::optional<std::string> meant_file(const std::filesystem::path& path) {
-  constexpr std::size_t most_entries = 10'000;  // a folder of more is none that somebody knows by heart
-  constexpr std::size_t shortest = 3;           // two edits make any shorter name of any other
+  constexpr std::size_t max_entries = 10'000;  // a folder of more is none that somebody knows by heart
+  constexpr std::size_t shortest = 3;          // two edits make any shorter name of any other
   const std::string name = path.filename().string();
   if (path.stem().string().size() < shortest) return std::nullopt;
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
@@ -55,7 +55,7 @@ std::optional<std::string> meant_file(const std::filesystem::path& path) {
   std::error_code error;
   std::filesystem::directory_iterator entry(folder, error);
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    if (names.size() == most_entries) return std::nullopt;
+    if (names.size() == max_entries) return std::nullopt;
     std::error_code unknown;
     if (entry->is_regular_file(unknown)) names.push_back(entry->path().filename().string());
   }
@@ -105,8 +105,8 @@ std::string read_text_file(const std::filesystem::path& path, std::string_view n
       return text;
     }
     text.append(part.data(), static_cast<std::size_t>(count));
-    if (text.size() > expected.most_bytes)
-      fail(fmt::format("the file is larger than {} MiB", expected.most_bytes >> 20U), give);
+    if (text.size() > expected.max_bytes)
+      fail(fmt::format("the file is larger than {} MiB", expected.max_bytes >> 20U), give);
   }
 }
 
@@ -187,7 +187,7 @@ bool is_in_proc(int descriptor) {
 
 // Goes along `name` from folder to folder; its last part is looked at if `whole`.
 OutputTarget resolved(const fs::path& name, bool whole) {
-  constexpr int most_links = 40;  // as Linux
+  constexpr int max_links = 40;  // as Linux
   OutputTarget target;
   std::error_code error;
   const fs::path absolute = fs::absolute(name, error);
@@ -210,7 +210,7 @@ OutputTarget resolved(const fs::path& name, bool whole) {
     // to append, may be in another root, and can't be done with a socket.
     if (!S_ISLNK(status.st_mode) || (!last && is_in_proc(found.number))) continue;
     std::array<char, PATH_MAX> to{};
-    const ssize_t length = ++links > most_links ? -1 : readlinkat(found.number, "", to.data(), to.size());
+    const ssize_t length = ++links > max_links ? -1 : readlinkat(found.number, "", to.data(), to.size());
     if (length <= 0) break;
     const fs::path leads = std::string_view(to.data(), static_cast<std::size_t>(length));
     rest.insert(rest.begin(), leads.begin(), leads.end());

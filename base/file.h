@@ -14,7 +14,7 @@ namespace mltcp {
 /// Requirements on a file.
 struct TextFile {
   std::string_view what;  ///< for messages, such as "an experiment file"
-  std::size_t most_bytes = 0;
+  std::size_t max_bytes = 0;
 };
 
 /// Reads a regular file or a pipe, such as a shell's <(...); empty for a pipe that no process has open for writing.

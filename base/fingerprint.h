@@ -13,7 +13,7 @@ class Fingerprint {
  public:
   /// Adding texts one by one is equivalent to adding their concatenation.
   constexpr Fingerprint& add(std::string_view text) {
-    for (const char byte : text) value_ = (value_ ^ static_cast<unsigned char>(byte)) * prime;
+    for (const char byte : text) value_ = (value_ ^ static_cast<unsigned char>(byte)) * kPrime;
     return *this;
   }
   /// 32 lower-case hexadecimal digits.
@@ -25,7 +25,7 @@ class Fingerprint {
   }
 
  private:
-  static constexpr Uint128 prime = (Uint128{1} << 88U) + 0x13B;
+  static constexpr Uint128 kPrime = (Uint128{1} << 88U) + 0x13B;
   Uint128 value_ = (Uint128{0x6C62272E07BB0142} << 64U) + 0x62B821756295C58D;
 };
 

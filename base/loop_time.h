@@ -28,12 +28,12 @@ struct LoopCounters {
   Nanos stalled;             ///< their sum
   std::uint64_t sleeps = 0;
   Nanos slept;
-  Nanos most_overslept;  ///< maximum delay after the requested wake-up time, which is earlier than the next event by
-                         ///< kWakeBefore
+  Nanos max_overslept;  ///< maximum delay after the requested wake-up time, which is earlier than the next event by
+                        ///< kWakeBefore
   // Naps are sleeps of a fixed length that nothing ends early. Stalls are not counted.
   std::uint64_t naps = 0;
-  Nanos nap_overslept;                         ///< in total
-  Nanos least_nap_overslept = Nanos::never();  ///< minimum; never() if there was no nap
+  Nanos nap_overslept;                       ///< in total
+  Nanos min_nap_overslept = Nanos::never();  ///< minimum; never() if there was no nap
   /// Mean delay at the end of a nap.
   [[nodiscard]] Nanos mean_nap_overslept() const {
     return naps == 0 ? Nanos() : nap_overslept / static_cast<std::int64_t>(naps);
@@ -109,7 +109,7 @@ class BasicLoopTime {
     if (overslept > kStall) return;
     ++counters.naps;
     counters.nap_overslept += overslept;
-    counters.least_nap_overslept = std::min(counters.least_nap_overslept, overslept);
+    counters.min_nap_overslept = std::min(counters.min_nap_overslept, overslept);
   }
 
   /// Calls `sleep`, which should take `wanted`, and counts it; returns how much longer it took.
@@ -121,7 +121,7 @@ class BasicLoopTime {
     ++counters.sleeps;
     counters.slept += woken - time;
     const Nanos overslept = woken - (time + wanted);
-    counters.most_overslept = std::max(counters.most_overslept, overslept);
+    counters.max_overslept = std::max(counters.max_overslept, overslept);
     if (overslept > kStall) {  // delayed by the machine, counted like a gap between rounds
       counters.longest_gap = std::max(counters.longest_gap, overslept);
       ++counters.stalls;

@@ -19,7 +19,7 @@ struct Metric {
 
 constexpr bool is_counter(std::string_view name) { return name.ends_with("_total"); }
 template <typename Entry>
-inline constexpr bool is_metric = std::is_same_v<decltype(std::remove_cvref_t<Entry>::about), Metric>;
+inline constexpr bool kIsMetric = std::is_same_v<decltype(std::remove_cvref_t<Entry>::about), Metric>;
 
 /// Adds each field of `from`. Of times, which are round trips, `to` has the longest.
 template <HasFields T>

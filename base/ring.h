@@ -39,14 +39,14 @@ class GrowableRing {
 
   std::uint64_t push(T value) {
     if (size() == capacity_) [[unlikely]]
-      grow(capacity_ == 0 ? first : capacity_ * 2);
+      grow(capacity_ == 0 ? kFirst : capacity_ * 2);
     slots_[place(end_)] = std::move(value);
     return end_++;
   }
   /// Like push(), but returns the slot with the contents of its last use, so that memory owned by it is reused.
   T& push_reused() {
     if (size() == capacity_) [[unlikely]]
-      grow(capacity_ == 0 ? first : capacity_ * 2);
+      grow(capacity_ == 0 ? kFirst : capacity_ * 2);
     return slots_[place(end_++)];
   }
   void pop() { ++begin_; }
@@ -63,7 +63,7 @@ class GrowableRing {
   }
 
  private:
-  static constexpr std::size_t first = 2;  // small, as a transport has as many rings as connections
+  static constexpr std::size_t kFirst = 2;  // small, as a transport has as many rings as connections
 
   [[nodiscard]] std::size_t place(std::uint64_t position) const { return position & (capacity_ - 1); }
 

@@ -56,9 +56,9 @@ Topology::Topology(const Graph& graph) {
     }
     if (host) hosts_ = nodes();
   }
-  check_count(hosts_, 1, kMostHosts, "hosts");
-  check_count(switches(), 0, kMostSwitches, "switches");
-  check_count(graph.links.size(), 0, kMostLinks, "links, one direction each");
+  check_count(hosts_, 1, kMaxHosts, "hosts");
+  check_count(switches(), 0, kMaxSwitches, "switches");
+  check_count(graph.links.size(), 0, kMaxLinks, "links, one direction each");
 
   std::unordered_set<std::string> own_names;
   for (const Graph::Link& link : graph.links)
@@ -169,7 +169,7 @@ void Topology::find_distances() {
     if (is_host(edge.to)) last_delay = std::max(last_delay, edge.delay);
   }
   const std::uint64_t steps = racks_ * (std::uint64_t{switches()} + between.size());
-  if (std::uint64_t{racks_} * switches() > kMostDistances || steps > kMostSteps)
+  if (std::uint64_t{racks_} * switches() > kMaxDistances || steps > kMaxSteps)
     throw InputError(
         fmt::format("the network has {} switches and {} links between them for {} racks of hosts, too many to find the "
                     "shortest paths; make it smaller, or put more hosts on each switch",
@@ -327,7 +327,7 @@ void Topology::check_path(Host from, Host to, std::span<const Link> path) const 
 }
 
 Topology Topology::single_switch(std::uint32_t hosts, Rate rate, Nanos delay) {
-  check_count(hosts, 1, kMostHosts, "hosts");
+  check_count(hosts, 1, kMaxHosts, "hosts");
   std::vector<std::string> names;
   add_names(names, "host", hosts);
   add_names(names, "switch", 1);
@@ -338,11 +338,11 @@ Topology Topology::single_switch(std::uint32_t hosts, Rate rate, Nanos delay) {
 }
 
 Topology Topology::leaf_spine(const LeafSpineShape& shape) {
-  check_count(shape.leaves, 1, kMostInTier, "leaves");
-  check_count(shape.spines, shape.leaves == 1 ? 0 : 1, kMostInTier, "spines");
-  check_count(shape.hosts_per_leaf, 1, kMostInTier, "hosts per leaf");
+  check_count(shape.leaves, 1, kMaxInTier, "leaves");
+  check_count(shape.spines, shape.leaves == 1 ? 0 : 1, kMaxInTier, "spines");
+  check_count(shape.hosts_per_leaf, 1, kMaxInTier, "hosts per leaf");
   const std::uint32_t hosts = shape.hosts();
-  check_count(hosts, 1, kMostHosts, "hosts");
+  check_count(hosts, 1, kMaxHosts, "hosts");
   const Rate uplink_rate = shape.uplink_rate.is_zero() ? shape.host_rate : shape.uplink_rate;
   std::vector<std::string> names;
   add_names(names, "host", hosts);
@@ -364,9 +364,9 @@ Topology Topology::leaf_spine(const LeafSpineShape& shape) {
 }
 
 Topology Topology::fat_tree(std::uint32_t k, Rate rate, Nanos delay) {
-  if (k < 2 || k > kMostPorts || k % 2 != 0)
+  if (k < 2 || k > kMaxPorts || k % 2 != 0)
     throw InputError(
-        fmt::format("a fat tree has switches with {} ports; give an even number from 2 to {}", k, kMostPorts));
+        fmt::format("a fat tree has switches with {} ports; give an even number from 2 to {}", k, kMaxPorts));
   const std::uint32_t half = k / 2;
   const std::uint32_t hosts = k * half * half;
   std::vector<std::string> names;

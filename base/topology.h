@@ -40,7 +40,7 @@ struct Graph {
 /// "host 3 -> leaf 0" of all hosts, "leaf 0 -> spine 1", "leaf 2 -> host 9", "spine 1 -> leaf 2". Host h is connected
 /// to leaf h / hosts_per_leaf.
 struct LeafSpineShape {
-  std::uint32_t leaves = 2;          ///< number of leaves, spines and hosts: 1 to Topology::kMostInTier
+  std::uint32_t leaves = 2;          ///< number of leaves, spines and hosts: 1 to Topology::kMaxInTier
   std::uint32_t spines = 2;          ///< may be 0 with one leaf
   std::uint32_t hosts_per_leaf = 4;  //
   Rate host_rate;                    ///< of each link between a host and its leaf
@@ -58,13 +58,13 @@ class Topology {
 
   // Limits that keep memory and construction time below a few hundred MB and seconds. Distances are stored by rack and
   // switch, and found by visiting every link between switches for each rack.
-  static constexpr std::uint32_t kMostHosts = 1U << 16;
-  static constexpr std::uint32_t kMostSwitches = 1U << 16;
-  static constexpr std::uint32_t kMostLinks = 1U << 22;  ///< directions count each
-  static constexpr std::uint64_t kMostDistances = 1U << 26;
-  static constexpr std::uint64_t kMostSteps = 1ULL << 32;
-  static constexpr std::uint32_t kMostInTier = 1024;  ///< leaves, spines, hosts per leaf
-  static constexpr std::uint32_t kMostPorts = 64;     ///< of the switches of a fat tree: 65536 hosts
+  static constexpr std::uint32_t kMaxHosts = 1U << 16;
+  static constexpr std::uint32_t kMaxSwitches = 1U << 16;
+  static constexpr std::uint32_t kMaxLinks = 1U << 22;  ///< directions count each
+  static constexpr std::uint64_t kMaxDistances = 1U << 26;
+  static constexpr std::uint64_t kMaxSteps = 1ULL << 32;
+  static constexpr std::uint32_t kMaxInTier = 1024;  ///< leaves, spines, hosts per leaf
+  static constexpr std::uint32_t kMaxPorts = 64;     ///< of the switches of a fat tree: 65536 hosts
   static constexpr Rate kHighestCapacity{100'000'000'000'000};
   static constexpr Nanos kLongestDelay{10'000'000'000};
 
@@ -76,7 +76,7 @@ class Topology {
   static Topology single_switch(std::uint32_t hosts, Rate rate, Nanos delay = {});
   static Topology leaf_spine(const LeafSpineShape& shape);
   /// A fat tree of switches with `k` ports (Al-Fares, Loukissas and Vahdat, SIGCOMM 2008): k pods of k/2 "edge" and k/2
-  /// "aggregation" switches, k^2/4 "core" switches, k^3/4 hosts, all links of one rate. `k` is even, 2 to kMostPorts.
+  /// "aggregation" switches, k^2/4 "core" switches, k^3/4 hosts, all links of one rate. `k` is even, 2 to kMaxPorts.
   static Topology fat_tree(std::uint32_t k, Rate rate, Nanos delay = {});
 
   [[nodiscard]] std::uint32_t hosts() const { return hosts_; }

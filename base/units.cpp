@@ -16,9 +16,9 @@ struct Unit {
   std::uint64_t factor;  // in the base unit: nanoseconds, bytes, bits per second
 };
 
-constexpr std::array<Unit, 5> time_units{
+constexpr std::array<Unit, 5> kTimeUnits{
     {{"ns", 1}, {"us", 1'000}, {"ms", 1'000'000}, {"s", 1'000'000'000}, {"min", 60'000'000'000}}};
-constexpr std::array<Unit, 9> byte_units{{{"B", 1},
+constexpr std::array<Unit, 9> kByteUnits{{{"B", 1},
                                           {"kB", 1'000},
                                           {"MB", 1'000'000},
                                           {"GB", 1'000'000'000},
@@ -27,7 +27,7 @@ constexpr std::array<Unit, 9> byte_units{{{"B", 1},
                                           {"MiB", 1ULL << 20},
                                           {"GiB", 1ULL << 30},
                                           {"TiB", 1ULL << 40}}};
-constexpr std::array<Unit, 5> rate_units{
+constexpr std::array<Unit, 5> kRateUnits{
     {{"bps", 1}, {"kbps", 1'000}, {"Mbps", 1'000'000}, {"Gbps", 1'000'000'000}, {"Tbps", 1'000'000'000'000}}};
 
 template <std::size_t n>
@@ -139,19 +139,19 @@ std::string write(std::uint64_t value, const std::array<Unit, n>& units, std::si
 }  // namespace
 
 Nanos parse_duration(std::string_view text) {
-  return Nanos(static_cast<std::int64_t>(parse(text, time_units, "duration", "150 ms")));
+  return Nanos(static_cast<std::int64_t>(parse(text, kTimeUnits, "duration", "150 ms")));
 }
-Bytes parse_bytes(std::string_view text) { return parse(text, byte_units, "size", "13.5 MB"); }
-Rate parse_rate(std::string_view text) { return Rate(parse(text, rate_units, "rate", "1 Gbps")); }
+Bytes parse_bytes(std::string_view text) { return parse(text, kByteUnits, "size", "13.5 MB"); }
+Rate parse_rate(std::string_view text) { return Rate(parse(text, kRateUnits, "rate", "1 Gbps")); }
 
 std::string to_text(Nanos duration) {
   if (duration.is_never()) return "never";
   const std::string sign = duration.count < 0 ? "-" : "";
   const auto value =
       duration.count < 0 ? ~static_cast<std::uint64_t>(duration.count) + 1 : static_cast<std::uint64_t>(duration.count);
-  return sign + write(value, time_units, 4);  // up to seconds: minutes have no three decimals
+  return sign + write(value, kTimeUnits, 4);  // up to seconds: minutes have no three decimals
 }
-std::string bytes_to_text(Bytes bytes) { return write(bytes, byte_units, 5); }
-std::string to_text(Rate rate) { return write(rate.bits_per_second, rate_units, rate_units.size()); }
+std::string bytes_to_text(Bytes bytes) { return write(bytes, kByteUnits, 5); }
+std::string to_text(Rate rate) { return write(rate.bits_per_second, kRateUnits, kRateUnits.size()); }
 
 }  // namespace mltcp

@@ -81,11 +81,11 @@ struct Rate {
     if (bytes < (std::uint64_t{1} << 30)) [[likely]] {
       const std::uint64_t bit_nanos = bytes * 8'000'000'000ULL;
       const std::uint64_t nanos = (bit_nanos + bits_per_second - 1) / bits_per_second;
-      return Nanos(static_cast<std::int64_t>(nanos < longest ? nanos : longest));
+      return Nanos(static_cast<std::int64_t>(nanos < kLongest ? nanos : kLongest));
     }
     const Uint128 bit_nanos = static_cast<Uint128>(bytes) * 8'000'000'000ULL;
     const Uint128 nanos = (bit_nanos + bits_per_second - 1) / bits_per_second;
-    return Nanos(nanos < longest ? static_cast<std::int64_t>(nanos) : static_cast<std::int64_t>(longest));
+    return Nanos(nanos < kLongest ? static_cast<std::int64_t>(nanos) : static_cast<std::int64_t>(kLongest));
   }
   /// Whole bytes that fit into `duration`; 0 if that is negative.
   [[nodiscard]] constexpr Bytes bytes_in(Nanos duration) const {
@@ -97,7 +97,7 @@ struct Rate {
   constexpr auto operator<=>(const Rate&) const = default;
 
  private:
-  static constexpr auto longest = static_cast<std::uint64_t>(Nanos::never().count / 4);
+  static constexpr auto kLongest = static_cast<std::uint64_t>(Nanos::never().count / 4);
 };
 
 /// Parsers of values with units, as in experiment files. White space around number and unit is ignored. All throw

@@ -15,35 +15,35 @@ namespace {
 
 using namespace mltcp;
 
-constexpr Bytes packet_bytes = 1500;
-constexpr Bytes iteration_bytes = 13'500'000;
-constexpr std::uint64_t samples_per_round = 64;
-constexpr std::uint64_t samples_per_congestion = 256;
+constexpr Bytes kPacketBytes = 1500;
+constexpr Bytes kIterationBytes = 13'500'000;
+constexpr std::uint64_t kSamplesPerRound = 64;
+constexpr std::uint64_t kSamplesPerCongestion = 256;
 
 /// The acknowledgements of a job that sends without end, two packets each, over a round trip of 20 to 35 us.
 class Acknowledgements {
  public:
   Acknowledgements() {
-    ack_.acked_bytes = 2 * packet_bytes;
+    ack_.acked_bytes = 2 * kPacketBytes;
     ack_.acked_packets = 2;
     ack_.endpoint_delay = Nanos(2'000);
     ack_.hops = 2;
     ack_.min_rtt = Nanos(20'000);
     ack_.smoothed_rtt = Nanos(27'000);
     ack_.delivery_rate = Rate::from_gbps(100);
-    ack_.bytes_in_flight_before = 100 * packet_bytes;
+    ack_.bytes_in_flight_before = 100 * kPacketBytes;
     ack_.cwnd_limited = true;
   }
   const cc::AckSample& next() {
     ++count_;
     ack_.now += Nanos(240);
-    ack_.round_count = count_ / samples_per_round;
+    ack_.round_count = count_ / kSamplesPerRound;
     ack_.latest_rtt = Nanos(20'000 + static_cast<std::int64_t>((count_ * 2'654'435'761U) >> 12 & 15) * 1'000);
-    ack_.ce_bytes = congestion() ? packet_bytes : 0;
+    ack_.ce_bytes = congestion() ? kPacketBytes : 0;
     ack_.ce_packets = congestion() ? 1 : 0;
     return ack_;
   }
-  [[nodiscard]] bool congestion() const { return count_ % samples_per_congestion == 0; }
+  [[nodiscard]] bool congestion() const { return count_ % kSamplesPerCongestion == 0; }
   cc::AckSample& sample() { return ack_; }
 
  private:
@@ -53,13 +53,13 @@ class Acknowledgements {
 
 cc::Augmentation iteration_aware(const cc::Aggressiveness& function) {
   cc::Augmentation augmentation = cc::Augmentation::mltcp(function);
-  augmentation.tracker.begin_iteration(iteration_bytes);
+  augmentation.tracker.begin_iteration(kIterationBytes);
   return augmentation;
 }
 
 void take_gains(cc::Augmentation& augmentation, cc::AckSample& ack) {
   augmentation.tracker.on_delivered(ack.acked_bytes);
-  if (augmentation.tracker.bytes_sent() >= iteration_bytes) augmentation.tracker.begin_iteration(iteration_bytes);
+  if (augmentation.tracker.bytes_sent() >= kIterationBytes) augmentation.tracker.begin_iteration(kIterationBytes);
   ack.gain = augmentation.gain();
   ack.decrease_gain = augmentation.decrease_gain();
 }
@@ -68,7 +68,7 @@ void take_gains(cc::Augmentation& augmentation, cc::AckSample& ack) {
 void algorithm(benchmark::State& state) {
   const cc::AlgorithmTable& table = *cc::algorithms()[static_cast<std::size_t>(state.range(0))];
   const bool with_mltcp = state.range(1) != 0;
-  cc::Controller controller(table, {.max_packet_bytes = packet_bytes, .max_rate = Rate::from_gbps(100)});
+  cc::Controller controller(table, {.max_packet_bytes = kPacketBytes, .max_rate = Rate::from_gbps(100)});
   cc::Augmentation augmentation = with_mltcp ? iteration_aware({}) : cc::Augmentation();
   Acknowledgements acks;
   for ([[maybe_unused]] auto _ : state) {
@@ -92,7 +92,7 @@ cc::Aggressiveness function(std::int64_t which) {
 void gain(benchmark::State& state) {
   cc::Augmentation augmentation = iteration_aware(function(state.range(0)));
   cc::AckSample ack;
-  ack.acked_bytes = 2 * packet_bytes;
+  ack.acked_bytes = 2 * kPacketBytes;
   for ([[maybe_unused]] auto _ : state) {
     take_gains(augmentation, ack);
     benchmark::DoNotOptimize(ack.gain);

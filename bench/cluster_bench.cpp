@@ -170,44 +170,44 @@ void schedule_10000_hosts(benchmark::State& state) {
   state.counters["peak_MiB"] = peak_mib();
 }
 
-constexpr auto ms = benchmark::kMillisecond;
+constexpr auto kMs = benchmark::kMillisecond;
 BENCHMARK_CAPTURE(schedule_1024_hosts, locality, PlacementKind::locality)
     ->Arg(1)
     ->Arg(2)
     ->MeasureProcessCPUTime()
     ->UseRealTime()
-    ->Unit(ms);
+    ->Unit(kMs);
 BENCHMARK_CAPTURE(schedule_1024_hosts, random, PlacementKind::random)
     ->Arg(1)
     ->Arg(2)
     ->MeasureProcessCPUTime()
     ->UseRealTime()
-    ->Unit(ms);
+    ->Unit(kMs);
 BENCHMARK_CAPTURE(rank_1024_hosts, locality, PlacementKind::locality)
     ->Arg(1)
     ->Arg(2)
     ->MeasureProcessCPUTime()
     ->UseRealTime()
-    ->Unit(ms);
+    ->Unit(kMs);
 BENCHMARK_CAPTURE(rank_1024_hosts, random, PlacementKind::random)
     ->Arg(1)
     ->Arg(2)
     ->MeasureProcessCPUTime()
     ->UseRealTime()
-    ->Unit(ms);
+    ->Unit(kMs);
 BENCHMARK_CAPTURE(join_1024_hosts, locality, PlacementKind::locality)
     ->Arg(1)
     ->Arg(2)
     ->MeasureProcessCPUTime()
     ->UseRealTime()
-    ->Unit(ms);
+    ->Unit(kMs);
 BENCHMARK_CAPTURE(join_1024_hosts, random, PlacementKind::random)
     ->Arg(1)
     ->Arg(2)
     ->MeasureProcessCPUTime()
     ->UseRealTime()
-    ->Unit(ms);
-BENCHMARK(schedule_10000_hosts)->Arg(1)->Arg(2)->MeasureProcessCPUTime()->UseRealTime()->Unit(ms);
+    ->Unit(kMs);
+BENCHMARK(schedule_10000_hosts)->Arg(1)->Arg(2)->MeasureProcessCPUTime()->UseRealTime()->Unit(kMs);
 
 }  // namespace
 

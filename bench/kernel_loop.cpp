@@ -32,7 +32,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::uint16_t kPort = 62300;
 constexpr std::size_t kLongestMessage = 65507;
-constexpr std::size_t kMostSegments = 64;
+constexpr std::size_t kMaxSegments = 64;
 constexpr int kBufferBytes = 8 << 20;
 constexpr int kPatienceMs = 10'000;
 
@@ -141,7 +141,7 @@ void run_segments(const KernelLoop& loop) {
   file.set(IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
   bind_to(file, loop.address);
   connect_to(file, loop.peer);
-  const std::size_t bytes = std::min(kLongestMessage / loop.size, kMostSegments) * loop.size;
+  const std::size_t bytes = std::min(kLongestMessage / loop.size, kMaxSegments) * loop.size;
   // Of bytes that lie in many places, as a message's do.
   std::vector<char> data(4 << 20);
   std::size_t at = 0;

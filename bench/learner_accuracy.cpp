@@ -29,17 +29,17 @@ namespace {
 
 using namespace mltcp;
 
-constexpr Rate link_rate(10'000'000'000);
-constexpr int iterations = 200;
-constexpr std::uint64_t seeds = 20;
-constexpr Bytes packet_bytes = 65'536;  // between two acknowledgements
+constexpr Rate kLinkRate(10'000'000'000);
+constexpr int kIterations = 200;
+constexpr std::uint64_t kSeeds = 20;
+constexpr Bytes kPacketBytes = 65'536;  // between two acknowledgements
 
 struct Scenario {
   double stretch = 1;
   double jitter = 0;
   double stragglers = 0;
 };
-constexpr Scenario scenarios[] = {{1, 0, 0}, {2, 0, 0}, {2, 0.01, 0}, {2, 0.05, 0}, {4, 0.05, 0}, {4, 0.05, 0.02}};
+constexpr Scenario kScenarios[] = {{1, 0, 0}, {2, 0, 0}, {2, 0.01, 0}, {2, 0.05, 0}, {4, 0.05, 0}, {4, 0.05, 0.02}};
 
 struct Communication {
   Nanos compute;  ///< before it
@@ -87,7 +87,7 @@ class Run {
       : job_(job), scenario_(scenario), sums_(sums), random_(Random::stream(seed, 1)) {}
 
   void go() {
-    for (iteration_ = 0; iteration_ < iterations; ++iteration_) {
+    for (iteration_ = 0; iteration_ < kIterations; ++iteration_) {
       const Step& step = job_[static_cast<std::size_t>(iteration_) % job_.size()];
       size_ = 0;
       for (const Communication& communication : step.communications) size_ += communication.bytes;
@@ -128,9 +128,9 @@ class Run {
       const Nanos begin = std::max(now_, link_free_);
       if (begin > link_free_ && learner_.on_send(begin)) begins_.push_back(position_ - learner_.bytes_sent());
       const double stretch = 1 + (scenario_.stretch - 1) * random_.uniform();
-      const double nanos = static_cast<double>(link_rate.time_for(communication.bytes).count) * stretch;
+      const double nanos = static_cast<double>(kLinkRate.time_for(communication.bytes).count) * stretch;
       for (Bytes sent = 0; sent < communication.bytes;) {
-        const Bytes bytes = std::min(packet_bytes, communication.bytes - sent);
+        const Bytes bytes = std::min(kPacketBytes, communication.bytes - sent);
         sent += bytes;
         const double part = static_cast<double>(sent) / static_cast<double>(communication.bytes);
         deliver(begin + Nanos(static_cast<std::int64_t>(nanos * part)), bytes);
@@ -177,10 +177,10 @@ class Run {
 };
 
 void measure(const std::string& name, const std::vector<Job>& jobs) {
-  for (const Scenario& scenario : scenarios) {
+  for (const Scenario& scenario : kScenarios) {
     Sums sums;
     for (const Job& job : jobs)
-      for (std::uint64_t seed = 1; seed <= seeds; ++seed) Run(job, scenario, seed, sums).go();
+      for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) Run(job, scenario, seed, sums).go();
     const double learned = std::max(1, sums.runs - sums.never_known);
     fmt::print(
         "| {} | {} | {:.0f}% | {:.0f}% | {} of {} | {:.1f} ({}) | {:.5f}% | {:.2f}% | {:.2f}% | {:.4f} | {:.3f}% |\n",

@@ -29,8 +29,8 @@ using sim::DuelConfig;
 using sim::DuelFlow;
 
 const std::vector<std::string> all_algorithms{"reno", "cubic", "dctcp", "swift", "dcqcn"};
-constexpr double payload_share = 1424.0 / 1514;  // of a full packet on the wire
-constexpr Bytes packet_bytes = 1514;
+constexpr double kPayloadShare = 1424.0 / 1514;  // of a full packet on the wire
+constexpr Bytes kPacketBytes = 1514;
 
 struct Options {
   double gbps = 1;
@@ -57,7 +57,7 @@ DuelConfig link_of(const Options& options) {
   cc::Parameters parameters;
   parameters.edit<cc::Swift>().base_target = config.delay * 8;
   parameters.edit<cc::Swift>().additive_increase =
-      std::max(1.0, static_cast<double>(in_a_round_trip) / packet_bytes / 100);
+      std::max(1.0, static_cast<double>(in_a_round_trip) / kPacketBytes / 100);
   parameters.edit<cc::Swift>().max_window = 100'000;
   config.parameters = std::make_shared<const cc::Parameters>(parameters);
   return config;
@@ -80,7 +80,7 @@ double goodput(const Options& options, const DuelConfig& config, const std::stri
   Duel duel(config, {{.cc = cc}});
   const Span span = measured(options, config);
   duel.run_until(span.end);
-  return 100 * duel.utilization(span.begin, span.end) / payload_share;
+  return 100 * duel.utilization(span.begin, span.end) / kPayloadShare;
 }
 
 std::string percent(double share) { return share == 0 ? "0" : fmt::format("{}%", share * 100); }
@@ -173,7 +173,7 @@ void incast_table(const Options& options) {
           least = std::min(least, half);
           all += half;
         }
-        cells.push_back(fmt::format("{:.1f} {:.2f} {:.2f}", 100 / payload_share / last.seconds(),
+        cells.push_back(fmt::format("{:.1f} {:.2f} {:.2f}", 100 / kPayloadShare / last.seconds(),
                                     100.0 * static_cast<double>(again) / static_cast<double>(sent),
                                     static_cast<double>(least * count) / static_cast<double>(all)));
       }
@@ -206,7 +206,7 @@ void neighbours_table(const Options& options) {
         const Span span = measured(options, config);
         duel.run_until(span.end);
         cells.push_back(fmt::format("{:.2f} of {:.1f}, {:.2f}% lost", duel.share(0, span.begin, span.end),
-                                    100 * duel.utilization(span.begin, span.end) / payload_share,
+                                    100 * duel.utilization(span.begin, span.end) / kPayloadShare,
                                     100.0 * static_cast<double>(duel.bottleneck().dropped_packets) /
                                         static_cast<double>(duel.bottleneck().offered_packets)));
       }

@@ -173,8 +173,8 @@ class MemoryDevice final : public rdma::Device {
     context_.ops.req_notify_cq = [](ibv_cq* /*cq*/, int /*solicited*/) { return 0; };
     facts_.name = "memory0";
     facts_.longest_message = 4096;
-    facts_.most_requests = facts_.most_completions = MemoryQueuePair::kDepth;
-    facts_.most_pieces = 4;
+    facts_.max_requests = facts_.max_completions = MemoryQueuePair::kDepth;
+    facts_.max_pieces = 4;
     facts_.gids = {{.index = 0, .ip = Address::parse(ip), .is_roce_v2 = true}};
     facts_.interfaces = {1};
   }

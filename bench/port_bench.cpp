@@ -53,7 +53,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::uint16_t kUdpPort = 62400;
 /// Of messages under way: enough that the sender never waits for a completion, few enough that buffers stay cached.
 constexpr std::size_t kBytesUnderWay = 4 << 20;
-constexpr std::size_t kMostUnderWay = 512;
+constexpr std::size_t kMaxUnderWay = 512;
 constexpr Nanos kPatience{30'000'000'000};
 constexpr Nanos kLinger{200'000'000};
 
@@ -72,7 +72,7 @@ struct Options {
 };
 
 std::size_t messages_under_way(std::size_t size) {
-  return std::clamp<std::size_t>(kBytesUnderWay / std::max<std::size_t>(size, 1), 2, kMostUnderWay);
+  return std::clamp<std::size_t>(kBytesUnderWay / std::max<std::size_t>(size, 1), 2, kMaxUnderWay);
 }
 
 /// Seconds of the calling thread's processor time, in the program and in the kernel.

@@ -17,7 +17,7 @@ namespace mltcp::bench {
 namespace {
 
 constexpr std::size_t kHeaderBytes = 42;
-constexpr std::size_t kMostBurst = 64;
+constexpr std::size_t kMaxBurst = 64;
 
 std::string unique_name() {
   static std::atomic<unsigned> loops{0};
@@ -42,7 +42,7 @@ struct RingLoop::Impl {
 
   template <bool copy>
   std::size_t round() {
-    std::array<rte_mbuf*, kMostBurst> packets;
+    std::array<rte_mbuf*, kMaxBurst> packets;
     if (rte_pktmbuf_alloc_bulk(pool.get(), packets.data(), burst) != 0) return 0;
     for (std::uint16_t i = 0; i < burst; ++i) {
       std::byte* const frame = rte_pktmbuf_mtod(packets[i], std::byte*);
@@ -77,9 +77,9 @@ struct RingLoop::Impl {
 };
 
 RingLoop::RingLoop(std::size_t frame_bytes, std::size_t burst) {
-  if (frame_bytes < 64 || frame_bytes > 9000 || burst < 1 || burst > kMostBurst) {
+  if (frame_bytes < 64 || frame_bytes > 9000 || burst < 1 || burst > kMaxBurst) {
     throw InputError(fmt::format("a ring loop of {} bytes in bursts of {}: give 64 to 9000 bytes and bursts of 1 to {}",
-                                 frame_bytes, burst, kMostBurst));
+                                 frame_bytes, burst, kMaxBurst));
   }
   impl_ = std::make_unique<Impl>(frame_bytes, burst);
 }

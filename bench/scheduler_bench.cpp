@@ -99,12 +99,12 @@ BENCHMARK(random_link)
 /// Every combination of multiples of 5 degrees. The score is that of the 72 angles at which it looks.
 class FiveDegrees {
  public:
-  static constexpr std::size_t angles = 72;
+  static constexpr std::size_t kAngles = 72;
   FiveDegrees(const Problem& problem, const Slots& slots) : slots_(slots) {
     for (const auto& use : problem.links[0].uses) {
-      std::vector<double> rates(angles, 0);
-      for (std::size_t a = 0; a < angles; ++a) {
-        const std::int64_t at = slots.perimeter.count / static_cast<std::int64_t>(angles) *
+      std::vector<double> rates(kAngles, 0);
+      for (std::size_t a = 0; a < kAngles; ++a) {
+        const std::int64_t at = slots.perimeter.count / static_cast<std::int64_t>(kAngles) *
                                 static_cast<std::int64_t>(a) % slots.periods[use.job].count;
         for (const Burst& burst : use.demand.bursts)
           if (burst.from.count <= at && at < burst.to.count) rates[a] = static_cast<double>(burst.rate.bits_per_second);
@@ -122,24 +122,24 @@ class FiveDegrees {
     std::vector<Nanos> result;
     for (std::size_t j = 0; j < best_shifts_.size(); ++j)
       result.emplace_back(slots_.perimeter.count * static_cast<std::int64_t>(best_shifts_[j]) /
-                          static_cast<std::int64_t>(angles) % slots_.periods[j].count);
+                          static_cast<std::int64_t>(kAngles) % slots_.periods[j].count);
     return result;
   }
 
  private:
   void place(std::size_t job) {
     if (job < demands_.size()) {
-      const std::size_t positions = (angles + slots_.repetitions[job] - 1) / slots_.repetitions[job];
+      const std::size_t positions = (kAngles + slots_.repetitions[job] - 1) / slots_.repetitions[job];
       for (shifts_[job] = 0; shifts_[job] < positions; ++shifts_[job]) place(job + 1);
       return;
     }
     double excess = 0;
-    for (std::size_t a = 0; a < angles; ++a) {
+    for (std::size_t a = 0; a < kAngles; ++a) {
       double demand = 0;
-      for (std::size_t j = 0; j < demands_.size(); ++j) demand += demands_[j][(a + angles - shifts_[j]) % angles];
+      for (std::size_t j = 0; j < demands_.size(); ++j) demand += demands_[j][(a + kAngles - shifts_[j]) % kAngles];
       excess += std::max(0.0, demand - static_cast<double>(kCapacity.bits_per_second));
     }
-    const double score = 1 - excess / (static_cast<double>(angles) * static_cast<double>(kCapacity.bits_per_second));
+    const double score = 1 - excess / (static_cast<double>(kAngles) * static_cast<double>(kCapacity.bits_per_second));
     if (score <= best_) return;
     best_ = score;
     best_shifts_ = shifts_;

@@ -16,17 +16,17 @@ namespace {
 using namespace mltcp;
 using namespace mltcp::literals;
 
-constexpr Bytes message_bytes = 1 << 20;
+constexpr Bytes kMessageBytes = 1 << 20;
 
 /// Keeps four messages under way for ever.
 struct Sender final : Pollable {
-  Sender(PacketIo& io, const Address& peer, bool real) : shard(io, {.seed = 1}), data(real ? message_bytes : 0) {
+  Sender(PacketIo& io, const Address& peer, bool real) : shard(io, {.seed = 1}), data(real ? kMessageBytes : 0) {
     connection = shard.connect(peer, ConnectionConfig{}, Nanos(0));
     for (int i = 0; i < 4; ++i) post();
   }
   void post() {
     if (data.empty())
-      shard.send_virtual(connection, message_bytes, 0);
+      shard.send_virtual(connection, kMessageBytes, 0);
     else
       shard.send(connection, data, 0);
   }
@@ -46,12 +46,12 @@ struct Sender final : Pollable {
 };
 
 struct Receiver final : Pollable {
-  Receiver(PacketIo& io, bool real) : shard(io, {.seed = 1}), data(real ? message_bytes : 0) {
+  Receiver(PacketIo& io, bool real) : shard(io, {.seed = 1}), data(real ? kMessageBytes : 0) {
     shard.listen(ConnectionConfig{});
   }
   void post(ConnectionId connection) {
     if (data.empty())
-      shard.receive_virtual(connection, message_bytes, 0);
+      shard.receive_virtual(connection, kMessageBytes, 0);
     else
       shard.receive(connection, data, 0);
   }

@@ -67,8 +67,8 @@ struct Wire {
 enum Options { plain = 0, integrity = 1, unpacked = 2, mltcp_job = 4, zero_copy = 8, no_checksums = 16 };
 
 // Two bursts, so that packets stay in the cache as in a NIC at low load.
-constexpr int outstanding = 64;
-constexpr std::uint32_t in_flight = 64;
+constexpr int kOutstanding = 64;
+constexpr std::uint32_t kInFlight = 64;
 
 /// Messages flow from `a` to `b`, which has the address `to`, for as long as the benchmark runs.
 void exchange(benchmark::State& state, PacketIo& a, PacketIo& b, const Address& to) {
@@ -79,7 +79,7 @@ void exchange(benchmark::State& state, PacketIo& a, PacketIo& b, const Address& 
   ConnectionConfig config;
   config.full_integrity = (options & integrity) != 0;
   config.pack_messages = (options & unpacked) == 0;
-  config.max_packets_in_flight = in_flight;
+  config.max_packets_in_flight = kInFlight;
   receiver.listen(config);
   const ConnectionId connection = sender.connect(to, config, Nanos(0));
   if ((options & mltcp_job) != 0) {
@@ -93,7 +93,7 @@ void exchange(benchmark::State& state, PacketIo& a, PacketIo& b, const Address& 
   }
   std::vector<std::byte> out(bytes);
   std::vector<std::byte> in(bytes);
-  for (int i = 0; i < outstanding; ++i) sender.send(connection, out, 0);
+  for (int i = 0; i < kOutstanding; ++i) sender.send(connection, out, 0);
 
   std::uint64_t messages = 0;
   Completion done[64];
@@ -219,7 +219,7 @@ class ManyConnections {
     opened_bytes = (heap() - before) / count;
     Random random(1);
     for (std::size_t i = ids_.size(); i > 1; --i) std::swap(ids_[i - 1], ids_[random.below(i)]);
-    send(outstanding);
+    send(kOutstanding);
     while (messages < 2 * std::uint64_t{count} + 1000) turn();
     used_bytes = (heap() - before) / count;
     messages = 0;
@@ -277,7 +277,7 @@ class ManyConnections {
     ConnectionId next[64];
     for (std::size_t i = 0; i < number; ++i) {
       if ((options_ & few_in_use) != 0) {
-        next[i] = ids_[(sent_ / 4096 * outstanding + sent_ % outstanding) % ids_.size()];
+        next[i] = ids_[(sent_ / 4096 * kOutstanding + sent_ % kOutstanding) % ids_.size()];
         ++sent_;
       } else {
         next[i] = ids_[sent_];

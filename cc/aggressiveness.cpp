@@ -35,8 +35,8 @@ Aggressiveness Aggressiveness::named(std::string_view name) {
 }
 
 Aggressiveness Aggressiveness::table(std::span<const Point> points) {
-  if (points.size() < 2 || points.size() > most_points)
-    throw InputError(fmt::format("an aggressiveness table has {} points; give 2 to {}", points.size(), most_points));
+  if (points.size() < 2 || points.size() > kMaxPoints)
+    throw InputError(fmt::format("an aggressiveness table has {} points; give 2 to {}", points.size(), kMaxPoints));
   if (points.front().x != 0 || points.back().x != 1)
     throw InputError(fmt::format("an aggressiveness table goes from x = {} to {}; begin at 0 and end at 1",
                                  points.front().x, points.back().x));
@@ -65,7 +65,7 @@ Aggressiveness Aggressiveness::from_text(std::string_view text) {
   const auto space = std::min(text.find(' '), text.size());
   std::vector<double> numbers;
   std::size_t at = space;
-  while (at < text.size() && text[at] == ' ' && numbers.size() <= 2 * most_points) {
+  while (at < text.size() && text[at] == ' ' && numbers.size() <= 2 * kMaxPoints) {
     double number = 0;
     const auto [end, problem] = std::from_chars(text.data() + at + 1, text.data() + text.size(), number);
     if (problem != std::errc()) break;

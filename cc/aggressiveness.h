@@ -17,7 +17,7 @@ class Aggressiveness {
     double x = 0;
     double gain = 1;
   };
-  static constexpr std::size_t most_points = 16;
+  static constexpr std::size_t kMaxPoints = 16;
 
   Aggressiveness() = default;
   /// F(x) = slope x + intercept.
@@ -25,7 +25,7 @@ class Aggressiveness {
   /// One of the papers' six functions, "F1" to "F6"; throws InputError that lists them for any other name. F1 to F4
   /// increase; F5 and F6 decrease, which makes jobs collide instead of interleave.
   static Aggressiveness named(std::string_view name);
-  /// Piecewise linear through 2 to `most_points` points, with x increasing from 0 to 1; throws InputError otherwise.
+  /// Piecewise linear through 2 to `kMaxPoints` points, with x increasing from 0 to 1; throws InputError otherwise.
   static Aggressiveness table(std::span<const Point> points);
 
   [[nodiscard]] double operator()(double x) const {
@@ -66,8 +66,8 @@ class Aggressiveness {
   double a_ = 0.25;
   double b_ = 1.75;
   double c_ = 0;
-  std::array<Point, most_points> points_{};
-  std::array<double, most_points> slopes_{};  ///< of the segment from each point to the next
+  std::array<Point, kMaxPoints> points_{};
+  std::array<double, kMaxPoints> slopes_{};  ///< of the segment from each point to the next
 };
 
 }  // namespace mltcp::cc

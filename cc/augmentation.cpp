@@ -33,7 +33,7 @@ Augmentation Augmentation::mltcp(const Aggressiveness& function) {
   Augmentation a;
   a.iteration_aware_ = true;
   a.function_ = function;
-  a.least_ = function.least();
+  a.min_ = function.least();
   a.inverse_least_ = 1 / function.least();
   return a;
 }

@@ -24,7 +24,7 @@ class IterationTracker {
   void begin_iteration(Bytes bytes_per_iteration) {
     undeclared_before_ = undeclared_bytes();
     exact_ = exact_ || bytes_per_iteration > 0;
-    most_bytes_ = std::numeric_limits<Bytes>::max();
+    max_bytes_ = std::numeric_limits<Bytes>::max();
     ++iteration_;
     bytes_sent_ = 0;
     bytes_per_iteration_ = bytes_per_iteration;
@@ -44,7 +44,7 @@ class IterationTracker {
     iteration_ = before_learner_ + learner.iteration();
     bytes_sent_ = learner.bytes_sent();
     bytes_per_iteration_ = learner.bytes_per_iteration();
-    most_bytes_ = learner.most_bytes();
+    max_bytes_ = learner.max_bytes();
   }
   /// Whether the application states the sizes of its iterations, so that nothing needs to be learned.
   [[nodiscard]] bool exact() const { return exact_; }
@@ -57,7 +57,7 @@ class IterationTracker {
   /// 0 if not known.
   [[nodiscard]] Bytes bytes_per_iteration() const { return bytes_per_iteration_; }
   /// False, too, once a learned iteration has exceeded its size: the job's traffic has changed.
-  [[nodiscard]] bool known() const { return bytes_per_iteration_ > 0 && bytes_sent_ <= most_bytes_; }
+  [[nodiscard]] bool known() const { return bytes_per_iteration_ > 0 && bytes_sent_ <= max_bytes_; }
   /// Whether the iteration has sent more than twice what the application stated: it would have the gain of an
   /// iteration's end for as long as it likes. Less is no lie, as a shard's part of an iteration may be an estimate.
   [[nodiscard]] bool overrun() const {
@@ -79,7 +79,7 @@ class IterationTracker {
   std::uint64_t before_learner_ = 0;  ///< iterations that the learner has not counted
   Bytes bytes_sent_ = 0;
   Bytes bytes_per_iteration_ = 0;
-  Bytes most_bytes_ = std::numeric_limits<Bytes>::max();
+  Bytes max_bytes_ = std::numeric_limits<Bytes>::max();
   Bytes undeclared_before_ = 0;  ///< by earlier iterations
   bool exact_ = false;
 };
@@ -122,13 +122,13 @@ class Augmentation {
   [[nodiscard]] double decrease_gain() const { return scale_decrease_ ? gain() : 1.0; }
 
  private:
-  [[nodiscard]] double of_progress() const { return tracker.overrun() ? least_ : function_(tracker.bytes_ratio()); }
+  [[nodiscard]] double of_progress() const { return tracker.overrun() ? min_ : function_(tracker.bytes_ratio()); }
 
   bool iteration_aware_ = false;
   bool scale_decrease_ = false;
   double constant_ = 1.0;
-  double least_ = 1.0;          ///< function_.least()
-  double inverse_least_ = 1.0;  ///< 1 / least_
+  double min_ = 1.0;            ///< function_.least()
+  double inverse_least_ = 1.0;  ///< 1 / min_
   Aggressiveness function_;
 };
 

@@ -35,8 +35,8 @@ struct AlgorithmTable {
 
 class Controller {
  public:
-  static constexpr std::size_t state_bytes = 192;
-  static constexpr std::size_t state_align = 16;
+  static constexpr std::size_t kStateBytes = 192;
+  static constexpr std::size_t kStateAlign = 16;
 
   /// `table` must outlive the controller (tables are static).
   Controller(const AlgorithmTable& table, const PathInfo& path) : table_(&table) {
@@ -67,7 +67,7 @@ class Controller {
   // The members that the transport reads come first, in one cache line with the beginning of the state.
   const AlgorithmTable* table_;
   Output output_;
-  alignas(state_align) std::array<std::byte, state_bytes> state_{};
+  alignas(kStateAlign) std::array<std::byte, kStateBytes> state_{};
 };
 
 namespace internal {
@@ -77,13 +77,13 @@ struct NoParameters {};
 template <typename State>
 struct ParametersOf {
   using type = NoParameters;
-  static constexpr std::span<const Parameter> all{};
+  static constexpr std::span<const Parameter> kAll{};
 };
 template <typename State>
 requires requires { typename State::Parameters; }
 struct ParametersOf<State> {
   using type = typename State::Parameters;
-  static constexpr std::span<const Parameter> all{State::parameters};
+  static constexpr std::span<const Parameter> kAll{State::parameters};
 };
 
 /// Whether parameter names are valid and unique keys, and every parameter has a help text.
@@ -105,34 +105,34 @@ const AlgorithmTable& table_of() {
   using Held = internal::ParametersOf<State>;
   using Structure = typename Held::type;
   static_assert(is_name(State::name), "a name has lower-case letters, digits, '-' and '_', and begins with a letter");
-  static_assert(internal::well_described(Held::all), "each parameter has a name of its own, of that kind, and a help");
-  static_assert(std::is_trivially_copyable_v<Structure> && sizeof(Structure) <= Parameters::most_bytes);
-  static_assert(sizeof(State) <= Controller::state_bytes, "the state must fit the controller's buffer");
-  static_assert(alignof(State) <= Controller::state_align);
-  static constexpr auto self = [](void* p) -> State& { return *std::launder(static_cast<State*>(p)); };
+  static_assert(internal::well_described(Held::kAll), "each parameter has a name of its own, of that kind, and a help");
+  static_assert(std::is_trivially_copyable_v<Structure> && sizeof(Structure) <= Parameters::kMaxBytes);
+  static_assert(sizeof(State) <= Controller::kStateBytes, "the state must fit the controller's buffer");
+  static_assert(alignof(State) <= Controller::kStateAlign);
+  static constexpr auto kSelf = [](void* p) -> State& { return *std::launder(static_cast<State*>(p)); };
   static constexpr AlgorithmTable table{
       State::name,
       State::capabilities,
       [](void* p, const PathInfo& path, Output& out) { (new (p) State())->start(path, out); },
-      [](void* p, const AckSample& ack, Output& out) { self(p).on_ack(ack, out); },
+      [](void* p, const AckSample& ack, Output& out) { kSelf(p).on_ack(ack, out); },
       [] {
         bool (*is_congestion)(void*, const LossReport&) = nullptr;
         if constexpr (TellsLossesApart<State>)
-          is_congestion = [](void* p, const LossReport& losses) { return self(p).is_congestion(losses); };
+          is_congestion = [](void* p, const LossReport& losses) { return kSelf(p).is_congestion(losses); };
         return is_congestion;
       }(),
-      [](void* p, const CongestionEvent& event, Output& out) { self(p).on_congestion(event, out); },
-      [](void* p, Nanos now, Output& out) { self(p).on_timeout(now, out); },
-      [](void* p, Nanos now, Output& out) { self(p).on_spurious_congestion(now, out); },
-      [](void* p, Nanos now, Output& out) { self(p).on_timer(now, out); },
-      [](void* p, Nanos now, Output& out) { self(p).on_idle_restart(now, out); },
+      [](void* p, const CongestionEvent& event, Output& out) { kSelf(p).on_congestion(event, out); },
+      [](void* p, Nanos now, Output& out) { kSelf(p).on_timeout(now, out); },
+      [](void* p, Nanos now, Output& out) { kSelf(p).on_spurious_congestion(now, out); },
+      [](void* p, Nanos now, Output& out) { kSelf(p).on_timer(now, out); },
+      [](void* p, Nanos now, Output& out) { kSelf(p).on_idle_restart(now, out); },
       [] {
         void (*on_packet_size)(void*, std::uint32_t, Output&) = nullptr;
         if constexpr (ChangesPacketSize<State>)
-          on_packet_size = [](void* p, std::uint32_t bytes, Output& out) { self(p).on_packet_size(bytes, out); };
+          on_packet_size = [](void* p, std::uint32_t bytes, Output& out) { kSelf(p).on_packet_size(bytes, out); };
         return on_packet_size;
       }(),
-      Held::all,
+      Held::kAll,
       [](void* structure) { new (structure) Structure(); },
       [](const void* structure) {
         if constexpr (requires(const Structure& s) { State::problem_of(s); })

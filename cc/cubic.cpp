@@ -11,12 +11,12 @@ namespace mltcp::cc {
 namespace {
 
 // RFC 9406 section 4.3.
-constexpr float min_rtt_threshold = 0.004F;
-constexpr float max_rtt_threshold = 0.016F;
-constexpr float min_rtt_divisor = 8;
-constexpr std::uint8_t needed_rtt_samples = 8;
-constexpr double conservative_growth_divisor = 4;
-constexpr std::uint8_t most_conservative_rounds = 5;
+constexpr float kMinRttThreshold = 0.004F;
+constexpr float kMaxRttThreshold = 0.016F;
+constexpr float kMinRttDivisor = 8;
+constexpr std::uint8_t kNeededRttSamples = 8;
+constexpr double kConservativeGrowthDivisor = 4;
+constexpr std::uint8_t kMostConservativeRounds = 5;
 
 }  // namespace
 
@@ -34,13 +34,13 @@ void Cubic::start(const PathInfo& path, Output& out) {
 void Cubic::on_ack(const AckSample& ack, Output& out) {
   run_clock(ack);
   double& cwnd = out.cwnd_bytes;
-  if (hystart_ && epoch_.ssthresh == unlimited) watch_round_trips(ack, cwnd);
+  if (hystart_ && epoch_.ssthresh == kUnlimited) watch_round_trips(ack, cwnd);
   // A window that was not fully used has not probed the path (section 5.8): it does not grow.
   if (!ack.in_recovery && ack.cwnd_limited) {
     auto acked = static_cast<double>(ack.acked_bytes);
     if (cwnd < epoch_.ssthresh) {  // section 4.10
-      const bool conservative = epoch_.ssthresh == unlimited && baseline_rtt_ != unknown;
-      const double growth = conservative ? 1 / conservative_growth_divisor : 1;
+      const bool conservative = epoch_.ssthresh == kUnlimited && baseline_rtt_ != kUnknown;
+      const double growth = conservative ? 1 / kConservativeGrowthDivisor : 1;
       const double step = std::min(growth * acked, epoch_.ssthresh - cwnd);
       cwnd += step;
       acked -= step / growth;
@@ -59,26 +59,26 @@ void Cubic::run_clock(const AckSample& ack) {
 
 // RFC 9406 section 4.2.
 void Cubic::watch_round_trips(const AckSample& ack, double cwnd) {
-  const bool conservative = baseline_rtt_ != unknown;
+  const bool conservative = baseline_rtt_ != kUnknown;
   if (const auto round = static_cast<std::uint32_t>(ack.round_count); round != round_) {
     round_ = round;
     last_round_rtt_ = this_round_rtt_;
-    this_round_rtt_ = unknown;
+    this_round_rtt_ = kUnknown;
     rtt_samples_ = 0;
-    if (conservative && ++conservative_rounds_ == most_conservative_rounds) {
+    if (conservative && ++conservative_rounds_ == kMostConservativeRounds) {
       epoch_.ssthresh = epoch_.cwnd_prior = cwnd;
-      baseline_rtt_ = unknown;
+      baseline_rtt_ = kUnknown;
       return;
     }
   }
   if (ack.latest_rtt.count <= 0) return;
   this_round_rtt_ = std::min(this_round_rtt_, static_cast<float>(ack.latest_rtt.seconds()));
-  if (rtt_samples_ < needed_rtt_samples && ++rtt_samples_ < needed_rtt_samples) return;
+  if (rtt_samples_ < kNeededRttSamples && ++rtt_samples_ < kNeededRttSamples) return;
   if (conservative) {
-    if (this_round_rtt_ < baseline_rtt_) baseline_rtt_ = unknown;
-  } else if (last_round_rtt_ != unknown &&
-             this_round_rtt_ >= last_round_rtt_ + std::clamp(last_round_rtt_ / min_rtt_divisor, min_rtt_threshold,
-                                                             max_rtt_threshold)) {
+    if (this_round_rtt_ < baseline_rtt_) baseline_rtt_ = kUnknown;
+  } else if (last_round_rtt_ != kUnknown &&
+             this_round_rtt_ >=
+                 last_round_rtt_ + std::clamp(last_round_rtt_ / kMinRttDivisor, kMinRttThreshold, kMaxRttThreshold)) {
     baseline_rtt_ = this_round_rtt_;
     conservative_rounds_ = 0;
   }

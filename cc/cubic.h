@@ -48,12 +48,12 @@ class Cubic {
   void on_packet_size(std::uint32_t max_packet_bytes, Output& out);
 
  private:
-  static constexpr double unlimited = std::numeric_limits<double>::infinity();
-  static constexpr float unknown = std::numeric_limits<float>::infinity();
+  static constexpr double kUnlimited = std::numeric_limits<double>::infinity();
+  static constexpr float kUnknown = std::numeric_limits<float>::infinity();
 
   /// Section 4.1.2: state changed by a congestion event and restored by an undo, besides the window. Bytes and seconds.
   struct Epoch {
-    double ssthresh = unlimited;
+    double ssthresh = kUnlimited;
     double cwnd_prior = 0;  // window when ssthresh was set
     double w_max = 0;       // window at the plateau of the curve
     double k = 0;           // time of the plateau
@@ -82,9 +82,9 @@ class Cubic {
   double cwnd_before_ = 0;
   // HyStart++: minimum RTTs in seconds: of the last round, of this round, and of the round in which conservative slow
   // start began (unknown: not in it).
-  float last_round_rtt_ = unknown;
-  float this_round_rtt_ = unknown;
-  float baseline_rtt_ = unknown;
+  float last_round_rtt_ = kUnknown;
+  float this_round_rtt_ = kUnknown;
+  float baseline_rtt_ = kUnknown;
   std::uint32_t round_ = 0;
   std::uint8_t rtt_samples_ = 0;  // in this round, capped at the number needed
   std::uint8_t conservative_rounds_ = 0;

@@ -8,24 +8,24 @@ namespace mltcp::cc {
 namespace {
 
 // Defaults as shares of the line rate: at 40 Gbps they are the paper's R_AI of 40 Mbps and B of 10 MB (section 5).
-constexpr double additive_share = 1e-3;
-constexpr double hyper_share = 5 * additive_share;
-constexpr double least_share = additive_share;
-constexpr double byte_seconds = 2e-3;
+constexpr double kAdditiveShare = 1e-3;
+constexpr double kHyperShare = 5 * kAdditiveShare;
+constexpr double kMinShare = kAdditiveShare;
+constexpr double kByteSeconds = 2e-3;
 
 // Each recovery step halves the distance to the line rate; this close counts as reached.
-constexpr double close_to_line = 1 - 1e-6;
+constexpr double kCloseToLine = 1 - 1e-6;
 
 // Which share of the line rate must be regained within which share of a burst's duration; steps are enlarged for that,
 // up to a maximum share of the line rate.
-constexpr double regained_share = 0.5;
-constexpr double burst_share = 0.25;
-constexpr double largest_share = 0.02;
+constexpr double kRegainedShare = 0.5;
+constexpr double kBurstShare = 0.25;
+constexpr double kLargestShare = 0.02;
 // From this share of the line rate on, steps are taken in full; below, scaled by the square root.
-constexpr double whole_share = 0.5;
+constexpr double kWholeShare = 0.5;
 
-constexpr std::uint32_t acked_at_once = 2;   // packets, by default
-constexpr double first_window_packets = 10;  // RFC 6928; before the first RTT sample
+constexpr std::uint32_t kAckedAtOnce = 2;   // packets, by default
+constexpr double kFirstWindowPackets = 10;  // RFC 6928; before the first RTT sample
 
 double or_share(double given, double share) { return given > 0 ? given : share; }
 
@@ -46,16 +46,16 @@ void Dcqcn::start(const PathInfo& path, Output& out) {
   line_rate_ = std::max(bps(path.max_rate), 1.0);
   current_rate_ = target_rate_ = line_rate_;  // section 3.1: no slow start
   g_ = p.g;
-  additive_ = or_share(bps(p.additive_increase), line_rate_ * additive_share);
-  hyper_ = or_share(bps(p.hyper_increase), line_rate_ * hyper_share);
-  min_rate_ = std::min(or_share(bps(p.min_rate), line_rate_ * least_share), line_rate_);
+  additive_ = or_share(bps(p.additive_increase), line_rate_ * kAdditiveShare);
+  hyper_ = or_share(bps(p.hyper_increase), line_rate_ * kHyperShare);
+  min_rate_ = std::min(or_share(bps(p.min_rate), line_rate_ * kMinShare), line_rate_);
   notification_interval_ = p.notification_interval;
   alpha_interval_ = p.alpha_interval;
   increase_interval_ = p.increase_interval;
   increase_bytes_ =
-      std::max<Bytes>(p.increase_bytes > 0 ? p.increase_bytes : static_cast<Bytes>(line_rate_ / 8 * byte_seconds), 1);
+      std::max<Bytes>(p.increase_bytes > 0 ? p.increase_bytes : static_cast<Bytes>(line_rate_ / 8 * kByteSeconds), 1);
   fast_recovery_steps_ = static_cast<std::uint16_t>(p.fast_recovery_steps);
-  window_floor_ = first_window_packets * path.max_packet_bytes;
+  window_floor_ = kFirstWindowPackets * path.max_packet_bytes;
   write(out);
 }
 
@@ -112,21 +112,21 @@ void Dcqcn::scale_steps(Bytes iteration_bytes) {
   step_scale_ = 1;
   if (iteration_bytes == 0) return;
   const double burst_seconds = static_cast<double>(iteration_bytes) * 8 / line_rate_;
-  const double steps = std::max(burst_share * burst_seconds / increase_interval_.seconds(), 1.0);
-  const double wanted = std::min(regained_share * line_rate_ / steps, largest_share * line_rate_);
+  const double steps = std::max(kBurstShare * burst_seconds / increase_interval_.seconds(), 1.0);
+  const double wanted = std::min(kRegainedShare * line_rate_ / steps, kLargestShare * line_rate_);
   step_scale_ = std::max(wanted / additive_, 1.0);
 }
 
 /// A receiver that acknowledged every second packet would have sent so many: one for each interval that the packets
 /// took to be sent.
 int Dcqcn::notifications_of(const AckSample& ack) const {
-  if (ack.ce_packets < 2 * acked_at_once) [[likely]]
+  if (ack.ce_packets < 2 * kAckedAtOnce) [[likely]]
     return 1;
   const double bytes =
-      std::max(static_cast<double>(ack.acked_bytes), ack.ce_packets * window_floor_ / first_window_packets);
+      std::max(static_cast<double>(ack.acked_bytes), ack.ce_packets * window_floor_ / kFirstWindowPackets);
   const double took = bytes * 8e9 / current_rate_;
   const double intervals = took / static_cast<double>(notification_interval_.count);
-  const auto most = static_cast<double>(ack.ce_packets / acked_at_once);
+  const auto most = static_cast<double>(ack.ce_packets / kAckedAtOnce);
   return static_cast<int>(std::max(std::min(intervals, most), 1.0));
 }
 
@@ -162,7 +162,7 @@ void Dcqcn::increase() {
     target_rate_ = std::min(target_rate_ + gain_ * scale_of_step() * (hyper ? hyper_ : additive_), line_rate_);
   }
   current_rate_ = (target_rate_ + current_rate_) / 2;
-  if (current_rate_ >= line_rate_ * close_to_line) {
+  if (current_rate_ >= line_rate_ * kCloseToLine) {
     current_rate_ = target_rate_ = line_rate_;
     increase_due_ = Nanos::never();
   }
@@ -171,11 +171,11 @@ void Dcqcn::increase() {
 double Dcqcn::scale_of_step() const {
   if (iteration_bytes_ == 0) return 1;
   if (!unmarked_) return 0;
-  return std::max(step_scale_ * std::min(std::sqrt(target_rate_ / line_rate_ / whole_share), 1.0), 1.0);
+  return std::max(step_scale_ * std::min(std::sqrt(target_rate_ / line_rate_ / kWholeShare), 1.0), 1.0);
 }
 
 void Dcqcn::on_packet_size(std::uint32_t max_packet_bytes, Output& out) {
-  window_floor_ = first_window_packets * max_packet_bytes;
+  window_floor_ = kFirstWindowPackets * max_packet_bytes;
   write(out);
 }
 

@@ -6,33 +6,33 @@
 namespace mltcp::cc {
 namespace {
 
-constexpr std::uint64_t remembered = 48;  // gaps kept, counting those of a length and above
+constexpr std::uint64_t kRemembered = 48;  // gaps kept, counting those of a length and above
 // Bursts begin at least 1/256 of the largest burst apart, which decays by 1/16 per burst.
-constexpr Bytes burst_resolution = 256;
-constexpr Bytes largest_burst_fades = 16;
+constexpr Bytes kBurstResolution = 256;
+constexpr Bytes kLargestBurstFades = 16;
 // Gaps within this factor are alike: compute times jitter and jobs change, and congestion shortens the gap between two
 // buckets more than the compute gap.
-constexpr std::int64_t alike = 4;
+constexpr std::int64_t kAlike = 4;
 // An iteration that fits into a few initial windows ends before congestion control has any effect.
-constexpr Bytes smallest_iteration = 16'384;
+constexpr Bytes kSmallestIteration = 16'384;
 // Minimum silence, as a share of an iteration: with less there is nothing to interleave with.
-constexpr std::int64_t smallest_gap_share = 64;
+constexpr std::int64_t kSmallestGapShare = 64;
 // A recurrence that is off by a fraction `error` of a period with n large gaps happens by chance with probability 2 n
 // error. A constant is subtracted from its bits, because chance errors are worth some bits too, and many periods are
 // tried.
-constexpr double finest = 1.0 / 16'384;
-constexpr double price = 3;
-constexpr double enough_bits = 20;
-constexpr std::uint32_t most_strikes = 3;
-constexpr std::uint32_t allowed_misses =
+constexpr double kFinest = 1.0 / 16'384;
+constexpr double kPrice = 3;
+constexpr double kEnoughBits = 20;
+constexpr std::uint32_t kMaxStrikes = 3;
+constexpr std::uint32_t kAllowedMisses =
     4;  // one in so many large gaps need not recur, such as a pause or one closed by congestion
-constexpr std::uint32_t beyond_stragglers = 4;
-constexpr std::uint32_t lost_for_long = 64;  // searches
-constexpr std::uint32_t patience = 512;
-constexpr std::uint32_t most_periods = 20;  // maximum number of periods examined
-constexpr std::uint32_t proof = 8;          // iterations until a period counts as established
+constexpr std::uint32_t kBeyondStragglers = 4;
+constexpr std::uint32_t kLostForLong = 64;  // searches
+constexpr std::uint32_t kPatience = 512;
+constexpr std::uint32_t kMaxPeriods = 20;  // maximum number of periods examined
+constexpr std::uint32_t kProof = 8;        // iterations until a period counts as established
 // Length of the unknown silence before the first burst: longer than any other.
-constexpr Nanos before_all(std::int64_t{1} << 60);
+constexpr Nanos kBeforeAll(std::int64_t{1} << 60);
 
 Bytes distance(Bytes a, Bytes b) { return a > b ? a - b : b - a; }
 
@@ -49,7 +49,7 @@ bool IterationLearner::on_send(Nanos now) {
   // A gap at a predicted boundary is not new, but a much larger one may be the true compute gap of a longer period.
   const Nanos length = newest().length;
   const bool predicted = tracking_ && begin_ == position_;
-  if (!tracking_ || (predicted ? length.count / alike >= usual.count : length * 2 >= usual)) {
+  if (!tracking_ || (predicted ? length.count / kAlike >= usual.count : length * 2 >= usual)) {
     if (!tracking_ && proven_ && fits_again()) {
       begin_iteration(position_, length);
       return true;
@@ -59,9 +59,9 @@ bool IterationLearner::on_send(Nanos now) {
         tracking_ && bytes_sent() > tolerance(size_) && !recurs(newest(), size_) && !recurs(newest(), size_ * 2);
     // Stragglers are whole iterations apart, so that a few of them can look like a longer period.
     const bool longer = found && found->bytes > size_ + tolerance(size_) && found->flawless &&
-                        found->gap.count / alike >= usual.count &&
-                        (surprise || found->recurrences >= beyond_stragglers);
-    const bool trusted = found && (found->flawless || !proven_ || futile_ >= lost_for_long);
+                        found->gap.count / kAlike >= usual.count &&
+                        (surprise || found->recurrences >= kBeyondStragglers);
+    const bool trusted = found && (found->flawless || !proven_ || futile_ >= kLostForLong);
     if (trusted && (!tracking_ || found->bytes + tolerance(size_) < size_ || longer))
       adopt(*found);
     else if (surprise)
@@ -71,35 +71,35 @@ bool IterationLearner::on_send(Nanos now) {
 }
 
 const IterationLearner::Gap& IterationLearner::record(Nanos now) {
-  Nanos length = before_all;
+  Nanos length = kBeforeAll;
   Nanos above(-1);
   Bytes position = position_;
   if (count_ > 0) {
     length = std::max(now - last_delivered_, Nanos(0));
     Gap& last = gaps_[count_ - 1];
     const Bytes burst = position_ - last.position;
-    if (burst < largest_burst_ / burst_resolution || burst == 0) {
+    if (burst < largest_burst_ / kBurstResolution || burst == 0) {
       above = last.length;
-      length = std::min(length + last.length, before_all);
+      length = std::min(length + last.length, kBeforeAll);
       position = last.position;
       --count_;
     } else {
-      largest_burst_ = std::max(burst, largest_burst_ - largest_burst_ / largest_burst_fades);
+      largest_burst_ = std::max(burst, largest_burst_ - largest_burst_ / kLargestBurstFades);
     }
   }
   std::size_t kept = 0;
-  std::size_t least_needed = 0;
+  std::size_t min_needed = 0;
   for (std::size_t i = 0; i < count_; ++i) {
     Gap gap = gaps_[i];
     gap.larger += gap.length > above && gap.length <= length ? 1U : 0U;
-    if (gap.larger >= remembered) continue;
+    if (gap.larger >= kRemembered) continue;
     gaps_[kept] = gap;
-    if (gap.larger > gaps_[least_needed].larger) least_needed = kept;
+    if (gap.larger > gaps_[min_needed].larger) min_needed = kept;
     ++kept;
   }
-  if (kept == capacity) {
-    std::copy(gaps_.begin() + static_cast<std::ptrdiff_t>(least_needed) + 1, gaps_.end(),
-              gaps_.begin() + static_cast<std::ptrdiff_t>(least_needed));
+  if (kept == kCapacity) {
+    std::copy(gaps_.begin() + static_cast<std::ptrdiff_t>(min_needed) + 1, gaps_.end(),
+              gaps_.begin() + static_cast<std::ptrdiff_t>(min_needed));
     --kept;
   }
   gaps_[kept] = {position, length, now, 0};
@@ -123,17 +123,17 @@ const IterationLearner::Gap* IterationLearner::nearest(Bytes position, Bytes wit
 // Searching traffic without a period is futile: after a while only random bursts are searched, so that no traffic
 // pattern can stay in step with the searches.
 std::optional<IterationLearner::Period> IterationLearner::search() {
-  const bool outstanding = tracking_ && newest().length.count / alike >= gap_.count;
-  if (futile_ >= patience && !outstanding && position_ * 0x9E3779B97F4A7C15ULL >> 60 != 0) return std::nullopt;
+  const bool outstanding = tracking_ && newest().length.count / kAlike >= gap_.count;
+  if (futile_ >= kPatience && !outstanding && position_ * 0x9E3779B97F4A7C15ULL >> 60 != 0) return std::nullopt;
   const std::optional<Period> found = find_period();
-  futile_ = found && found->flawless ? 0 : std::min(futile_ + 1, patience);
+  futile_ = found && found->flawless ? 0 : std::min(futile_ + 1, kPatience);
   return found;
 }
 
 std::optional<IterationLearner::Period> IterationLearner::find_period() const {
   std::optional<Period> flawed;
   for (std::size_t i = count_ - 1; i-- > 0;) {
-    if (gaps_[i].length.count < newest().length.count / alike) continue;
+    if (gaps_[i].length.count < newest().length.count / kAlike) continue;
     const std::optional<Period> period = check_period(i);
     if (period && period->flawless) return period;
     if (period && !flawed) flawed = period;
@@ -145,11 +145,11 @@ std::optional<IterationLearner::Period> IterationLearner::find_period() const {
 std::optional<IterationLearner::Period> IterationLearner::check_period(std::size_t before) const {
   const Gap& last = newest();
   const Bytes bytes = last.position - gaps_[before].position;
-  if (bytes < smallest_iteration || (last.end - gaps_[before].end).count / smallest_gap_share > last.length.count)
+  if (bytes < kSmallestIteration || (last.end - gaps_[before].end).count / kSmallestGapShare > last.length.count)
     return std::nullopt;
-  const Nanos large = last.length / alike;
+  const Nanos large = last.length / kAlike;
   Nanos weakest = std::min(last.length, gaps_[before].length);
-  const std::int64_t boundary_gaps = (last.length / alike + gaps_[before].length / alike).count;
+  const std::int64_t boundary_gaps = (last.length / kAlike + gaps_[before].length / kAlike).count;
   Bytes boundary = gaps_[before].position;  // the oldest gap that recurred so far
   std::uint32_t boundaries = 0;
   std::uint32_t matches = 0;
@@ -158,49 +158,49 @@ std::optional<IterationLearner::Period> IterationLearner::check_period(std::size
   double bits = 0;
   // Evidence: large gaps, from the last but one backwards, that have a like gap one period earlier, for as long as the
   // boundary gaps recur.
-  for (std::size_t i = count_ - 1; i-- > 0 && boundaries < most_periods;) {
+  for (std::size_t i = count_ - 1; i-- > 0 && boundaries < kMaxPeriods;) {
     const Gap& gap = gaps_[i];
     if (gap.length < large) continue;
     if (i > before) ++per_period;
     if (gap.position < bytes) break;
     const bool is_boundary = gap.position == boundary;
-    const Gap* const like = nearest(gap.position - bytes, tolerance(bytes), gap.length / alike);
+    const Gap* const like = nearest(gap.position - bytes, tolerance(bytes), gap.length / kAlike);
     if (like == nullptr) {
-      if (is_boundary || gap.larger + per_period >= remembered) break;
-      if (++misses * allowed_misses > matches + allowed_misses) return std::nullopt;
-      bits -= price;
+      if (is_boundary || gap.larger + per_period >= kRemembered) break;
+      if (++misses * kAllowedMisses > matches + kAllowedMisses) return std::nullopt;
+      bits -= kPrice;
       continue;
     }
     ++matches;
     const double error = std::max(
-        static_cast<double>(distance(like->position + bytes, gap.position)) / static_cast<double>(bytes), finest);
-    bits -= std::log2(2 * error * static_cast<double>(per_period)) + price;
+        static_cast<double>(distance(like->position + bytes, gap.position)) / static_cast<double>(bytes), kFinest);
+    bits -= std::log2(2 * error * static_cast<double>(per_period)) + kPrice;
     if (is_boundary) {
       boundary = like->position;
       weakest = std::min(weakest, like->length);
       ++boundaries;
-    } else if (i > before && (gap.length / alike + like->length / alike).count / 3 * 2 > boundary_gaps) {
+    } else if (i > before && (gap.length / kAlike + like->length / kAlike).count / 3 * 2 > boundary_gaps) {
       return std::nullopt;  // the iteration more likely begins at this gap
     }
   }
-  const double needed = enough_bits * static_cast<double>(1U << (strikes_ + (misses > 0 ? 1 : 0)));
-  if (bits < needed || misses * allowed_misses > matches || boundaries < (misses > 0 ? beyond_stragglers : 2))
+  const double needed = kEnoughBits * static_cast<double>(1U << (strikes_ + (misses > 0 ? 1 : 0)));
+  if (bits < needed || misses * kAllowedMisses > matches || boundaries < (misses > 0 ? kBeyondStragglers : 2))
     return std::nullopt;
-  if (boundary == gaps_[0].position && gaps_[0].length == before_all)
-    boundaries = most_periods;  // the whole history recurs
+  if (boundary == gaps_[0].position && gaps_[0].length == kBeforeAll)
+    boundaries = kMaxPeriods;  // the whole history recurs
   return Period{bytes, weakest, boundaries, misses == 0};
 }
 
 bool IterationLearner::recurs(const Gap& gap, Bytes period) const {
   return gap.position >= period &&
-         nearest(gap.position - period, tolerance(period), std::min(gap.length, gap_) / alike) != nullptr;
+         nearest(gap.position - period, tolerance(period), std::min(gap.length, gap_) / kAlike) != nullptr;
 }
 
 // Whether the latest iteration has the established size, without any new gap.
 bool IterationLearner::fits_again() const {
   const Gap& last = newest();
-  if (last.length * alike < gap_ || last.position < size_) return false;
-  const Gap* const before = nearest(last.position - size_, tolerance(size_), gap_ / alike);
+  if (last.length * kAlike < gap_ || last.position < size_) return false;
+  const Gap* const before = nearest(last.position - size_, tolerance(size_), gap_ / kAlike);
   if (before == nullptr) return false;
   for (const Gap* gap = before + 1; gap < &last; ++gap)
     if (gap->length * 2 >= gap_ && !recurs(*gap, size_)) return false;
@@ -209,11 +209,11 @@ bool IterationLearner::fits_again() const {
 
 // Compares the burst that begins with the prediction.
 void IterationLearner::follow() {
-  if (bytes_sent() > most_bytes()) {
+  if (bytes_sent() > max_bytes()) {
     fail();
     return;
   }
-  if (bytes_sent() + tolerance(size_) >= size_ && newest().length * alike >= gap_)
+  if (bytes_sent() + tolerance(size_) >= size_ && newest().length * kAlike >= gap_)
     begin_iteration(position_, newest().length);
 }
 
@@ -223,7 +223,7 @@ void IterationLearner::begin_iteration(Bytes position, Nanos gap) {
     const auto error = static_cast<std::int64_t>(position - begin_) - static_cast<std::int64_t>(size_);
     size_ = static_cast<Bytes>(static_cast<std::int64_t>(size_) + error / 4);
     gap_ += (std::min(gap, gap_ * 2) - gap_) / 4;
-    if (++matched_ >= proof) {
+    if (++matched_ >= kProof) {
       proven_ = true;
       strikes_ = 0;
     }
@@ -244,7 +244,7 @@ void IterationLearner::adopt(const Period& period) {
 
 void IterationLearner::fail() {
   tracking_ = false;
-  if (!proven_ && strikes_ < most_strikes) ++strikes_;
+  if (!proven_ && strikes_ < kMaxStrikes) ++strikes_;
   futile_ = 0;
   matched_ = 0;
 }

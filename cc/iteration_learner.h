@@ -45,7 +45,7 @@ class IterationLearner {
   bool on_send(Nanos now);
 
   /// Whether recent predictions were right, and the current iteration has not exceeded its size.
-  [[nodiscard]] bool known() const { return tracking_ && bytes_sent() <= most_bytes(); }
+  [[nodiscard]] bool known() const { return tracking_ && bytes_sent() <= max_bytes(); }
   /// Number of iterations begun while known.
   [[nodiscard]] std::uint64_t iteration() const { return iteration_; }
   /// Bytes delivered since the iteration began.
@@ -53,7 +53,7 @@ class IterationLearner {
   /// 0 unless an iteration is being tracked.
   [[nodiscard]] Bytes bytes_per_iteration() const { return tracking_ ? size_ : 0; }
   /// An iteration with more bytes than this does not fit the learned period.
-  [[nodiscard]] Bytes most_bytes() const { return size_ + tolerance(size_); }
+  [[nodiscard]] Bytes max_bytes() const { return size_ + tolerance(size_); }
   /// Typical silence between two iterations; 0 unless an iteration is being tracked.
   [[nodiscard]] Nanos compute_gap() const { return tracking_ ? gap_ : Nanos(0); }
   /// In [0, 1]; 0 while not known.
@@ -75,7 +75,7 @@ class IterationLearner {
     std::uint32_t recurrences = 0;  ///< of the boundary gap
     bool flawless = false;          ///< every large gap recurred
   };
-  static constexpr std::size_t capacity = 128;
+  static constexpr std::size_t kCapacity = 128;
 
   static constexpr Bytes tolerance(Bytes size) { return size / 32; }
 
@@ -107,7 +107,7 @@ class IterationLearner {
   // Gaps, oldest first.
   Bytes largest_burst_ = 0;  ///< decays over time
   std::size_t count_ = 0;
-  std::array<Gap, capacity> gaps_;
+  std::array<Gap, kCapacity> gaps_;
 };
 
 }  // namespace mltcp::cc

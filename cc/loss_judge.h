@@ -32,15 +32,15 @@ namespace mltcp::cc {
 
 class LossJudge {
  public:
-  static constexpr float heavy_share = 0.05F;
-  static constexpr float weight = 1.0F / 16;          ///< of a round trip in the average
-  static constexpr std::uint32_t least_packets = 32;  ///< a round trip with fewer is taken together with the next
-  static constexpr std::uint32_t sudden_losses = 9;   ///< in one round trip, so many and
-  static constexpr std::uint32_t sudden_divisor = 8;  ///< a share above 1 / this
-  static constexpr std::uint32_t fewer = 4;           ///< packets in a round trip, times, than when the trust ended
-  static constexpr std::uint32_t probation = 16;      ///< round trips of so few with a loss bring the trust back
-  static constexpr std::uint32_t most_doublings = 8;  ///< of it
-  static constexpr std::uint32_t trial = 4;           ///< round trips for each packet of one
+  static constexpr float kHeavyShare = 0.05F;
+  static constexpr float kWeight = 1.0F / 16;         ///< of a round trip in the average
+  static constexpr std::uint32_t kMinPackets = 32;    ///< a round trip with fewer is taken together with the next
+  static constexpr std::uint32_t kSuddenLosses = 9;   ///< in one round trip, so many and
+  static constexpr std::uint32_t kSuddenDivisor = 8;  ///< a share above 1 / this
+  static constexpr std::uint32_t kFewer = 4;          ///< packets in a round trip, times, than when the trust ended
+  static constexpr std::uint32_t kProbation = 16;     ///< round trips of so few with a loss bring the trust back
+  static constexpr std::uint32_t kMaxDoublings = 8;   ///< of it
+  static constexpr std::uint32_t kTrial = 4;          ///< round trips for each packet of one
 
   /// Call with each sample of acknowledgements: how many packets, whether they tell of a queue, the count of round
   /// trips, and how long these take. `full`: as in is_congestion().
@@ -50,30 +50,30 @@ class LossJudge {
           std::min<std::int64_t>(smoothed_rtt.count, std::numeric_limits<std::uint32_t>::max()));
       tells_ = true;
       doublings_ = 0;
-      rounds_ = most;
+      rounds_ = kMost;
     }
-    acked_ = static_cast<std::uint16_t>(std::min(acked_ + packets, most));
+    acked_ = static_cast<std::uint16_t>(std::min(acked_ + packets, kMost));
     told_ = told_ || told;
     const std::uint32_t all = std::uint32_t{acked_} + lost_;
     const auto rounds = static_cast<std::uint8_t>(round - round_);  // never as many as would wrap
-    if (rounds == 0 || (all < least_packets && window_ > 0)) return;
-    const std::uint32_t window = std::clamp<std::uint32_t>(all / rounds, 1, most);
-    if (all < least_packets) {  // the very first
+    if (rounds == 0 || (all < kMinPackets && window_ > 0)) return;
+    const std::uint32_t window = std::clamp<std::uint32_t>(all / rounds, 1, kMost);
+    if (all < kMinPackets) {  // the very first
       window_ = static_cast<std::uint16_t>(window);
       return;
     }
-    average_ += weight * (static_cast<float>(lost_) / static_cast<float>(all) - average_);
+    average_ += kWeight * (static_cast<float>(lost_) / static_cast<float>(all) - average_);
     if (tells_) {
       // Less than where it failed proves nothing.
       if (window * 8 >= std::uint32_t{window_} * 7)
-        rounds_ = static_cast<std::uint16_t>(std::min<std::uint32_t>(rounds_ + rounds, most));
+        rounds_ = static_cast<std::uint16_t>(std::min<std::uint32_t>(rounds_ + rounds, kMost));
       if (!is_on_trial() || window > window_) window_ = static_cast<std::uint16_t>(window);
-    } else if (lost_ > 0 && !full && fewer * window < window_ && --rounds_ == 0) {
+    } else if (lost_ > 0 && !full && kFewer * window < window_ && --rounds_ == 0) {
       tells_ = true;
       average_ = 0;  // of the time before
     }
     round_ = static_cast<std::uint8_t>(round);
-    packets_before_ = static_cast<std::uint16_t>(std::min(all, most));
+    packets_before_ = static_cast<std::uint16_t>(std::min(all, kMost));
     acked_ = lost_ = 0;
     told_before_ = told_;
     told_ = false;
@@ -81,12 +81,12 @@ class LossJudge {
   /// Whether `packets` more losses are a sign of congestion. `told`: acknowledgements of the same batch, for which
   /// on_acked() follows, tell of a queue. `full`: the round trip does, see shows_queue().
   [[nodiscard]] bool is_congestion(std::uint32_t packets, bool told, bool full) {
-    lost_ = static_cast<std::uint16_t>(std::min(lost_ + packets, most));
+    lost_ = static_cast<std::uint16_t>(std::min(lost_ + packets, kMost));
     told = told || told_ || told_before_;
     // Losses may all be found at the beginning of a round trip.
     const std::uint32_t all = std::max<std::uint32_t>(std::uint32_t{acked_} + lost_, packets_before_);
-    const bool sudden = lost_ >= sudden_losses && lost_ * sudden_divisor > all;
-    const bool heavy = sudden || average_ > heavy_share;
+    const bool sudden = lost_ >= kSuddenLosses && lost_ * kSuddenDivisor > all;
+    const bool heavy = sudden || average_ > kHeavyShare;
     if (!told && (heavy || full)) distrust();
     if (!heavy) return !tells_;
     average_ = 0;  // answered
@@ -99,19 +99,19 @@ class LossJudge {
   }
 
  private:
-  static constexpr std::uint32_t most = 65'535;
+  static constexpr std::uint32_t kMost = 65'535;
 
   /// As long as the trust that came back has not been tried where it ended.
-  [[nodiscard]] bool is_on_trial() const { return rounds_ < std::min(trial * window_, most); }
+  [[nodiscard]] bool is_on_trial() const { return rounds_ < std::min(kTrial * window_, kMost); }
   void distrust() {
     if (tells_ && !is_on_trial())
       doublings_ = 0;
-    else if (tells_ && doublings_ < most_doublings)
+    else if (tells_ && doublings_ < kMaxDoublings)
       ++doublings_;
     // In the very first round trip all that is known is how many it had so far.
-    if (window_ == 0) window_ = static_cast<std::uint16_t>(std::min<std::uint32_t>(acked_ + lost_, most));
+    if (window_ == 0) window_ = static_cast<std::uint16_t>(std::min<std::uint32_t>(acked_ + lost_, kMost));
     tells_ = false;
-    rounds_ = static_cast<std::uint16_t>(probation << doublings_);
+    rounds_ = static_cast<std::uint16_t>(kProbation << doublings_);
   }
 
   float average_ = 0;           ///< share of packets that are lost, of the round trips before this one
@@ -120,7 +120,7 @@ class LossJudge {
   std::uint16_t lost_ = 0;
   std::uint16_t packets_before_ = 0;  ///< in the one before, lost ones included
   std::uint16_t window_ = 0;          ///< packets in a round trip; where the trust ended, until that is over
-  std::uint16_t rounds_ = most;       ///< of the trial; without trust, those with a loss until it comes back
+  std::uint16_t rounds_ = kMost;      ///< of the trial; without trust, those with a loss until it comes back
   std::uint8_t round_ = 0;            ///< the last digits
   std::uint8_t doublings_ : 4 = 0;    ///< of the probation
   bool told_ : 1 = false;             ///< in this round trip

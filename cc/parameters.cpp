@@ -12,7 +12,7 @@
 namespace mltcp::cc {
 namespace {
 
-constexpr double longest_time = 1e12;  // ns
+constexpr double kLongestTime = 1e12;  // ns
 
 double number_of(const ParameterValue& value) {
   return std::visit(
@@ -31,7 +31,7 @@ double number_of(const ParameterValue& value) {
 bool is_time(const Parameter& parameter) { return std::holds_alternative<Nanos>(parameter.by_default); }
 
 double most_of(const Parameter& parameter) {
-  return is_time(parameter) ? std::min(parameter.range.most, longest_time) : parameter.range.most;
+  return is_time(parameter) ? std::min(parameter.range.most, kLongestTime) : parameter.range.most;
 }
 
 bool in_range(const Parameter& parameter, const ParameterValue& value) {
@@ -41,7 +41,7 @@ bool in_range(const Parameter& parameter, const ParameterValue& value) {
   const double most = most_of(parameter);
   if (!std::isfinite(x)) return false;
   if (x == 0 && !range.zero.empty()) return true;
-  return (range.without_least ? x > range.least : x >= range.least) && (range.without_most ? x < most : x <= most);
+  return (range.without_min ? x > range.least : x >= range.least) && (range.without_max ? x < most : x <= most);
 }
 
 /// A bound of a range, in the unit of the parameter.
@@ -91,14 +91,14 @@ std::string range_text(const Parameter& parameter) {
   const bool least = std::isfinite(range.least);
   const bool most = std::isfinite(range.most);
   std::string text;
-  if (least && most && !range.without_least)
-    text = fmt::format("from {} to {}{}", bound_text(parameter, range.least), range.without_most ? "below " : "",
+  if (least && most && !range.without_min)
+    text = fmt::format("from {} to {}{}", bound_text(parameter, range.least), range.without_max ? "below " : "",
                        bound_text(parameter, range.most));
   else if (least)
-    text = fmt::format("{} {}{}", range.without_least ? "above" : "of", bound_text(parameter, range.least),
-                       range.without_least ? "" : " or more");
-  if (most && (range.without_least || !least))
-    text += fmt::format("{}{} {}", least ? " and " : "", range.without_most ? "below" : "at most",
+    text = fmt::format("{} {}{}", range.without_min ? "above" : "of", bound_text(parameter, range.least),
+                       range.without_min ? "" : " or more");
+  if (most && (range.without_min || !least))
+    text += fmt::format("{}{} {}", least ? " and " : "", range.without_max ? "below" : "at most",
                         bound_text(parameter, range.most));
   if (!range.zero.empty()) text += fmt::format("{}0 for {}", text.empty() ? "" : ", or ", range.zero);
   return text;
@@ -133,7 +133,7 @@ Parameters::Objection Parameters::objection(const AlgorithmTable& algorithm) con
     if (in_range(parameter, parameter.get(block->bytes.data()))) continue;
     std::string wanted = range_text(parameter);
     if (is_time(parameter) && !std::isfinite(parameter.range.most))
-      wanted += fmt::format(", and at most {}", to_text(Nanos(static_cast<std::int64_t>(longest_time))));
+      wanted += fmt::format(", and at most {}", to_text(Nanos(static_cast<std::int64_t>(kLongestTime))));
     return refused(parameter, wanted.empty() ? "that is finite" : wanted, {});
   }
   const ParameterProblem problem = algorithm.problem_of(block->bytes.data());

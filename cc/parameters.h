@@ -50,8 +50,8 @@ std::string value_text(const ParameterValue& value);
 struct ParameterRange {
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
-  bool without_least = false;
-  bool without_most = false;
+  bool without_min = false;
+  bool without_max = false;
   std::string_view zero{};  ///< if not empty, 0 is valid, too, and has this meaning
 
   [[nodiscard]] constexpr ParameterRange at_most(double bound) const {
@@ -61,7 +61,7 @@ struct ParameterRange {
   }
   [[nodiscard]] constexpr ParameterRange below(double bound) const {
     ParameterRange range = at_most(bound);
-    range.without_most = true;
+    range.without_max = true;
     return range;
   }
   [[nodiscard]] constexpr ParameterRange or_zero(std::string_view meaning) const {
@@ -79,7 +79,7 @@ constexpr ParameterRange at_least(double bound) {
 constexpr ParameterRange at_least(Nanos bound) { return at_least(static_cast<double>(bound.count)); }
 constexpr ParameterRange above(double bound) {
   ParameterRange range = at_least(bound);
-  range.without_least = true;
+  range.without_min = true;
   return range;
 }
 constexpr ParameterRange above(Nanos bound) { return above(static_cast<double>(bound.count)); }
@@ -145,7 +145,7 @@ struct NetworkInfo {
 /// controllers, as an algorithm copies what it needs when it starts.
 class Parameters {
  public:
-  static constexpr std::size_t most_bytes = 256;  ///< maximum size of one algorithm's structure
+  static constexpr std::size_t kMaxBytes = 256;  ///< maximum size of one algorithm's structure
 
   /// The parameters of algorithm `State`.
   template <typename State>
@@ -158,7 +158,7 @@ class Parameters {
   template <typename State>
   [[nodiscard]] typename State::Parameters& edit() {
     using Structure = typename State::Parameters;
-    static_assert(sizeof(Structure) <= most_bytes && std::is_trivially_copyable_v<Structure>);
+    static_assert(sizeof(Structure) <= kMaxBytes && std::is_trivially_copyable_v<Structure>);
     Block* block = find(State::name);
     if (block == nullptr) {
       block = &blocks_.emplace_back();
@@ -188,7 +188,7 @@ class Parameters {
  private:
   struct Block {
     std::string_view algorithm;
-    alignas(std::max_align_t) std::array<std::byte, most_bytes> bytes{};
+    alignas(std::max_align_t) std::array<std::byte, kMaxBytes> bytes{};
   };
   [[nodiscard]] const Block* find(std::string_view algorithm) const {
     for (const Block& block : blocks_)

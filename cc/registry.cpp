@@ -51,8 +51,8 @@ class Registry {
                                      in_quotes(table.name),
                                      files_[i].empty() ? "" : ", of " + in_quotes(files_[i].string())));
     }
-    if (count == most_algorithms)
-      throw InputError(fmt::format("there are {} congestion controls already; leave some out", most_algorithms));
+    if (count == kMaxAlgorithms)
+      throw InputError(fmt::format("there are {} congestion controls already; leave some out", kMaxAlgorithms));
     tables_[count] = &table;
     files_[count] = file;
     count_.store(count + 1, std::memory_order_release);
@@ -61,8 +61,8 @@ class Registry {
  private:
   std::mutex adding_;
   std::atomic<std::size_t> count_ = 0;
-  std::array<const AlgorithmTable*, most_algorithms> tables_{};
-  std::array<std::filesystem::path, most_algorithms> files_;
+  std::array<const AlgorithmTable*, kMaxAlgorithms> tables_{};
+  std::array<std::filesystem::path, kMaxAlgorithms> files_;
 };
 
 Registry& registry() {
@@ -131,11 +131,11 @@ const AlgorithmTable& load_algorithm(const std::filesystem::path& file, std::str
                     "(docs/algorithms.md)",
                     shown));
   const AlgorithmLibrary* library = tells();
-  if (library == nullptr || library->abi != library_abi)
+  if (library == nullptr || library->abi != kLibraryAbi)
     throw InputError(
         fmt::format("{} is built for ABI {} of congestion control, and this program has {}; build it "
                     "against this version's headers",
-                    shown, library == nullptr ? "0" : abi_text(library->abi), abi_text(library_abi)));
+                    shown, library == nullptr ? "0" : abi_text(library->abi), abi_text(kLibraryAbi)));
   std::string names;
   for (const AlgorithmTable* table : std::span(library->tables, library->count)) {
     if (table->name == name) {

@@ -16,7 +16,7 @@
 
 namespace mltcp::cc {
 
-inline constexpr std::size_t most_algorithms = 64;
+inline constexpr std::size_t kMaxAlgorithms = 64;
 
 /// All algorithms, built-in ones first.
 std::span<const AlgorithmTable* const> algorithms();
@@ -37,20 +37,20 @@ const AlgorithmTable& register_algorithm() {
 
 /// Descriptor of a shared object with algorithms, returned by its mltcp_cc_library() (below).
 struct AlgorithmLibrary {
-  std::uint64_t abi = 0;  ///< library_abi of its build; must stay the first member, of this type
+  std::uint64_t abi = 0;  ///< kLibraryAbi of its build; must stay the first member, of this type
   const AlgorithmTable* const* tables = nullptr;
   std::size_t count = 0;
 };
 
 /// ABI version that program and shared object must share. Upper half: a number to be incremented when the meaning of an
 /// event, sample or table changes. Lower half: a hash of their layout.
-inline constexpr std::uint64_t library_abi = [] {
+inline constexpr std::uint64_t kLibraryAbi = [] {
   constexpr std::uint64_t number = 2;
   std::uint32_t layout = 2166136261U;  // FNV-1a
   for (const std::size_t size : {sizeof(void*), sizeof(AlgorithmTable), sizeof(Parameter), sizeof(ParameterValue),
                                  sizeof(ParameterProblem), sizeof(Parameters), sizeof(Capabilities), sizeof(PathInfo),
                                  sizeof(NetworkInfo), sizeof(Output), sizeof(AckSample), sizeof(CongestionEvent),
-                                 sizeof(LossReport), Controller::state_bytes, Controller::state_align})
+                                 sizeof(LossReport), Controller::kStateBytes, Controller::kStateAlign})
     layout = (layout ^ static_cast<std::uint32_t>(size)) * 16777619U;
   return number << 32U | layout;
 }();
@@ -59,7 +59,7 @@ inline constexpr std::uint64_t library_abi = [] {
 template <typename... States>
 const AlgorithmLibrary* library_of() {
   static const std::array<const AlgorithmTable*, sizeof...(States)> tables{&table_of<States>()...};
-  static const AlgorithmLibrary library{library_abi, tables.data(), tables.size()};
+  static const AlgorithmLibrary library{kLibraryAbi, tables.data(), tables.size()};
   return &library;
 }
 

@@ -9,11 +9,11 @@
 namespace mltcp::cc {
 namespace {
 
-constexpr double initial_window = 10;        // packets, RFC 6928
-constexpr double endpoint_weight = 1.0 / 8;  // weight of a sample in the smoothed endpoint delay (section 3.2)
-constexpr double windows_apart = 2;          // maximum ratio of the larger window to the smaller
-constexpr double highest_rate = 1e15;        // bits per second
-constexpr double in_use = 0.8;               // share of the window, less a packet, from which on it limits sending
+constexpr double kInitialWindow = 10;        // packets, RFC 6928
+constexpr double kEndpointWeight = 1.0 / 8;  // weight of a sample in the smoothed endpoint delay (section 3.2)
+constexpr double kWindowsApart = 2;          // maximum ratio of the larger window to the smaller
+constexpr double kHighestRate = 1e15;        // bits per second
+constexpr double kInUse = 0.8;               // share of the window, less a packet, from which on it limits sending
 
 }  // namespace
 
@@ -45,7 +45,7 @@ void Swift::start(const PathInfo& path, Output& out) {
   max_decrease_ = p.max_decrease;
   min_window_ = p.min_window;
   max_window_ = p.max_window;
-  fabric_.packets = endpoint_.packets = initial_window;
+  fabric_.packets = endpoint_.packets = kInitialWindow;
   write(out);
 }
 
@@ -56,17 +56,17 @@ void Swift::on_ack(const AckSample& ack, Output& out) {
     const auto endpoint = static_cast<double>(ack.endpoint_delay.count);
     fabric_delay_ = latest_rtt_ - endpoint;
     // A delay of 0 or less, from clocks that disagree, is invalid and would keep the minimum down for ever.
-    if (least_fabric_delay_ <= 0 || (fabric_delay_ > 0 && fabric_delay_ < least_fabric_delay_)) {
-      least_fabric_delay_ = fabric_delay_;
+    if (min_fabric_delay_ <= 0 || (fabric_delay_ > 0 && fabric_delay_ < min_fabric_delay_)) {
+      min_fabric_delay_ = fabric_delay_;
       if (derive_base_)
         base_target_ = static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(2 * fabric_delay_)));
     }
-    endpoint_delay_ = measured_ ? endpoint_delay_ + endpoint_weight * (endpoint - endpoint_delay_) : endpoint;
+    endpoint_delay_ = measured_ ? endpoint_delay_ + kEndpointWeight * (endpoint - endpoint_delay_) : endpoint;
     measured_ = true;
   }
   if (!measured_) return;
   const bool used = ack.cwnd_limited || (!ack.app_limited && static_cast<double>(ack.bytes_in_flight_before) + mss_ >=
-                                                                 in_use * out.cwnd_bytes);
+                                                                 kInUse * out.cwnd_bytes);
   const double step = used ? ack.gain * additive_ * static_cast<double>(ack.acked_bytes) / mss_ : 0;
   const double target = fabric_target(ack);
   above_target_ = fabric_delay_ >= target;
@@ -121,7 +121,7 @@ void Swift::on_packet_size(std::uint32_t max_packet_bytes, Output& out) {
 
 void Swift::write(Output& out) {
   const double cwnd = std::clamp(std::min(fabric_.packets, endpoint_.packets), min_window_, max_window_);
-  const double most = std::min(windows_apart * cwnd, max_window_);
+  const double most = std::min(kWindowsApart * cwnd, max_window_);
   fabric_.packets = std::clamp(fabric_.packets, cwnd, most);
   endpoint_.packets = std::clamp(endpoint_.packets, cwnd, most);
   // Rounds up by integer conversion, which is faster than std::ceil().
@@ -129,7 +129,7 @@ void Swift::write(Output& out) {
   if (whole < cwnd) ++whole;
   out.cwnd_bytes = (cwnd < 1 ? cwnd : whole) * mss_;
   if (smoothed_rtt_ > 0) {
-    const double rate = std::clamp(cwnd * mss_ * 8e9 / smoothed_rtt_, 1.0, highest_rate);
+    const double rate = std::clamp(cwnd * mss_ * 8e9 / smoothed_rtt_, 1.0, kHighestRate);
     out.pacing_rate = Rate(static_cast<std::uint64_t>(static_cast<std::int64_t>(rate)));
   }
 }

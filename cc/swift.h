@@ -130,7 +130,7 @@ class Swift {
   LossJudge judge_;
   double latest_rtt_ = 0;
   double fabric_delay_ = 0;  ///< latest sample
-  double least_fabric_delay_ = 0;
+  double min_fabric_delay_ = 0;
   double endpoint_delay_ = 0;  ///< smoothed
   double smoothed_rtt_ = 0;
 

@@ -339,7 +339,7 @@ Check check_rdma(const fs::path& folder) {
                 "for tests without an RDMA NIC: modprobe rdma_rxe, then rdma link add rxe0 type rxe netdev eth0");
   std::string detail = fmt::format("{}", fmt::join(devices, ", "));
   if (roce)
-    detail += fmt::format("; RoCE keeps UDP port {} for itself: leave it out of mltcp gen --udp-port", roce_udp_port);
+    detail += fmt::format("; RoCE keeps UDP port {} for itself: leave it out of mltcp gen --udp-port", kRoceUdpPort);
   return ok("RDMA", detail);
 }
 

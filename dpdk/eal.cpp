@@ -196,7 +196,7 @@ void choose_memory(Dpdk& dpdk, const EalOptions& options) {
   }
   dpdk.huge = dpdk.huge_were_free && options.huge_pages != EalOptions::HugePages::never;
   dpdk.memory_mb = dpdk.huge ? options.memory_mb
-                             : std::min(std::max(options.memory_mb, options.ordinary_memory_mb), Eal::most_memory_mb);
+                             : std::min(std::max(options.memory_mb, options.ordinary_memory_mb), Eal::kMaxMemoryMb);
 }
 
 /// On the service thread.
@@ -242,16 +242,16 @@ void check_shared(const Dpdk& dpdk, const EalOptions& options) {
     refuse("in ordinary pages, and is to use huge ones here",
            dpdk.huge_were_free ? "ask for them where the first port is opened, too"
                                : "have enough free, or reserve them, before the first port is opened");
-  if (!dpdk.huge && options.least_shared_mb > dpdk.memory_mb)
+  if (!dpdk.huge && options.min_shared_mb > dpdk.memory_mb)
     refuse(fmt::format("with {} MB in ordinary pages, which can't grow, and is to have {} MB here", dpdk.memory_mb,
-                       options.least_shared_mb),
+                       options.min_shared_mb),
            "give it that where the first port is opened, or leave it out here");
 }
 
 void check_memory(std::uint32_t memory_mb) {
-  if (memory_mb < Eal::least_memory_mb || memory_mb > Eal::most_memory_mb)
+  if (memory_mb < Eal::kMinMemoryMb || memory_mb > Eal::kMaxMemoryMb)
     throw InputError(
-        fmt::format("DPDK memory of {} MB: give {} to {} MB", memory_mb, Eal::least_memory_mb, Eal::most_memory_mb));
+        fmt::format("DPDK memory of {} MB: give {} to {} MB", memory_mb, Eal::kMinMemoryMb, Eal::kMaxMemoryMb));
 }
 
 }  // namespace
@@ -268,7 +268,7 @@ Eal::Eal(const EalOptions& options) : impl_(std::make_unique<Impl>()) {
   if (usable.empty()) throw RunError("the kernel does not tell which CPUs this process may use; check its cpuset");
   impl_->cores = options.cores.empty() ? std::vector<unsigned>{usable.front()} : parse_cores(options.cores, usable);
   check_memory(options.memory_mb);
-  if (options.least_shared_mb != 0) check_memory(options.least_shared_mb);
+  if (options.min_shared_mb != 0) check_memory(options.min_shared_mb);
   const std::vector<std::string> nics = nics_among(options.devices);
   Dpdk& all = dpdk();
   run_on_service([&] {

@@ -30,13 +30,13 @@ std::vector<unsigned> parse_cores(std::string_view text, std::span<const unsigne
 struct EalOptions {
   /// List of CPUs for parse_cores(). Empty: the first usable one.
   std::string cores;
-  /// Memory in MiB for packets, rings and DPDK itself, of all ports of the process; from Eal::least_memory_mb to
-  /// most_memory_mb. Huge pages are added later as they are needed and free; ordinary ones are all there will be.
+  /// Memory in MiB for packets, rings and DPDK itself, of all ports of the process; from Eal::kMinMemoryMb to
+  /// kMaxMemoryMb. Huge pages are added later as they are needed and free; ordinary ones are all there will be.
   std::uint32_t memory_mb = 128;
   /// The same with ordinary pages, if it is larger: unused ordinary pages cost next to nothing.
   std::uint32_t ordinary_memory_mb = 0;
   /// A DPDK that runs already is refused if its memory is less, in MiB, and can't grow. 0: it is taken as it is.
-  std::uint32_t least_shared_mb = 0;
+  std::uint32_t min_shared_mb = 0;
   enum class HugePages { if_free, never, required };
   HugePages huge_pages = HugePages::if_free;
   /// The ports that will be opened, by their names (port_name.h): the NICs among them choose how DPDK addresses memory.
@@ -49,8 +49,8 @@ class CoreThread;
 
 class Eal {
  public:
-  static constexpr std::uint32_t least_memory_mb = 32;
-  static constexpr std::uint32_t most_memory_mb = 65536;
+  static constexpr std::uint32_t kMinMemoryMb = 32;
+  static constexpr std::uint32_t kMaxMemoryMb = 65536;
 
   /// Starts DPDK, which takes about 150 ms, of which DPDK spends 100 ms on calibrating the TSC; or shares the one that
   /// runs in this process. Any number may exist at a time, made by any threads. The calling thread gets caches of its

@@ -33,7 +33,7 @@ Log& log_of_process() {
 }
 
 void append(std::string_view text) {
-  constexpr std::size_t kMostLines = 64;
+  constexpr std::size_t kMaxLines = 64;
   constexpr std::size_t kLongestLine = 512;
   Log& log = log_of_process();
   const std::lock_guard lock(log.mutex);
@@ -47,7 +47,7 @@ void append(std::string_view text) {
       ++log.count;
     }
     log.partial.clear();
-    if (log.lines.size() > kMostLines) log.lines.pop_front();
+    if (log.lines.size() > kMaxLines) log.lines.pop_front();
   }
 }
 

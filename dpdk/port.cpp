@@ -464,12 +464,12 @@ std::uint32_t Port::memory_mb(const PortConfig& config) {
   const std::uint64_t pool = kind->pool_bytes(plan);
   const std::uint64_t bytes = config.queues * (pool + rings);
   // DPDK's own tables, and alignment losses.
-  const std::uint64_t needed = std::max<std::uint64_t>(24 + (bytes >> 20) + (bytes >> 24), Eal::least_memory_mb);
-  if (needed > Eal::most_memory_mb) {
+  const std::uint64_t needed = std::max<std::uint64_t>(24 + (bytes >> 20) + (bytes >> 24), Eal::kMinMemoryMb);
+  if (needed > Eal::kMaxMemoryMb) {
     throw InputError(fmt::format(
         "port {}: {} with {} spare buffers each need {} MB, and DPDK takes {} at most; give "
         "fewer queues, or fewer buffers",
-        in_quotes(config.device), plural(config.queues, "queue"), config.spare_buffers, needed, Eal::most_memory_mb));
+        in_quotes(config.device), plural(config.queues, "queue"), config.spare_buffers, needed, Eal::kMaxMemoryMb));
   }
   return static_cast<std::uint32_t>(needed);
 }

@@ -49,18 +49,18 @@ std::uint32_t memory_for(const HostDatapathConfig& config, std::uint32_t shards)
   constexpr std::uint32_t base_mb = 32;
   constexpr std::uint32_t shards_per_mb = 32;
   const std::uint32_t all = shards_on(config, shards);
-  return std::min(base_mb + Port::memory_mb(port_config(config, all)) + all / shards_per_mb, Eal::most_memory_mb);
+  return std::min(base_mb + Port::memory_mb(port_config(config, all)) + all / shards_per_mb, Eal::kMaxMemoryMb);
 }
 
 EalOptions eal_options(const HostDatapathConfig& config) {
   EalOptions options;
   options.cores = config.cores;
   options.memory_mb = config.memory_mb.value_or(memory_for(config, std::max(config.usual_shards, config.shards)));
-  options.least_shared_mb = config.memory_mb.value_or(0);
+  options.min_shared_mb = config.memory_mb.value_or(0);
   // Ordinary pages are all there will be, also for further datapaths of the process.
   if (!config.memory_mb)
     options.ordinary_memory_mb =
-        memory_for(config, std::max(config.most_shards, config.shards)) +
+        memory_for(config, std::max(config.max_shards, config.shards)) +
         kFurtherDatapaths * Port::memory_mb(port_config(config, shards_on(config, config.shards)));
   options.devices = {config.device};
   return options;
@@ -141,7 +141,7 @@ class PortDatapath final : public HostDatapath {
           fmt::format("{}: its {} MB are for all ports of the process; have the first that is opened ask for {} "
                       "MB (memory_mb)",
                       what.substr(0, what.find("; ")), eal_.memory_mb(),
-                      std::min(eal_.memory_mb() + error.missing_mb(), Eal::most_memory_mb)));
+                      std::min(eal_.memory_mb() + error.missing_mb(), Eal::kMaxMemoryMb)));
     }
     opened_for_ = shards;
   }

@@ -30,9 +30,9 @@
 namespace mltcp::dpdk {
 namespace {
 
-constexpr std::uint16_t kMostShards = 1024;
+constexpr std::uint16_t kMaxShards = 1024;
 /// Maximum number of bursts without packets for the transport that one call of receive() skips.
-constexpr int kMostIdleBursts = 8;
+constexpr int kMaxIdleBursts = 8;
 
 /// Whether an ARP or Neighbour Discovery frame announces its sender's address, unsolicited or as a reply: it is then
 /// handed to all shards.
@@ -86,14 +86,14 @@ class CacheOwner {
 
  private:
   [[nodiscard]] bool becomes_owner() {
-    if (thread_.load(std::memory_order_relaxed) != nobody) return false;
+    if (thread_.load(std::memory_order_relaxed) != kNobody) return false;
     join_dpdk();
     thread_.store(rte_lcore_id(), std::memory_order_relaxed);
     return true;
   }
 
-  static constexpr unsigned nobody = LCORE_ID_ANY - 1;
-  std::atomic<unsigned> thread_{nobody};  ///< DPDK's number; LCORE_ID_ANY: one without a cache
+  static constexpr unsigned kNobody = LCORE_ID_ANY - 1;
+  std::atomic<unsigned> thread_{kNobody};  ///< DPDK's number; LCORE_ID_ANY: one without a cache
 };
 
 class QueueIo;
@@ -138,7 +138,7 @@ class QueueIo final : public PortIo {
                   config.waiting_packets) {
     limits_.max_packet_bytes = writer_.max_packet_bytes();
     limits_.overhead_bytes = writer_.overhead_bytes();
-    limits_.burst = burst;
+    limits_.burst = kBurst;
     limits_.virtual_payload = false;
     limits_.keeps_payload_from = refers(port, config) ? config.zero_copy_from : 0;
     cleans_ = limits_.keeps_payload_from != 0 && port.reads_by_dma();
@@ -147,7 +147,7 @@ class QueueIo final : public PortIo {
     interrupt_ = {port.id(), queue_, port.receive_file(queue_)};
     owns_queue_ = shard < port.queues();
     // Frames of several segments come from ports with scatter, and from memif, whose other end chooses the buffers.
-    if (port.receives_segments()) linear_.resize(std::size_t{burst} * frame_limit_);
+    if (port.receives_segments()) linear_.resize(std::size_t{kBurst} * frame_limit_);
     if (shards == 1) return;
     int error = 0;
     run_on_service([&] {
@@ -199,7 +199,7 @@ class QueueIo final : public PortIo {
     blocked_ = false;
     if (backlog_count_ != 0) [[unlikely]]
       flush_backlog();
-    const auto most = static_cast<std::uint16_t>(std::min<std::size_t>(out.size(), burst));
+    const auto most = static_cast<std::uint16_t>(std::min<std::size_t>(out.size(), kBurst));
     std::size_t count = 0;
     // Bursts without packets for this shard are skipped, as returning 0 means that nothing more is pending.
     int bursts = 0;
@@ -209,7 +209,7 @@ class QueueIo final : public PortIo {
       const std::size_t handed = held_count_;
       held_count_ += receive_burst(port_, queue_, held_.data() + handed, static_cast<std::uint16_t>(most - handed));
       for (std::size_t i = 0; i < held_count_; ++i) count += accept(i, i < handed, out[count], now) ? 1U : 0U;
-    } while (count == 0 && held_count_ != 0 && ++bursts < kMostIdleBursts);
+    } while (count == 0 && held_count_ != 0 && ++bursts < kMaxIdleBursts);
     counters_.received_packets += count;
     // Drivers free sent buffers only when more is sent, but here the user's memory may depend on it.
     if (cleans_ && count == 0 && (++empty_ & 15) == 0) [[unlikely]]
@@ -222,8 +222,8 @@ class QueueIo final : public PortIo {
   std::size_t send(std::span<const TxPacket> packets) override {
     const Uncached uncached(cache_owner_.is_other());
     if (backlog_count_ != 0 && !flush_backlog()) return 0;
-    const std::size_t wanted = std::min<std::size_t>(packets.size(), burst);
-    std::array<rte_mbuf*, burst> mbufs;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled up to `count`
+    const std::size_t wanted = std::min<std::size_t>(packets.size(), kBurst);
+    std::array<rte_mbuf*, kBurst> mbufs;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled up to `count`
     const std::size_t count = allocate_packets(pool_, mbufs.data(), wanted);
     if (count < wanted) [[unlikely]] {
       ++counters_.no_buffer;
@@ -299,7 +299,7 @@ class QueueIo final : public PortIo {
 
   std::size_t take_handed_over(std::uint16_t most) {
     if (handover_ == nullptr) return 0;
-    std::array<void*, burst> packets;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled up to `count`
+    std::array<void*, kBurst> packets;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled up to `count`
     unsigned count = 0;
     {
       const Unwatched ring;
@@ -413,7 +413,7 @@ class QueueIo final : public PortIo {
         resolver_.postpone();
         return;
       }
-      const std::size_t size = resolver_.frame({rte_pktmbuf_mtod(mbuf, std::byte*), Neighbours::longest_frame}, now);
+      const std::size_t size = resolver_.frame({rte_pktmbuf_mtod(mbuf, std::byte*), Neighbours::kLongestFrame}, now);
       if (size == 0) {
         free_packets(&mbuf, 1);
         break;
@@ -456,12 +456,12 @@ class QueueIo final : public PortIo {
   FrameWriter writer_;
   PortIoCounters counters_;
   Resolver<rte_mbuf*> resolver_;
-  std::array<rte_mbuf*, burst> held_{};
+  std::array<rte_mbuf*, kBurst> held_{};
   std::size_t held_count_ = 0;
   std::size_t held_from_others_ = 0;  ///< of these, the first, which were handed over
   QueueInterrupt interrupt_;
   std::span<PacketIo* const> feeders_;
-  std::array<rte_mbuf*, burst> backlog_{};
+  std::array<rte_mbuf*, kBurst> backlog_{};
   std::size_t backlog_count_ = 0;
   std::vector<std::byte> linear_;  ///< a frame for each of held_, if frames may have several segments
   unsigned empty_ = 0;             ///< number of empty receive bursts
@@ -524,9 +524,9 @@ rte_flow* steer(const Port& port, const Address& address, std::uint16_t queue) {
 struct PortHost::Impl {
   Impl(const Eal& eal, const Port& port_, const PortHostConfig& config) : port(port_) {
     const std::uint16_t shards = config.shards == 0 ? port.queues() : config.shards;
-    if (shards < port.queues() || shards > kMostShards) {
+    if (shards < port.queues() || shards > kMaxShards) {
       throw InputError(
-          fmt::format("{} shards on {} queues: give {} to {}", shards, port.queues(), port.queues(), kMostShards));
+          fmt::format("{} shards on {} queues: give {} to {}", shards, port.queues(), port.queues(), kMaxShards));
     }
     // A host's frames leave from one buffer, but for payloads by reference.
     const std::uint32_t room = rte_pktmbuf_data_room_size(port.pool(0)) - RTE_PKTMBUF_HEADROOM;

@@ -68,7 +68,7 @@ struct PortIoCounters {
 
 class PortIo : public PacketIo {
  public:
-  static constexpr std::uint32_t burst = 32;
+  static constexpr std::uint32_t kBurst = 32;
 
   [[nodiscard]] virtual const Address& address() const = 0;
   [[nodiscard]] virtual std::uint16_t queue() const = 0;

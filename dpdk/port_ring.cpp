@@ -15,7 +15,7 @@ namespace mltcp::dpdk {
 namespace {
 
 /// How long a port that goes waits for the other end, which looks every 50 us even where it sleeps.
-constexpr int kMostLooks = 50;
+constexpr int kMaxLooks = 50;
 constexpr Nanos kBetweenLooks{100'000};
 
 class RingKind final : public PortKind {
@@ -41,7 +41,7 @@ class RingKind final : public PortKind {
     PortKind::unplug(id);
     for (const auto& wire : wires_) {
       const bool has_reader = wire->end != name().target && wire.use_count() > 1;
-      for (int look = 0; has_reader && look < kMostLooks && !wire->ring.is_empty(); ++look) Clock::sleep(kBetweenLooks);
+      for (int look = 0; has_reader && look < kMaxLooks && !wire->ring.is_empty(); ++look) Clock::sleep(kBetweenLooks);
       wire->ring.drain();
     }
   }

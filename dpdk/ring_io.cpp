@@ -39,7 +39,7 @@ RingIo::RingIo(const std::string& name, const Address& address, std::uint32_t mt
       mtu_(mtu) {
   limits_.max_packet_bytes = writer_->max_packet_bytes();
   limits_.overhead_bytes = writer_->overhead_bytes();
-  limits_.burst = burst;
+  limits_.burst = kBurst;
   limits_.virtual_payload = false;
   limits_.keeps_payload_from = options.zero_copy_from;
 }
@@ -47,7 +47,7 @@ RingIo::RingIo(const std::string& name, const Address& address, std::uint32_t mt
 RingIo::~RingIo() { release(); }
 
 std::size_t RingIo::receive(std::span<RxPacket> out) {
-  const auto most = static_cast<std::uint16_t>(std::min<std::size_t>(out.size(), burst));
+  const auto most = static_cast<std::uint16_t>(std::min<std::size_t>(out.size(), kBurst));
   std::size_t count = 0;
   // Bursts with only invalid frames are skipped, as returning 0 means that nothing more is pending.
   do {
@@ -67,7 +67,7 @@ std::size_t RingIo::receive(std::span<RxPacket> out) {
 }
 
 std::size_t RingIo::send(std::span<const TxPacket> packets) {
-  std::size_t count = std::min<std::size_t>(packets.size(), burst);
+  std::size_t count = std::min<std::size_t>(packets.size(), kBurst);
   // Only this thread adds to this ring, so there is at least that much room below.
   const std::size_t room = rte_ring_free_count(transmit_ring_.get());
   if (room < count) [[unlikely]] {
@@ -75,7 +75,7 @@ std::size_t RingIo::send(std::span<const TxPacket> packets) {
     ++counters_.ring_full;
     blocked_ = true;
   }
-  std::array<rte_mbuf*, burst> mbufs;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled up to `count`
+  std::array<rte_mbuf*, kBurst> mbufs;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled up to `count`
   const std::size_t allocated = allocate_packets(pool_, mbufs.data(), count);
   if (allocated < count) [[unlikely]] {
     count = allocated;
@@ -99,7 +99,7 @@ std::size_t RingIo::send(std::span<const TxPacket> packets) {
 
 bool RingIo::ready() const {
   if (rte_ring_empty(receive_ring_.get()) == 0) return true;
-  return blocked_ && rte_ring_free_count(transmit_ring_.get()) >= burst;
+  return blocked_ && rte_ring_free_count(transmit_ring_.get()) >= kBurst;
 }
 void RingIo::release() {
   free_packets(held_.data(), held_count_);

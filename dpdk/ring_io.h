@@ -48,7 +48,7 @@ class RingHost : public PacketIo {
 
 class RingIo : public RingHost {
  public:
-  static constexpr std::uint32_t burst = 32;
+  static constexpr std::uint32_t kBurst = 32;
 
   /// A host with IPv4 `address` on its own port `name`, which transmits into `transmit` and receives from `receive`;
   /// all of them and `pool` must outlive it. Packets to other addresses are discarded. Throws RunError.
@@ -82,7 +82,7 @@ class RingIo : public RingHost {
   Limits limits_;
   std::unique_ptr<FrameWriter> writer_;
   HostCounters counters_;
-  std::array<rte_mbuf*, burst> held_{};
+  std::array<rte_mbuf*, kBurst> held_{};
   std::size_t held_count_ = 0;
   rte_mempool* pool_;
   encap::VerifyUdp verify_;

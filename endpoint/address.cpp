@@ -26,7 +26,7 @@ std::uint64_t get(const std::byte* at, std::size_t bytes) {
 }  // namespace
 
 EndpointAddress::EndpointAddress(const Address& base, std::uint16_t shards, const Id& id) noexcept
-    : base_(base), shards_(shards), size_(size_v1), id_(id) {
+    : base_(base), shards_(shards), size_(kSizeV1), id_(id) {
   put(blob_.data(), kMagic, 4);
   put(&blob_[4], kVersion, 1);
   put(&blob_[5], base.is_v4() ? 4 : 6, 1);
@@ -54,10 +54,10 @@ Code EndpointAddress::parse(std::span<const std::byte> blob, EndpointAddress& ou
     return refuse(Code::version, fmt::format("the address is of format {}, this build knows {}; use the same build on "
                                              "both sides",
                                              version, kVersion));
-  if (blob.size() != size_v1)
+  if (blob.size() != kSizeV1)
     return refuse(Code::bad_address, fmt::format("the address has {} bytes instead of {}; hand over all of it, and "
                                                  "nothing else",
-                                                 blob.size(), size_v1));
+                                                 blob.size(), kSizeV1));
   if (get(&blob[kSummed], 4) != crc32c(0, blob.first(kSummed)))
     return refuse(Code::bad_address, "the address is damaged; look at how it is handed over");
   Address base;

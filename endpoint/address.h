@@ -25,7 +25,7 @@ namespace mltcp::endpoint {
 
 class EndpointAddress {
  public:
-  static constexpr std::size_t most_bytes = 64;  ///< of any version
+  static constexpr std::size_t kMaxBytes = 64;  ///< of any version
   using Id = std::array<std::uint8_t, 16>;
 
   /// None.
@@ -53,13 +53,13 @@ class EndpointAddress {
   bool operator==(const EndpointAddress& other) const noexcept { return blob_ == other.blob_ && size_ == other.size_; }
 
  private:
-  static constexpr std::size_t size_v1 = 48;
+  static constexpr std::size_t kSizeV1 = 48;
 
   Address base_{};
   std::uint16_t shards_ = 0;
   std::uint8_t size_ = 0;
   Id id_{};
-  std::array<std::byte, size_v1> blob_{};
+  std::array<std::byte, kSizeV1> blob_{};
 };
 
 /// "10.0.0.1:62400 (2 shards, endpoint 5f3c9a01)".

@@ -32,9 +32,9 @@ static_assert(static_cast<int>(Code::failed) == MLTCP_FAILED && static_cast<int>
               static_cast<int>(Code::version) == MLTCP_WRONG_VERSION && kCodes == MLTCP_NO_KEY + 1);
 static_assert(kAnyConnection == MLTCP_ANY_CONNECTION && kWholeTag == MLTCP_WHOLE_TAG);
 static_assert(Nanos::never().count == MLTCP_FOREVER);
-static_assert(MLTCP_ADDRESS_BYTES == EndpointAddress::most_bytes &&
+static_assert(MLTCP_ADDRESS_BYTES == EndpointAddress::kMaxBytes &&
               MLTCP_ADDRESS_HEX_BYTES == 2 * MLTCP_ADDRESS_BYTES + 1);
-static_assert(MLTCP_KEY_BYTES == security::JobKey::size);
+static_assert(MLTCP_KEY_BYTES == security::JobKey::kSize);
 static_assert(sizeof(void*) == 8, "structs of mltcp.h are cut at multiples of 8 bytes, see read_struct()");
 
 // NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables): where what is never freed is found by leak checkers
@@ -141,8 +141,8 @@ EndpointConfig config_of(const mltcp_endpoint_options& options) {
     config.key = options.key;
   }
   if (options.key_bytes != nullptr) {
-    const std::span bytes(static_cast<const std::byte*>(options.key_bytes), security::JobKey::size);
-    const security::Secret<security::JobKey::size> secret(bytes.first<security::JobKey::size>());
+    const std::span bytes(static_cast<const std::byte*>(options.key_bytes), security::JobKey::kSize);
+    const security::Secret<security::JobKey::kSize> secret(bytes.first<security::JobKey::kSize>());
     config.connection.keys = {security::packet_key(security::JobKey(secret), options.authenticate != 0
                                                                                  ? security::Protection::authenticate
                                                                                  : security::Protection::encrypt)};

@@ -5,8 +5,8 @@
 namespace mltcp::endpoint {
 
 CollectiveSequence::CollectiveSequence() {
-  before_.reserve(most_collectives);
-  current_.reserve(most_collectives);
+  before_.reserve(kMaxCollectives);
+  current_.reserve(kMaxCollectives);
 }
 
 Nanos CollectiveSequence::longest_pause() const { return *std::ranges::max_element(pauses_); }
@@ -25,14 +25,14 @@ CollectiveSequence::Step CollectiveSequence::on_collective(std::uint64_t signatu
   last_ = now;
   const Nanos longest = longest_pause();
   pauses_[next_pause_] = pause;
-  next_pause_ = (next_pause_ + 1) % pauses;
+  next_pause_ = (next_pause_ + 1) % kPauses;
   return following_ ? follow(signature, pause) : learn(signature, pause, longest);
 }
 
 CollectiveSequence::Step CollectiveSequence::learn(std::uint64_t signature, Nanos pause, Nanos longest) {
   const bool ends_segment = pause > Nanos(0) && pause.count * 2 >= longest.count;
   if (!ends_segment) {
-    if (current_.size() == most_collectives) forget();
+    if (current_.size() == kMaxCollectives) forget();
     current_.push_back(signature);
     return Step::within;
   }

@@ -35,15 +35,15 @@ class CollectiveSequence {
   [[nodiscard]] std::size_t length() const { return following_ ? length_ : 0; }
 
  private:
-  static constexpr std::size_t most_collectives = 8192;  ///< in an iteration
-  static constexpr std::size_t pauses = 64;
+  static constexpr std::size_t kMaxCollectives = 8192;  ///< in an iteration
+  static constexpr std::size_t kPauses = 64;
 
   [[nodiscard]] Nanos longest_pause() const;
   Step learn(std::uint64_t signature, Nanos pause, Nanos longest);
   Step follow(std::uint64_t signature, Nanos pause);
   void forget();
 
-  std::array<Nanos, pauses> pauses_{};
+  std::array<Nanos, kPauses> pauses_{};
   std::size_t next_pause_ = 0;
   Nanos last_{};
   bool first_ = true;

@@ -52,7 +52,7 @@ PhasePlan SharedClockPlan::on(std::int64_t unix_now_ns, Nanos now) const noexcep
 }
 
 std::optional<SharedClockPlan> read_plan(ReadVariable read) {
-  constexpr std::uint64_t most_ns = std::uint64_t{1} << 62;
+  constexpr std::uint64_t max_ns = std::uint64_t{1} << 62;
   constexpr std::uint64_t hour_ns = 3'600'000'000'000;
   const bool slot = !variable(read, "MLTCP_SLOT_UNIX_NS").empty();
   const bool period = !variable(read, "MLTCP_SLOT_PERIOD_NS").empty();
@@ -65,7 +65,7 @@ std::optional<SharedClockPlan> read_plan(ReadVariable read) {
                                  slot ? "MLTCP_SLOT_UNIX_NS" : "MLTCP_SLOT_PERIOD_NS",
                                  slot ? "MLTCP_SLOT_PERIOD_NS" : "MLTCP_SLOT_UNIX_NS"));
   SharedClockPlan plan;
-  plan.slot_unix_ns = static_cast<std::int64_t>(number_variable(read, "MLTCP_SLOT_UNIX_NS", 0, 0, most_ns));
+  plan.slot_unix_ns = static_cast<std::int64_t>(number_variable(read, "MLTCP_SLOT_UNIX_NS", 0, 0, max_ns));
   const std::uint64_t period_ns = number_variable(read, "MLTCP_SLOT_PERIOD_NS", 0, 1000, hour_ns);
   plan.period = Nanos(static_cast<std::int64_t>(period_ns));
   const std::uint64_t bound = std::min<std::uint64_t>(1'000'000, period_ns / 100);

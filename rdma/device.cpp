@@ -383,9 +383,9 @@ class RealDevice final : public Device {
     facts_.is_infiniband = port.link_layer == IBV_LINK_LAYER_INFINIBAND;
     facts_.lid = port.lid;
     facts_.longest_message = bytes_of(port.active_mtu);
-    facts_.most_requests = static_cast<std::uint32_t>(device.max_qp_wr);
-    facts_.most_completions = static_cast<std::uint32_t>(device.max_cqe);
-    facts_.most_pieces = static_cast<std::uint32_t>(device.max_sge);
+    facts_.max_requests = static_cast<std::uint32_t>(device.max_qp_wr);
+    facts_.max_completions = static_cast<std::uint32_t>(device.max_cqe);
+    facts_.max_pieces = static_cast<std::uint32_t>(device.max_sge);
     first_wrong_keys_ = port.qkey_viol_cntr;
     gid_places_ = static_cast<std::size_t>(port.gid_tbl_len);
     facts_.gids = read_gids();

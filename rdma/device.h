@@ -40,9 +40,9 @@ struct DeviceFacts {
   bool is_infiniband = false;
   std::uint16_t lid = 0;
   std::uint32_t longest_message = 1024;  ///< active MTU of the port
-  std::uint32_t most_requests = 0;       ///< of a queue, each way
-  std::uint32_t most_completions = 0;
-  std::uint32_t most_pieces = 1;  ///< of a request
+  std::uint32_t max_requests = 0;        ///< of a queue, each way
+  std::uint32_t max_completions = 0;
+  std::uint32_t max_pieces = 1;  ///< of a request
   std::vector<Gid> gids;
   /// The kernel's interfaces that are on the port, by their indices.
   std::vector<std::uint32_t> interfaces;

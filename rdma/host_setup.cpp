@@ -14,7 +14,7 @@
 namespace mltcp::rdma {
 namespace {
 
-constexpr std::uint32_t kLeastDepth = 64;
+constexpr std::uint32_t kMinDepth = 64;
 
 }  // namespace
 
@@ -42,10 +42,9 @@ void check_place(const HostDatapathConfig& config, const HostPlace& place) {
 }
 
 std::uint32_t depth_for(const HostDatapathConfig& config, const DeviceFacts& facts) {
-  const std::uint32_t most = std::min(facts.most_requests, facts.most_completions);
-  if (most < kLeastDepth)
-    refuse(config, fmt::format("its queues hold {} requests; {} is the least", most, kLeastDepth));
-  return std::clamp(config.queue_packets, kLeastDepth, most);
+  const std::uint32_t most = std::min(facts.max_requests, facts.max_completions);
+  if (most < kMinDepth) refuse(config, fmt::format("its queues hold {} requests; {} is the least", most, kMinDepth));
+  return std::clamp(config.queue_packets, kMinDepth, most);
 }
 
 void keep_on_named_cpu(const HostDatapathConfig& config) {

@@ -113,8 +113,8 @@ class RawDatapath final : public HostDatapath {
       io.mac = site.interface.mac;
       io.mtu = site.mtu;
       io.receive_depth = depth_for(config_, facts);
-      io.send_depth = std::min(io.receive_depth, kMostSendDepth);
-      io.most_pieces = std::min(facts.most_pieces, kPieces);
+      io.send_depth = std::min(io.receive_depth, kMaxSendDepth);
+      io.max_pieces = std::min(facts.max_pieces, kPieces);
       io.inline_bytes = kInlineBytes;
       io.has_checksums = facts.has_frame_checksums;
       ios.push_back(std::make_unique<RawIo>(*device_, clock_, io));

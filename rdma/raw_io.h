@@ -38,7 +38,7 @@ struct RawIoConfig {
   std::uint32_t mtu = 1500;  ///< of IP packets
   std::uint32_t send_depth = 512;
   std::uint32_t receive_depth = 1024;
-  std::uint32_t most_pieces = 2;  ///< that the device gathers
+  std::uint32_t max_pieces = 2;  ///< that the device gathers
   std::uint32_t inline_bytes = 256;
   std::uint32_t zero_copy_from = 1024;  ///< Limits::keeps_payload_from; 0: all is copied
   bool has_checksums = false;           ///< DeviceFacts::has_frame_checksums
@@ -63,7 +63,7 @@ struct RawRoute {
 class RawIo final : public PairIo<RawIo, RawRoute, RawIoCounters, RawService, RawMailbox> {
  public:
   /// Longest frame that any port may send here.
-  static constexpr std::uint32_t longest_frame = 10240;
+  static constexpr std::uint32_t kLongestFrame = 10240;
 
   /// Makes the queue pair, and has the device put the frames of the shard's UDP port there. Throws RunError.
   RawIo(Device& device, const Clock& clock, const RawIoConfig& config);

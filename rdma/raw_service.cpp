@@ -83,7 +83,7 @@ void RawService::step(bool has_news, Nanos now) {
 
 void RawService::take_requests(std::uint16_t number, Nanos now) {
   Shard& shard = *shards_[number];
-  for (std::size_t left = RawMailbox::most_requests; left > 0; --left) {
+  for (std::size_t left = RawMailbox::kMaxRequests; left > 0; --left) {
     const auto request = shard.mailbox.requests.pop();
     if (!request) return;
     if (request->route >= kRawRoutes) continue;
@@ -109,7 +109,7 @@ bool RawService::has_question(Nanos now) {
     second_begin_ = now;
     questions_ = 0;
   }
-  return questions_++ < most_questions;
+  return questions_++ < kMaxQuestions;
 }
 
 void RawService::look_up(Place place, bool may_ask, Nanos now) {
@@ -119,7 +119,7 @@ void RawService::look_up(Place place, bool may_ask, Nanos now) {
     way = routes_->find(route.destination, true);
   if (way.state == KernelRoutes::State::asked) {
     // Until then a way that was known is used: the peer may have been off for a moment only.
-    if (now - route.asked_at < give_up_after) {
+    if (now - route.asked_at < kGiveUpAfter) {
       if (!std::exchange(route.is_pending, true)) pending_.push_back(place);
       return;
     }

@@ -41,9 +41,9 @@ using RawMailbox = MailboxOf<WayRequest, WayNews>;
 class RawService {
  public:
   /// The kernel gives up after three seconds itself.
-  static constexpr Nanos give_up_after{5'000'000'000};
+  static constexpr Nanos kGiveUpAfter{5'000'000'000};
   /// Neighbours that the kernel is made to ask for in a second.
-  static constexpr std::uint32_t most_questions = 1024;
+  static constexpr std::uint32_t kMaxQuestions = 1024;
 
   RawService(Device& device, std::unique_ptr<KernelRoutes> routes, std::uint16_t shards);
   ~RawService();

@@ -15,7 +15,7 @@ constexpr std::array<std::byte, 4> kMagic{std::byte{'M'}, std::byte{'L'}, std::b
 constexpr std::uint8_t kVersion = 1;
 constexpr std::uint8_t kQuestion = 1;
 constexpr std::uint8_t kAnswer = 2;
-constexpr std::size_t kMostPendingAnswers = 256;
+constexpr std::size_t kMaxPendingAnswers = 256;
 constexpr std::uint32_t kLongestQueueNumber = (1U << 24) - 1;
 
 template <typename Number>
@@ -66,7 +66,7 @@ bool Resolution::Allowance::take(std::uint32_t per_second, Nanos now) {
 bool Resolution::may_answer(const Address& to, Nanos now) {
   Address host = to;
   host.port = 0;
-  return answers_.size() < kMostPendingAnswers &&
+  return answers_.size() < kMaxPendingAnswers &&
          answering_[hash_(host) % kBuckets].take(config_.answers_per_second, now);
 }
 
@@ -93,7 +93,7 @@ void Resolution::remove(const Address& address) {
 }
 
 void Resolution::make_room() {
-  const bool are_many_asked = peers_in(State::asked).size() > config_.most_peers / 4;
+  const bool are_many_asked = peers_in(State::asked).size() > config_.max_peers / 4;
   State from = State::known;
   if (!peers_in(State::unreachable).empty())
     from = State::unreachable;
@@ -110,7 +110,7 @@ void Resolution::make_room() {
 Resolution::Entry& Resolution::peer_of(const Address& address, Nanos now) {
   const auto found = peers_.find(address);
   if (found != peers_.end()) return *found;
-  if (peers_.size() >= config_.most_peers) make_room();
+  if (peers_.size() >= config_.max_peers) make_room();
   Entry& made = *peers_.try_emplace(address).first;
   set_state(made, State::asked, now);
   return made;
@@ -157,7 +157,7 @@ Resolution::Found Resolution::find(std::uint16_t shard, const Address& address, 
 // ---- Datagrams ----
 
 bool Resolution::receive(std::uint16_t shard, const Address& from, std::span<const std::byte> bytes, Nanos now) {
-  if (bytes.size() != datagram_bytes || !std::equal(kMagic.begin(), kMagic.end(), bytes.begin()) ||
+  if (bytes.size() != kDatagramBytes || !std::equal(kMagic.begin(), kMagic.end(), bytes.begin()) ||
       get<std::uint8_t>(bytes, 4) != kVersion || from.port == 0 || shard >= own_.size()) {
     ++counters_.malformed;
     return false;
@@ -176,7 +176,7 @@ bool Resolution::receive(std::uint16_t shard, const Address& from, std::span<con
                           .key = get<std::uint32_t>(bytes, 20),
                           .lid = get<std::uint16_t>(bytes, 24),
                           .longest = get<std::uint16_t>(bytes, 6)};
-  if (kind != kAnswer || queue.number == 0 || queue.number > kLongestQueueNumber || queue.longest < kLeastMessage) {
+  if (kind != kAnswer || queue.number == 0 || queue.number > kLongestQueueNumber || queue.longest < kMinMessage) {
     ++counters_.malformed;
     return false;
   }
@@ -206,7 +206,7 @@ bool Resolution::next(Outgoing& out, Nanos now) {
   while (!due_.empty() && due_.begin()->first <= now) {
     Entry& entry = *peers_.find(due_.begin()->second);
     Peer& peer = entry.second;
-    if (peer.questions >= config_.most_questions) {
+    if (peer.questions >= config_.max_questions) {
       if (peer.state == State::known) {  // a known queue pair stays
         peer.known_at = now;
         set_due(entry, Nanos::never());

@@ -52,9 +52,9 @@ struct RemoteQueue {
 };
 
 struct ResolutionConfig {
-  std::uint32_t most_peers = 4096;
+  std::uint32_t max_peers = 4096;
   Nanos first_retry{50'000'000};  ///< doubled by each question without an answer
-  std::uint32_t most_questions = 5;
+  std::uint32_t max_questions = 5;
   Nanos unreachable_for{1'000'000'000};  ///< nobody is asked again so soon after the last question in vain
   Nanos fresh_for{1'000'000'000};
   std::uint32_t answers_per_second = 1024;  ///< to one IP address
@@ -75,8 +75,8 @@ struct ResolutionCounters {
 
 class Resolution {
  public:
-  static constexpr std::size_t datagram_bytes = 32;
-  using Datagram = std::array<std::byte, datagram_bytes>;
+  static constexpr std::size_t kDatagramBytes = 32;
+  using Datagram = std::array<std::byte, kDatagramBytes>;
   enum class State : std::uint8_t { asked, known, unreachable };
   struct Found {
     State state = State::unreachable;

@@ -16,7 +16,7 @@ namespace {
 /// How often the port is looked at, whatever events there are.
 constexpr Nanos kLook{1'000'000'000};
 /// Datagrams of one socket in a row, so that a flood at one shard does not keep the others waiting.
-constexpr int kMostDatagrams = 64;
+constexpr int kMaxDatagrams = 64;
 
 constexpr std::uint8_t kUniversalBit = 2;
 
@@ -118,8 +118,8 @@ void Service::step(Nanos now) {
 }
 
 void Service::take_datagrams(std::uint16_t number, Nanos now) {
-  std::array<std::byte, Resolution::datagram_bytes + 1> bytes;  // NOLINT(cppcoreguidelines-pro-type-member-init)
-  for (int left = kMostDatagrams; left > 0; --left) {
+  std::array<std::byte, Resolution::kDatagramBytes + 1> bytes;  // NOLINT(cppcoreguidelines-pro-type-member-init)
+  for (int left = kMaxDatagrams; left > 0; --left) {
     const auto got = shards_[number]->socket->receive(bytes);
     if (!got) break;
     if (resolution_.receive(number, got->from, std::span(bytes).first(std::min(got->bytes, bytes.size())), now))
@@ -148,7 +148,7 @@ void Service::send_news(Shard& shard) {
 
 void Service::take_requests(std::uint16_t number, Nanos now) {
   Shard& shard = *shards_[number];
-  for (std::size_t left = Mailbox::most_requests; left > 0; --left) {
+  for (std::size_t left = Mailbox::kMaxRequests; left > 0; --left) {
     const auto request = shard.mailbox->requests.pop();
     if (!request) return;
     if (request->route >= kRoutes) continue;

@@ -85,9 +85,9 @@ bool is_host(const Address& address, const Address& own) {
     return address.ip[0] != 0xFF && (address.ip != loopback || own.ip == loopback);
   }
   constexpr std::uint8_t loopback = 127;
-  constexpr std::uint8_t first_group = 224;  // groups, what is reserved, and the broadcast address
+  constexpr std::uint8_t kFirstGroup = 224;  // groups, what is reserved, and the broadcast address
   const std::uint8_t network = address.ip[12];
-  return network != 0 && network < first_group && (network != loopback || (own.is_v4() && own.ip[12] == loopback));
+  return network != 0 && network < kFirstGroup && (network != loopback || (own.is_v4() && own.ip[12] == loopback));
 }
 
 bool read_arrival(std::span<const std::byte> message, Network network, const Address& own, Arrival& out) {

@@ -23,8 +23,8 @@ namespace mltcp::rdma {
 inline constexpr std::size_t kGrhBytes = 40;
 inline constexpr std::size_t kShimBytes = 4;
 /// Of a message, which is one packet: the shortest and the longest MTU of InfiniBand.
-inline constexpr std::uint32_t kLeastMessage = 256;
-inline constexpr std::uint32_t kMostMessage = 4096;
+inline constexpr std::uint32_t kMinMessage = 256;
+inline constexpr std::uint32_t kMaxMessage = 4096;
 using Shim = std::array<std::byte, kShimBytes>;
 
 /// What carries packets: it decides what the 40 bytes tell, and what headers take on the wire.

@@ -49,8 +49,8 @@ struct Site {
 std::uint32_t longest_message(const HostDatapathConfig& config, const DeviceFacts& facts, Network network) {
   if (config.mtu == 0) return facts.longest_message;
   const std::uint32_t overhead = network_overhead(network);
-  if (config.mtu < kLeastMessage + overhead)
-    refuse(config, fmt::format("an MTU of {} bytes; give {} to {}", config.mtu, kLeastMessage + overhead,
+  if (config.mtu < kMinMessage + overhead)
+    refuse(config, fmt::format("an MTU of {} bytes; give {} to {}", config.mtu, kMinMessage + overhead,
                                facts.longest_message + overhead));
   if (config.mtu > facts.longest_message + overhead)
     refuse(config, fmt::format("an MTU of {}, but the device sends messages of {} bytes, which makes {}; give that, or "
@@ -133,8 +133,8 @@ class VerbsDatapath final : public HostDatapath {
       io.network = site.network;
       io.longest_message = site.longest_message;
       io.receive_depth = depth_for(config_, facts);
-      io.send_depth = std::min(io.receive_depth, kMostSendDepth);
-      io.most_pieces = std::min(facts.most_pieces, kPieces);
+      io.send_depth = std::min(io.receive_depth, kMaxSendDepth);
+      io.max_pieces = std::min(facts.max_pieces, kPieces);
       io.key = std::max<std::uint32_t>(static_cast<std::uint32_t>(random.next()) & kKeyMask, 1);
       io.inline_bytes = kInlineBytes;
       ios.push_back(std::make_unique<VerbsIo>(*device_, clock_, io));

@@ -24,11 +24,11 @@ VerbsIo::VerbsIo(Device& device, const Clock& clock, const VerbsIoConfig& config
               .send_bytes = config.longest_message,
               .receive_bytes = static_cast<std::uint32_t>(kGrhBytes) + config.longest_message,
               .lead_bytes = kLead,
-              .longest_bytes = static_cast<std::uint32_t>(kGrhBytes) + kMostMessage,
-              .pieces = config.most_pieces,
+              .longest_bytes = static_cast<std::uint32_t>(kGrhBytes) + kMaxMessage,
+              .pieces = config.max_pieces,
               .key = config.key,
               .inline_bytes = config.inline_bytes,
-              .zero_copy_from = config.most_pieces >= 2 ? config.zero_copy_from : 0}),
+              .zero_copy_from = config.max_pieces >= 2 ? config.zero_copy_from : 0}),
       config_(config) {
   limits_.max_packet_bytes = config.longest_message - static_cast<std::uint32_t>(kShimBytes);
   limits_.overhead_bytes = wire_overhead(config.network);
@@ -96,7 +96,7 @@ bool VerbsIo::fits(const VerbsRoute& route, std::size_t bytes) {
   if (bytes <= route.queue.longest) [[likely]]
     return true;
   ++counters_.too_long;
-  narrow_.store({route.destination, clock_.now() + narrow_for});
+  narrow_.store({route.destination, clock_.now() + kNarrowFor});
   return false;
 }
 
@@ -139,7 +139,7 @@ bool VerbsIo::send_now(const TxPacket& packet, VerbsRoute& route) {
   if (!fits(route, bytes)) [[unlikely]]
     return true;
   if (!work_.has_room()) return false;
-  if (bytes <= work_.pair().inline_bytes && config_.most_pieces >= kPieces) {
+  if (bytes <= work_.pair().inline_bytes && config_.max_pieces >= kPieces) {
     ibv_send_wr& request = address(work_.add({.busy = &route.busy}), route);
     ibv_sge* piece = request.sg_list;
     *piece++ = {address_of(route.shim.data()), static_cast<std::uint32_t>(kShimBytes), 0};

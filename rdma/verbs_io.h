@@ -34,8 +34,8 @@ struct VerbsIoConfig {
   std::uint32_t longest_message = 1024;  ///< shim included
   std::uint32_t send_depth = 512;
   std::uint32_t receive_depth = 1024;
-  std::uint32_t most_pieces = 3;  ///< that the device gathers
-  std::uint32_t key = 0;          ///< Q_Key
+  std::uint32_t max_pieces = 3;  ///< that the device gathers
+  std::uint32_t key = 0;         ///< Q_Key
   std::uint32_t inline_bytes = 256;
   std::uint32_t zero_copy_from = 1024;  ///< Limits::keeps_payload_from; 0: all is copied
 };
@@ -64,10 +64,10 @@ struct VerbsRoute {
 
 class VerbsIo final : public PairIo<VerbsIo, VerbsRoute, VerbsIoCounters, Service, Mailbox> {
  public:
-  static constexpr std::uint32_t most_waiting = WorkQueues::most_waiting;
-  static constexpr Nanos recover_after = WorkQueues::recover_after;
+  static constexpr std::uint32_t kMaxWaiting = WorkQueues::kMaxWaiting;
+  static constexpr Nanos kRecoverAfter = WorkQueues::kRecoverAfter;
   /// For so long after a message that was too long for its peer narrow_peer() tells of it.
-  static constexpr Nanos narrow_for{5'000'000'000};
+  static constexpr Nanos kNarrowFor{5'000'000'000};
 
   /// Makes the queue pair. The service is told its number later, and asked through its mailbox. Throws RunError.
   VerbsIo(Device& device, const Clock& clock, const VerbsIoConfig& config);

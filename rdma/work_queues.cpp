@@ -31,8 +31,8 @@ WorkQueues::WorkQueues(Device& device, const WorkConfig& config, WorkCounters& c
       send_stride_(rounded_up(config.send_bytes, kLine)),
       registered_(device),
       flights_(config.send_depth),
-      waiting_(most_waiting) {
-  const std::uint32_t send_buffers = config.send_depth + most_waiting;
+      waiting_(kMaxWaiting) {
+  const std::uint32_t send_buffers = config.send_depth + kMaxWaiting;
   const std::size_t bytes =
       rounded_up(config.receive_depth * receive_stride_ + send_buffers * send_stride_ + excess(), kPage);
   memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kPage, bytes)));
@@ -42,14 +42,14 @@ WorkQueues::WorkQueues(Device& device, const WorkConfig& config, WorkCounters& c
                                   .send_depth = config.send_depth,
                                   .receive_depth = config.receive_depth,
                                   .key = config.key,
-                                  .pieces = std::min<std::uint32_t>(config.pieces, most_pieces),
+                                  .pieces = std::min<std::uint32_t>(config.pieces, kMaxPieces),
                                   .receive_pieces = excess() == 0 ? 1U : 2U,
                                   .inline_bytes = config.inline_bytes,
                                   .memory = {memory_.get(), bytes}});
   prepare_receives();
   free_buffers_.reserve(send_buffers);
   for (std::uint32_t i = send_buffers; i > 0; --i) free_buffers_.push_back(i - 1);
-  handed_out_.reserve(burst);
+  handed_out_.reserve(kBurst);
   spent_.reserve(config.receive_depth);
   is_here_.reserve(config.receive_depth);
   for (std::uint32_t i = 0; i < config.receive_depth; ++i) spent_.push_back(i);
@@ -87,7 +87,7 @@ std::uint32_t WorkQueues::excess() const {
 
 /// What all requests to receive have in common.
 void WorkQueues::prepare_receives() {
-  const std::byte* const scrap = send_buffer(config_.send_depth + most_waiting);
+  const std::byte* const scrap = send_buffer(config_.send_depth + kMaxWaiting);
   for (std::size_t i = 0; i < kRepost; ++i) {
     receive_pieces_[i] = {ibv_sge{0, config_.receive_bytes, pair_->memory_key},
                           ibv_sge{address_of(scrap), excess(), pair_->memory_key}};
@@ -150,7 +150,7 @@ void WorkQueues::on_refused(const ibv_send_wr* from) {
 
 void WorkQueues::finish(const Flight& flight) {
   if (flight.busy != nullptr) --*flight.busy;
-  if (flight.buffer != no_buffer) free_buffers_.push_back(flight.buffer);
+  if (flight.buffer != kNoBuffer) free_buffers_.push_back(flight.buffer);
   if (flight.hold != nullptr) {
     flight.hold->packets.fetch_sub(1, std::memory_order_release);
     --holds_;
@@ -189,7 +189,7 @@ void WorkQueues::drop_oldest_waiting() {
 // ---- Errors ----
 
 void WorkQueues::recover(Nanos now) {
-  if (now - recovered_at_ < recover_after) return;
+  if (now - recovered_at_ < kRecoverAfter) return;
   recovered_at_ = now;
   if (!flights_.empty()) reap();
   const QueuePair::Recovery how = pair_->recover(must_reset_);

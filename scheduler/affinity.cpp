@@ -10,7 +10,7 @@
 namespace mltcp::scheduler {
 namespace {
 
-constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
 class DisjointSets {
  public:
@@ -56,7 +56,7 @@ class BlockSearch {
       open_.push_back(next);
       frames.push_back({next, from});
     };
-    enter(root, none);
+    enter(root, kNone);
     while (!frames.empty()) {
       Frame& frame = frames.back();
       const std::uint32_t node = frame.node;
@@ -70,7 +70,7 @@ class BlockSearch {
       }
       const std::uint32_t parent = frame.parent;
       frames.pop_back();
-      if (parent == none) continue;
+      if (parent == kNone) continue;
       low_[parent] = std::min(low_[parent], low_[node]);
       if (low_[node] >= found_[parent]) close_block(parent, node);
     }
@@ -78,12 +78,12 @@ class BlockSearch {
   }
 
   void close_block(std::uint32_t parent, std::uint32_t child) {
-    std::uint32_t first = parent >= jobs_ ? parent : none;
-    for (std::uint32_t node = none; node != child;) {
+    std::uint32_t first = parent >= jobs_ ? parent : kNone;
+    for (std::uint32_t node = kNone; node != child;) {
       node = open_.back();
       open_.pop_back();
       if (node < jobs_) continue;
-      if (first != none) groups_.join(node - jobs_, first - jobs_);
+      if (first != kNone) groups_.join(node - jobs_, first - jobs_);
       first = node;
     }
   }
@@ -121,21 +121,21 @@ AffinityGraph affinity_graph(std::span<const UsedLink> links, std::span<const Ra
   DisjointSets in_blocks(graph.vertices.size());
   const BlockSearch search(graph, jobs, in_blocks);
 
-  std::vector<std::uint32_t> component_at(jobs, none);
+  std::vector<std::uint32_t> component_at(jobs, kNone);
   for (std::uint32_t job = 0; job < jobs; ++job) {
     std::uint32_t& component = component_at[together.find(job)];
-    if (component == none) {
+    if (component == kNone) {
       component = static_cast<std::uint32_t>(graph.components.size());
       graph.components.emplace_back();
     }
     graph.components[component].jobs.push_back(job);
     graph.component_of.push_back(component);
   }
-  std::vector<std::uint32_t> group_at(graph.vertices.size(), none);
+  std::vector<std::uint32_t> group_at(graph.vertices.size(), kNone);
   for (std::uint32_t v = 0; v < graph.vertices.size(); ++v) {
     AffinityGraph::Vertex& vertex = graph.vertices[v];
     std::uint32_t& group = group_at[in_blocks.find(v)];
-    if (group == none) {
+    if (group == kNone) {
       group = static_cast<std::uint32_t>(graph.groups.size());
       graph.groups.emplace_back().component = graph.component_of[vertex.uses.front().job];
       graph.components[graph.groups.back().component].groups.push_back(group);

@@ -24,12 +24,12 @@
 namespace mltcp::scheduler {
 namespace {
 
-constexpr std::size_t most_remembered = 50'000;  // cached solutions, of a few kB each at most
+constexpr std::size_t kMaxRemembered = 50'000;  // cached solutions, of a few kB each at most
 
 /// Step meetings that descent may examine, per SolveOptions::node_limit.
-constexpr double meetings_per_node = 50;
+constexpr double kMeetingsPerNode = 50;
 
-constexpr std::uint32_t most_threads = 1'024;
+constexpr std::uint32_t kMaxThreads = 1'024;
 
 void check_slot(const RoutedJob& job, Nanos period, Nanos shift) {
   const std::string name = in_quotes(job.job.name);
@@ -61,17 +61,18 @@ void check_perimeter(const ClusterState& state, const AffinityGraph::Component& 
 void check(const ClusterOptions& options) {
   internal::check(options.solve);
   if (options.solve.node_limit == 0) throw InputError("solve.node_limit is 0; give 1 or more");
-  if (options.threads > most_threads)
+  if (options.threads > kMaxThreads)
     throw InputError(fmt::format("threads is {}; give at most {}, or 0 for as many as there are cores", options.threads,
-                                 most_threads));
+                                 kMaxThreads));
   // Written as a negation so that NaN is refused.
   if (!(options.join_threshold >= 0 && std::isfinite(options.join_threshold)))
     throw InputError(
         fmt::format("join_threshold is {}; give a score to lose from 0 on, such as 0.02", options.join_threshold));
-  if (!(options.most_stretch >= 0 && options.most_stretch <= 1))
-    throw InputError(fmt::format("most_stretch is {}; give a share of the period from 0 to 1", options.most_stretch));
-  if (!(options.least_score >= 0 && options.least_score <= 1))
-    throw InputError(fmt::format("least_score is {}; give a score from 0 to 1", options.least_score));
+  if (!(options.max_slot_stretch >= 0 && options.max_slot_stretch <= 1))
+    throw InputError(
+        fmt::format("max_slot_stretch is {}; give a share of the period from 0 to 1", options.max_slot_stretch));
+  if (!(options.min_score >= 0 && options.min_score <= 1))
+    throw InputError(fmt::format("min_score is {}; give a score from 0 to 1", options.min_score));
 }
 
 std::vector<Flow> ring(std::span<const Topology::Host> workers) {
@@ -108,9 +109,9 @@ std::vector<const RoutedJob*> Cluster::Impl::with_running(
 }
 
 void Cluster::Impl::forget_if_full() {
-  if (remembered_.size() > most_remembered) remembered_.clear();
-  if (remembered_slots_.size() > most_remembered) remembered_slots_.clear();
-  if (remembered_pairs_.size() > most_remembered) remembered_pairs_.clear();
+  if (remembered_.size() > kMaxRemembered) remembered_.clear();
+  if (remembered_slots_.size() > kMaxRemembered) remembered_slots_.clear();
+  if (remembered_pairs_.size() > kMaxRemembered) remembered_pairs_.clear();
 }
 
 void Cluster::Impl::choose_slots_of(std::span<Asking*> askings) {
@@ -166,12 +167,12 @@ bool Cluster::Impl::set_slots_beside(ClusterState& state, const AffinityGraph::C
   const auto consider = [&](const std::vector<Nanos>& periods) {
     state.slot_periods = periods;
     const std::optional<double> cost = cost_of_slots(state, component);
-    if (!best.empty() && !(cost && least && *cost < *least - internal::cost_margin * jobs)) return;
+    if (!best.empty() && !(cost && least && *cost < *least - internal::kCostMargin * jobs)) return;
     best = periods;
     least = cost;
   };
-  for (const double stretch : {options.solve.max_stretch, options.most_stretch}) {
-    if (stretch == options.most_stretch && !internal::SlotCosts::applies(component, options)) continue;
+  for (const double stretch : {options.solve.max_stretch, options.max_slot_stretch}) {
+    if (stretch == options.max_slot_stretch && !internal::SlotCosts::applies(component, options)) continue;
     std::vector<Nanos> beside = running_periods;
     state.slot_periods = running_periods;
     const std::optional<Nanos> period = period_for(state, added, stretch);
@@ -218,13 +219,13 @@ Solution Cluster::Impl::solved_by_search_or_descent(const Question& question, co
   how.robust = how.robust && aim == Aim::shifts;
   // Links solved by search have the perimeter of all jobs; those solved by descent have their own.
   const bool small = std::all_of(problem.links.begin(), problem.links.end(), [&](const Problem::Link& link) {
-    return internal::bursts_on(link, slots, slots.perimeter.count) <= internal::kMostBursts;
+    return internal::bursts_on(link, slots, slots.perimeter.count) <= internal::kMaxBursts;
   });
-  if (how.angles > 0 || (small && question.meetings <= kMostToSearch)) return solve(problem, slots, how);
+  if (how.angles > 0 || (small && question.meetings <= kMaxToSearch)) return solve(problem, slots, how);
   // Only the area bound is known.
   return internal::evaluated(problem, slots,
                              internal::descend(problem, slots, question.start,
-                                               meetings_per_node * static_cast<double>(how.node_limit), how.robust),
+                                               kMeetingsPerNode * static_cast<double>(how.node_limit), how.robust),
                              how, aim == Aim::scores);
 }
 
@@ -315,13 +316,13 @@ Scores Cluster::Impl::evaluated(const Asking& asking, const std::vector<Nanos>& 
 bool Cluster::Impl::within_limit(const Asking& asking, const AffinityGraph::Component& component, const Slots& slots,
                                  const Scores& scores) const {
   if (slots.within_limit) return true;
-  if (slots.stretch > options.most_stretch + options.solve.slack + 1e-9 ||
+  if (slots.stretch > options.max_slot_stretch + options.solve.slack + 1e-9 ||
       !internal::SlotCosts::applies(component, options))
     return false;
   std::vector<double> of_links;
   for (const LinkSolution& link : scores.links) of_links.push_back(link.score);
   const internal::SlotCosts costs(asking.state, component);
-  return costs.with(of_links, options.least_score) < costs.without();
+  return costs.with(of_links, options.min_score) < costs.without();
 }
 
 ClusterSolution Cluster::Impl::described(const Asking& asking, const std::vector<Nanos>& shifts,
@@ -446,12 +447,12 @@ std::vector<RankedCandidate> Cluster::Impl::rank(std::span<const Candidate> cand
       ranked[i].reason = fmt::format("{} loop{} of jobs and links", ranked[i].loops, ranked[i].loops == 1 ? "" : "s");
       continue;
     }
-    if (options.most_bursts > 0) {
+    if (options.max_bursts > 0) {
       const ClusterState& state = askings[i]->state;
       for (auto job = static_cast<std::uint32_t>(running.size()); job < state.jobs.size() && !ranked[i].discarded;
            ++job) {
         ranked[i].reason =
-            too_many_bursts(state, state.graph.components[state.graph.component_of[job]], options.most_bursts);
+            too_many_bursts(state, state.graph.components[state.graph.component_of[job]], options.max_bursts);
         ranked[i].discarded = !ranked[i].reason.empty();
       }
       if (ranked[i].discarded) continue;
@@ -522,9 +523,9 @@ double Cluster::Impl::pair_score(const Demand& a, const Demand& b, Rate capacity
   forget_if_full();
   // Two that can't be scheduled together go as badly together as any.
   const double longest = std::max(a.period, b.period).seconds();
-  if (options.most_bursts > 0 && static_cast<double>(a.bursts.size()) * longest / a.period.seconds() +
-                                         static_cast<double>(b.bursts.size()) * longest / b.period.seconds() >
-                                     options.most_bursts)
+  if (options.max_bursts > 0 && static_cast<double>(a.bursts.size()) * longest / a.period.seconds() +
+                                        static_cast<double>(b.bursts.size()) * longest / b.period.seconds() >
+                                    options.max_bursts)
     return 0;
   std::string key = identity_of(a) + identity_of(b);
   append_to_key(key, static_cast<std::int64_t>(capacity.bits_per_second));

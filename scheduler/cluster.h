@@ -58,14 +58,14 @@ struct ClusterOptions {
   /// Slots may be stretched beyond SolveOptions::max_stretch, up to this share of the period, where by an estimate the
   /// jobs of the component lose less by it than by collisions. With 0, and in components of more than 24 jobs, the slot
   /// periods depend on the jobs' periods only: the shortest perimeter within max_stretch.
-  double most_stretch = 0.25;
+  double max_slot_stretch = 0.25;
   /// Minimum score of a link, 0 to 1: a component with a link that scores less is assumed to get no slots from the
   /// caller, so such slots have no value.
-  double least_score = 0.98;
+  double min_score = 0.98;
   /// rank(), preview() and join() refuse a job if the longest iteration among the jobs that depend on each other
   /// through it would hold more bursts of a link's jobs than this, before anything is searched; 0: no bound but the
   /// solver's.
-  double most_bursts = 0;
+  double max_bursts = 0;
 };
 
 struct ClusterSolution {
@@ -92,8 +92,8 @@ struct ClusterSolution {
     std::vector<std::uint32_t> jobs;
     Nanos perimeter;     ///< a common multiple of its jobs' slot periods
     double stretch = 0;  ///< of the most stretched slot
-    /// No slot is stretched beyond SolveOptions::max_stretch; or none beyond ClusterOptions::most_stretch, and with the
-    /// current scores the benefit exceeds the cost.
+    /// No slot is stretched beyond SolveOptions::max_stretch; or none beyond ClusterOptions::max_slot_stretch, and with
+    /// the current scores the benefit exceeds the cost.
     bool within_limit = true;
     std::uint32_t loops = 0;  ///< independent loops of its graph, after merging of equal links
     /// Over the links in loops: sum of the best scores that each could have alone minus their actual scores. After

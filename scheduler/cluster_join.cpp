@@ -15,17 +15,17 @@
 namespace mltcp::scheduler {
 namespace {
 
-constexpr std::size_t most_tried = 16;  // running jobs tried as the next one to move
-constexpr std::size_t most_moved = 8;   // jobs moved one by one
+constexpr std::size_t kMaxTried = 16;  // running jobs tried as the next one to move
+constexpr std::size_t kMaxMoved = 8;   // jobs moved one by one
 
 /// A slot period for a job of `period` so that its perimeter shared with slots on perimeter `common` is at most
 /// `longest`; prefers the shortest perimeter.
 std::optional<Nanos> period_beside(Nanos common, Nanos longest, Nanos period, const SolveOptions& options) {
-  constexpr std::int64_t most_multiples = 4096;
+  constexpr std::int64_t max_multiples = 4096;
   const auto own = static_cast<double>(period.count);
   const auto least = static_cast<std::int64_t>(std::ceil(own * (1 + options.slack)));
   const auto most = static_cast<std::int64_t>(own * (1 + options.slack + options.max_stretch));
-  for (std::int64_t multiple = 1; multiple <= most_multiples && common.count <= longest.count / multiple; ++multiple) {
+  for (std::int64_t multiple = 1; multiple <= max_multiples && common.count <= longest.count / multiple; ++multiple) {
     const std::int64_t perimeter = common.count * multiple;
     for (std::int64_t repetitions = perimeter / least; repetitions > 0 && perimeter / repetitions <= most;
          --repetitions)
@@ -139,7 +139,7 @@ Cluster::Impl::Trial Cluster::Impl::all_free(Asking& asking, const AffinityGraph
 std::vector<Nanos> Cluster::Impl::turned(const ClusterState& state, const AffinityGraph::Component& component,
                                          const std::vector<Nanos>& found, const std::vector<Nanos>& shifts) {
   const auto added = static_cast<std::uint32_t>(state.jobs.size() - 1);
-  std::size_t most_stay = 0;
+  std::size_t max_stay = 0;
   std::vector<Nanos> best = found;
   for (const std::uint32_t fixed : component.jobs) {
     if (fixed == added) continue;
@@ -149,8 +149,8 @@ std::vector<Nanos> Cluster::Impl::turned(const ClusterState& state, const Affini
       candidate[job] = modulo(candidate[job] + shifts[fixed] - found[fixed], state.slot_periods[job]);
       if (job != added && candidate[job] == shifts[job]) ++stay;
     }
-    if (stay > most_stay) best = candidate;
-    most_stay = std::max(most_stay, stay);
+    if (stay > max_stay) best = candidate;
+    max_stay = std::max(max_stay, stay);
   }
   return best;
 }
@@ -175,7 +175,7 @@ std::vector<std::uint32_t> Cluster::Impl::worth_moving(const Asking& asking, con
   order.reserve(gains.size());
   for (const auto& [job, gain] : gains) order.push_back(job);
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return gains[a] > gains[b]; });
-  order.resize(std::min(order.size(), most_tried));
+  order.resize(std::min(order.size(), kMaxTried));
   return order;
 }
 
@@ -189,7 +189,7 @@ Cluster::Impl::Trial Cluster::Impl::join_in_place(Asking& asking, const Affinity
 
   const double accepted = options.join_threshold * own_links;
   Trial best = tried(asking, {added}, shifts, before, Aim::scores);
-  while (everybody.sum - best.sum > accepted && best.free.size() <= most_moved) {
+  while (everybody.sum - best.sum > accepted && best.free.size() <= kMaxMoved) {
     const std::vector<std::uint32_t> order = worth_moving(asking, component, best);
     std::vector<Trial> trials(order.size());
     in_parallel(options.threads, order.size(), [&](std::size_t i) {
@@ -238,8 +238,8 @@ Cluster::Impl::Joining Cluster::Impl::joining(ClusterJob job) {
   ClusterState& state = asking.state;
   const auto added = static_cast<std::uint32_t>(running.size());
   const AffinityGraph::Component& component = state.graph.components[state.graph.component_of[added]];
-  if (options.most_bursts > 0)
-    if (const std::string why = too_many_bursts(state, component, options.most_bursts); !why.empty())
+  if (options.max_bursts > 0)
+    if (const std::string why = too_many_bursts(state, component, options.max_bursts); !why.empty())
       throw InputError(why);
   std::vector<Nanos> shifts(state.jobs.size());
   for (std::uint32_t other = 0; other < added; ++other) {

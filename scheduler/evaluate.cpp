@@ -251,11 +251,11 @@ double bursts_on(const Problem::Link& link, const Slots& slots, std::int64_t per
 }
 
 void check_size(const Problem::Link& link, const Slots& slots, std::int64_t perimeter) {
-  if (const double bursts = bursts_on(link, slots, perimeter); bursts > kMostBursts)
+  if (const double bursts = bursts_on(link, slots, perimeter); bursts > kMaxBursts)
     throw InputError(
         fmt::format("the perimeter of {} of the jobs on link \"{}\" holds {:.0f} bursts, more than {:.0f}; let jobs "
                     "whose periods differ less share links",
-                    to_text(Nanos(perimeter)), link.name, bursts, kMostBursts));
+                    to_text(Nanos(perimeter)), link.name, bursts, kMaxBursts));
 }
 
 Solution evaluated(const Problem& problem, const Slots& slots, const std::vector<Nanos>& shifts,

@@ -19,7 +19,7 @@ namespace {
 
 using Host = Topology::Host;
 
-constexpr std::uint32_t kMostCandidates = 1'000'000;
+constexpr std::uint32_t kMaxCandidates = 1'000'000;
 
 struct Rack {
   std::uint64_t free = 0;   ///< how many workers it has room for
@@ -196,9 +196,9 @@ std::vector<WorkerPlacement> generate_placements(Cluster& cluster, const Occupan
   if (kinds.empty() || options.candidates == 0)
     throw InputError("no candidates are asked for; ask for one or more, of one kind at least");
 
-  if (options.candidates > kMostCandidates)
+  if (options.candidates > kMaxCandidates)
     throw InputError(
-        fmt::format("{} candidates are asked for; ask for at most {}", options.candidates, kMostCandidates));
+        fmt::format("{} candidates are asked for; ask for at most {}", options.candidates, kMaxCandidates));
   check(demand);
   Generator generator(cluster, occupancy, demand, workers, options);
   std::vector<WorkerPlacement> placements;

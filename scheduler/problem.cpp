@@ -16,7 +16,7 @@ namespace mltcp::scheduler {
 namespace {
 
 /// Per link: the sum of so many maximum rates fits into 63 bits.
-constexpr std::size_t kMostUses = 10'000;
+constexpr std::size_t kMaxUses = 10'000;
 
 }  // namespace
 
@@ -42,9 +42,9 @@ void check(const Problem& problem) {
     if (link.capacity.is_zero() || link.capacity > kHighestRate)
       throw InputError(fmt::format("link \"{}\" has a capacity of {} bit/s; give one above 0 and at most {}", link.name,
                                    link.capacity.bits_per_second, to_text(kHighestRate)));
-    if (link.uses.size() > kMostUses)
+    if (link.uses.size() > kMaxUses)
       throw InputError(
-          fmt::format("link \"{}\" is used by {} jobs; give at most {}", link.name, link.uses.size(), kMostUses));
+          fmt::format("link \"{}\" is used by {} jobs; give at most {}", link.name, link.uses.size(), kMaxUses));
     seen.assign(problem.jobs.size(), false);
     for (const Problem::Use& use : link.uses) {
       if (use.job >= problem.jobs.size())
@@ -127,8 +127,8 @@ void check(const SolveOptions& options) {
     throw InputError(fmt::format("angles is {}; give at most 1000000, or 0 for exact shifts", options.angles));
   if (!(options.drift >= 0 && options.drift <= 0.5))
     throw InputError(fmt::format("drift is {}; give a share of the period from 0 to 0.5", options.drift));
-  if (!(options.slack >= 0 && options.slack <= kMostSlack))
-    throw InputError(fmt::format("slack is {}; give a share from 0 to {}", options.slack, kMostSlack));
+  if (!(options.slack >= 0 && options.slack <= kMaxSlack))
+    throw InputError(fmt::format("slack is {}; give a share from 0 to {}", options.slack, kMaxSlack));
 }
 
 std::int64_t perimeter_of(const Slots& slots, const std::vector<std::uint32_t>& jobs) {

@@ -76,7 +76,7 @@ struct SolveOptions {
 };
 
 /// The most slack there can be: with it, slots are twice as long as iterations.
-inline constexpr double kMostSlack = 1;
+inline constexpr double kMaxSlack = 1;
 
 /// The common timing of all jobs of a problem, or of one of its components.
 struct Slots {

@@ -11,16 +11,16 @@ namespace mltcp::scheduler {
 namespace {
 
 // Measured demands have gaps and low rates that nobody should yield to; limits relative to a slot and to the capacity.
-constexpr std::int64_t gaps_per_slot = 100;  // bursts closer than 1/100 slot are merged
-constexpr double trickle = 0.05;
-constexpr double ragged = 0.002;
-constexpr std::size_t most_spans = 8;  // maximum number per job and link
-constexpr std::size_t most_times = 48;
-constexpr int halvings = 12;
+constexpr std::int64_t kGapsPerSlot = 100;  // bursts closer than 1/100 slot are merged
+constexpr double kTrickle = 0.05;
+constexpr double kRagged = 0.002;
+constexpr std::size_t kMaxSpans = 8;  // maximum number per job and link
+constexpr std::size_t kMaxTimes = 48;
+constexpr int kHalvings = 12;
 // Two overlapping jobs both lose the overlap, and meet again in following iterations until slack or another repair
 // separates them: how many jobs and iterations to charge.
-constexpr double iterations_of_an_overlap = 4;
-constexpr double jobs_of_an_overlap = 2;
+constexpr double kIterationsOfAnOverlap = 4;
+constexpr double kJobsOfAnOverlap = 2;
 
 }  // namespace
 
@@ -32,7 +32,7 @@ Timetable::Timetable(const Problem& problem, const Slots& slots, std::span<const
     shortest = std::min(shortest, period);
     jobs_.push_back({period, Nanos(), Nanos::never(), Nanos(), {}});
   }
-  least_ = ragged * shortest.seconds();
+  min_ = kRagged * shortest.seconds();
   for (const Problem::Link& link : problem.links) {
     if (link.uses.size() < 2) continue;
     std::vector<Use>& uses = links_.emplace_back();
@@ -42,15 +42,15 @@ Timetable::Timetable(const Problem& problem, const Slots& slots, std::span<const
       for (const Burst& burst : use.demand.bursts) {
         const double rate =
             static_cast<double>(burst.rate.bits_per_second) / static_cast<double>(link.capacity.bits_per_second);
-        if (rate < trickle) continue;
-        if (!own.spans.empty() && (burst.from - own.spans.back().to) * gaps_per_slot < jobs_[use.job].period) {
+        if (rate < kTrickle) continue;
+        if (!own.spans.empty() && (burst.from - own.spans.back().to) * kGapsPerSlot < jobs_[use.job].period) {
           own.spans.back().to = burst.to;
           own.spans.back().rate = std::max(own.spans.back().rate, rate);
         } else {
           own.spans.push_back({burst.from, burst.to, rate});
         }
       }
-      while (own.spans.size() > most_spans) {
+      while (own.spans.size() > kMaxSpans) {
         std::size_t closest = 0;
         for (std::size_t i = 1; i + 1 < own.spans.size(); ++i)
           if (own.spans[i + 1].from - own.spans[i].to < own.spans[closest + 1].from - own.spans[closest].to)
@@ -131,15 +131,15 @@ class Timetable::Window {
   }
 
   /// Excess demand in seconds at full rate, on the link of `job` where it is largest.
-  [[nodiscard]] double beyond(std::uint32_t job) { return most_beyond(job, std::nullopt, unlimited); }
+  [[nodiscard]] double beyond(std::uint32_t job) { return max_beyond(job, std::nullopt, kUnlimited); }
   /// The same with `job`, which is not included yet, at a shift. May stop at any value above `limit`.
-  [[nodiscard]] double beyond(std::uint32_t job, Nanos shift, double limit = unlimited) {
-    return most_beyond(job, shift, limit);
+  [[nodiscard]] double beyond(std::uint32_t job, Nanos shift, double limit = kUnlimited) {
+    return max_beyond(job, shift, limit);
   }
 
  private:
   using Step = std::pair<Nanos, double>;
-  static constexpr double unlimited = std::numeric_limits<double>::infinity();
+  static constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
   [[nodiscard]] Cursor cursor(std::uint32_t link, std::uint32_t job, Nanos shift) const {
     const std::vector<Use>& uses = table_.links_[link];
@@ -176,7 +176,7 @@ class Timetable::Window {
     return sum;
   }
 
-  [[nodiscard]] double most_beyond(std::uint32_t job, std::optional<Nanos> shift, double limit) {
+  [[nodiscard]] double max_beyond(std::uint32_t job, std::optional<Nanos> shift, double limit) {
     const std::vector<std::uint32_t>& links = table_.jobs_[job].links;
     double most = 0;
     const auto look_at = [&](std::size_t place) {
@@ -229,14 +229,12 @@ Nanos Timetable::room_behind(std::span<const Nanos> shifts, std::uint32_t job, N
   for (std::uint32_t other = 0; other < jobs_.size(); ++other)
     if (other != job) others.add(other, shifts[other]);
   const double before = others.beyond(job, shifts[job]);
-  const auto fits = [&](Nanos late) {
-    return others.beyond(job, shifts[job] + late, before + least_) <= before + least_;
-  };
+  const auto fits = [&](Nanos late) { return others.beyond(job, shifts[job] + late, before + min_) <= before + min_; };
   // Between the candidate delays the excess does not decrease, and delays beyond one that does not fit are useless.
   if (fits(most) && fits(most / 2)) return most;
   Nanos enough;
   Nanos too_much = most;
-  for (int i = 0; i < halvings; ++i) {
+  for (int i = 0; i < kHalvings; ++i) {
     const Nanos middle = (enough + too_much) / 2;
     (fits(middle) ? enough : too_much) = middle;
   }
@@ -271,15 +269,15 @@ Repair Timetable::repair(std::span<const Nanos> shifts, std::uint32_t late, Nano
   for (const Nanos seam : seams(shifts, others, late, period, work))
     if (seam >= missed) waits.push_back(seam - missed);
   if (waits.empty() || waits.front() > Nanos()) waits.insert(waits.begin(), Nanos());
-  if (waits.size() > most_times) waits.resize(most_times);
+  if (waits.size() > kMaxTimes) waits.resize(kMaxTimes);
 
-  constexpr double price_of_excess = iterations_of_an_overlap * jobs_of_an_overlap;
+  constexpr double price_of_excess = kIterationsOfAnOverlap * kJobsOfAnOverlap;
   const auto price = [&](double excess, double before) {
-    return Nanos::from_seconds(price_of_excess * std::max(0.0, excess - before - least_));
+    return Nanos::from_seconds(price_of_excess * std::max(0.0, excess - before - min_));
   };
   // An excess that certainly costs more than `most`: 2 ns exceed the rounding errors.
   const auto dearer_than = [&](Nanos most, double before) {
-    return before + least_ + (most + Nanos(2)).seconds() / price_of_excess;
+    return before + min_ + (most + Nanos(2)).seconds() / price_of_excess;
   };
   Window placed(*this, now, now + perimeter_, work);
   Window unmoved(*this, now, now + perimeter_, work);
@@ -313,10 +311,10 @@ Repair Timetable::repair(std::span<const Nanos> shifts, std::uint32_t late, Nano
       const double before = unmoved.beyond(job);
       // Only costs that can make this start time the best matter.
       Nanos least = best.cost - cost;
-      std::optional<Nanos> least_delay;
+      std::optional<Nanos> min_delay;
       for (const Nanos delay : seams(moved, in, job, least, work)) {
         if (delay >= least) break;
-        if (work > kMostRepairWork) {
+        if (work > kMaxRepairWork) {
           best.complete = false;
           return best;
         }
@@ -324,17 +322,17 @@ Repair Timetable::repair(std::span<const Nanos> shifts, std::uint32_t late, Nano
         const Nanos own = delay + price(excess, before);
         if (own >= least) continue;
         least = own;
-        least_delay = delay;
+        min_delay = delay;
       }
-      if (!least_delay) {
+      if (!min_delay) {
         cost = best.cost;
         break;
       }
       in[job] = true;
-      moved[job] = shifts[job] + *least_delay;
+      moved[job] = shifts[job] + *min_delay;
       placed.add(job, moved[job]);
       cost += least;
-      delays += *least_delay;
+      delays += *min_delay;
     }
     if (cost >= best.cost) continue;
     best.cost = cost;

@@ -34,11 +34,11 @@ struct Repair {
   /// Work done: steps of the jobs' demands and burst ends examined. Not a time, so that results are the same on every
   /// machine.
   std::uint64_t work = 0;
-  bool complete = true;  ///< false: some start times were not tried, as the work would have exceeded kMostRepairWork
+  bool complete = true;  ///< false: some start times were not tried, as the work would have exceeded kMaxRepairWork
 };
 
 /// Takes a few tenths of a second.
-inline constexpr std::uint64_t kMostRepairWork = 50'000'000;
+inline constexpr std::uint64_t kMaxRepairWork = 50'000'000;
 
 /// The time slots of a problem's jobs, for repair.
 class Timetable {
@@ -84,7 +84,7 @@ class Timetable {
   std::vector<Job> jobs_;
   std::vector<std::vector<Use>> links_;  ///< links used by several jobs
   Nanos perimeter_;
-  double least_ = 0;  ///< excess below this counts as none, in time at full rate
+  double min_ = 0;  ///< excess below this counts as none, in time at full rate
 };
 
 }  // namespace mltcp::scheduler

@@ -14,7 +14,7 @@ namespace {
 using namespace internal;
 
 /// Number of perimeters that solve() tries, and the minimum advantage of a longer one.
-constexpr std::size_t kMostPerimeters = 3;
+constexpr std::size_t kMaxPerimeters = 3;
 constexpr double kWorthLonger = 1e-6;
 /// Margins are found to within 2^-12 of the shortest slot.
 constexpr int kBitsOfMargin = 12;
@@ -232,11 +232,11 @@ void widen_margin(const Model& model, const SolveOptions& options, std::vector<s
 
 /// Repeatedly moves each job, where that leaves the excess unchanged, to where drift costs least.
 void settle(const Model& model, const Model& wide, std::vector<std::int64_t>& shifts) {
-  constexpr int most_passes = 8;
+  constexpr int max_passes = 8;
   Others others(model, shifts);
   Others drifting(wide, shifts);
   bool moved = true;
-  for (int pass = 0; moved && pass < most_passes; ++pass) {
+  for (int pass = 0; moved && pass < max_passes; ++pass) {
     moved = false;
     for (std::uint32_t j = 0; j < model.jobs.size(); ++j) {
       const Model::Job& job = model.jobs[j];
@@ -380,7 +380,7 @@ Solution solve_in(const Problem& problem, const Slots& slots, const SolveOptions
 /// Whether no link has too many bursts, whatever the components.
 bool searchable(const Problem& problem, const Slots& slots) {
   return std::all_of(problem.links.begin(), problem.links.end(), [&](const Problem::Link& link) {
-    return bursts_on(link, slots, slots.perimeter.count) <= kMostBursts;
+    return bursts_on(link, slots, slots.perimeter.count) <= kMaxBursts;
   });
 }
 
@@ -412,7 +412,7 @@ Solution solve(const Problem& problem, const SolveOptions& options) {
   while (best + 1 < front.size() && !front[best].within_limit) ++best;
   if (front[best].within_limit && best + 1 < front.size()) {
     double most = 0;
-    const std::size_t end = std::min(front.size(), best + kMostPerimeters);
+    const std::size_t end = std::min(front.size(), best + kMaxPerimeters);
     for (std::size_t i = best; i < end; ++i) {
       if (i > best && !searchable(problem, front[i])) break;
       double stretch = 0;

@@ -21,7 +21,7 @@ Examination examine() {
   Examination found;
   try {
     // As much as a port asks for at most, so that this is what ports say of theirs, or more.
-    const SocketIo io({.address = Address::v4(0x7F000001, 0), .buffer_bytes = kMostBuffer});
+    const SocketIo io({.address = Address::v4(0x7F000001, 0), .buffer_bytes = kMaxBuffer});
     found.works = true;
     found.detail = fmt::format("kernel sockets, no privileges needed: {}, {}, {}, receive buffers of up to {:.1f} MB",
                                io.segments() ? "GSO" : "no GSO", io.coalesces() ? "GRO" : "no GRO",

@@ -68,7 +68,7 @@ SocketIo::SocketIo(const SocketIoConfig& config)
       buffers_(std::make_unique_for_overwrite<Buffers>()) {
   constexpr std::uint32_t longest_ip = 65535;
   const auto headers = static_cast<std::uint32_t>((v4_ ? encap::kIpv4Bytes : encap::kIpv6Bytes) + encap::kUdpBytes);
-  limits_.max_packet_bytes = std::min(std::min(config.mtu, longest_ip) - headers, longest_payload);
+  limits_.max_packet_bytes = std::min(std::min(config.mtu, longest_ip) - headers, kLongestPayload);
   limits_.overhead_bytes = static_cast<std::uint32_t>(encap::kEthernetBytes) + headers;
   for (std::size_t i = 0; i < kBuffers; ++i) free_[i] = kBuffers - 1 - i;
   free_count_ = kBuffers;
@@ -113,9 +113,9 @@ void SocketIo::open() {
   socklen_t size = sizeof known;
   gso_ = getsockopt(file_, IPPROTO_UDP, UDP_SEGMENT, &known, &size) == 0;
   gro_ = set(IPPROTO_UDP, UDP_GRO, 1);
-  if (gso_) limits_.batch = std::clamp<std::uint32_t>(longest_payload / limits_.max_packet_bytes, 1, most_segments);
+  if (gso_) limits_.batch = std::clamp<std::uint32_t>(kLongestPayload / limits_.max_packet_bytes, 1, kMaxSegments);
   // Whole messages, so that none but the last of many is short.
-  limits_.burst = limits_.batch > 1 ? most_burst / limits_.batch * limits_.batch : most_segments;
+  limits_.burst = limits_.batch > 1 ? kMaxBurst / limits_.batch * limits_.batch : kMaxSegments;
 }
 
 void SocketIo::ask_for_buffers(std::uint32_t bytes) {
@@ -234,10 +234,10 @@ std::size_t SocketIo::write_messages(std::span<const TxPacket> packets, bool tog
     std::size_t total = segment;
     std::size_t count = 1;
     if (together && segment != 0) {
-      for (std::size_t next = i + 1; next < packets.size() && count < most_segments; ++next) {
+      for (std::size_t next = i + 1; next < packets.size() && count < kMaxSegments; ++next) {
         const TxPacket& packet = packets[next];
         const std::size_t bytes = bytes_of(packet);
-        if (bytes == 0 || bytes > segment || total + bytes > longest_payload || !is_sendable(packet) ||
+        if (bytes == 0 || bytes > segment || total + bytes > kLongestPayload || !is_sendable(packet) ||
             !share_a_message(first, packet))
           break;
         add(packet);
@@ -283,7 +283,7 @@ std::uint64_t SocketIo::mark_of(const Address& address) {
 void SocketIo::note_passed(std::span<const TxPacket> packets) {
   if (*packets.front().destination != narrow_path_) return;
   shorter_passed_ += static_cast<std::uint32_t>(packets.size());
-  if (bytes_of(packets.front()) >= narrow_bytes_ || shorter_passed_ >= shorter_packets_to_forget) forget_narrow();
+  if (bytes_of(packets.front()) >= narrow_bytes_ || shorter_passed_ >= kShorterPacketsToForget) forget_narrow();
 }
 
 /// Sends what write_messages() has made of `packets`, whose first `done` are dealt with by now.
@@ -304,7 +304,7 @@ SocketIo::Fate SocketIo::send_messages(std::span<const TxPacket> packets, std::s
     const int error = sent < 0 ? errno : EAGAIN;
     if (error == EMSGSIZE && doubts_left_ == 0 && believe_path(false)) {
       note_narrow(packets[done]);
-      doubts_left_ = doubting_calls;
+      doubts_left_ = kDoubtingCalls;
       continue;
     }
     const std::uint32_t count = tx_packets_[first];

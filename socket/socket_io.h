@@ -62,14 +62,14 @@ struct SocketIoCounters {
 
 class SocketIo final : public PacketIo {
  public:
-  static constexpr std::uint32_t most_burst = 128;
-  static constexpr std::uint32_t most_segments = 64;       ///< of a GSO message: Linux's limit
-  static constexpr std::uint32_t longest_payload = 65507;  ///< of IPv4; of IPv6 it could be 20 more
+  static constexpr std::uint32_t kMaxBurst = 128;
+  static constexpr std::uint32_t kMaxSegments = 64;        ///< of a GSO message: Linux's limit
+  static constexpr std::uint32_t kLongestPayload = 65507;  ///< of IPv4; of IPv6 it could be 20 more
   /// What the kernel believes of a path it has from ICMP, which anybody can send: when it refuses a packet that the
   /// interface carries, so many calls of send() go by the interface alone.
-  static constexpr std::uint32_t doubting_calls = 1024;
+  static constexpr std::uint32_t kDoubtingCalls = 1024;
   /// To forget what was refused on a path, unless one as long passes before.
-  static constexpr std::uint32_t shorter_packets_to_forget = 1024;
+  static constexpr std::uint32_t kShorterPacketsToForget = 1024;
 
   /// Opens and binds the socket. Throws InputError if its address or port can't be had, RunError for the rest.
   explicit SocketIo(const SocketIoConfig& config);
@@ -174,11 +174,11 @@ class SocketIo final : public PacketIo {
   std::atomic<std::uint64_t> narrow_mark_{0};  ///< mark_of(narrow_path_); 0: none
 
   // Sending: what sendmmsg() is given.
-  std::array<mmsghdr, most_burst> tx_headers_{};
-  std::array<std::uint32_t, most_burst> tx_packets_{};  ///< of a message
-  std::array<Name, most_burst> tx_names_{};
-  std::array<SendControl, most_burst> tx_controls_{};
-  std::array<iovec, std::size_t{2} * most_burst> tx_pieces_{};
+  std::array<mmsghdr, kMaxBurst> tx_headers_{};
+  std::array<std::uint32_t, kMaxBurst> tx_packets_{};  ///< of a message
+  std::array<Name, kMaxBurst> tx_names_{};
+  std::array<SendControl, kMaxBurst> tx_controls_{};
+  std::array<iovec, std::size_t{2} * kMaxBurst> tx_pieces_{};
 
   // Receiving.
   std::array<mmsghdr, kBuffers> rx_headers_{};

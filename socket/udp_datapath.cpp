@@ -30,8 +30,8 @@
 namespace mltcp::socket {
 namespace {
 
-constexpr std::uint32_t kLeastMtu = 576;  // RFC 791 section 3.1: what every host takes
-constexpr std::uint32_t kMostMtu = 65535;
+constexpr std::uint32_t kMinMtu = 576;  // RFC 791 section 3.1: what every host takes
+constexpr std::uint32_t kMaxMtu = 65535;
 constexpr std::uint32_t kUsualMtu = 1500;
 /// Between the two readings that tell the TSC's speed: right to some millionths.
 constexpr Nanos kCalibration{50'000'000};
@@ -45,8 +45,8 @@ constexpr std::uint64_t kOverheadOfPacket = 1024;
 /// What can be told without a place.
 UdpName check_config(const HostDatapathConfig& config) {
   UdpName name = parse_udp_name(config.device);
-  if (config.mtu != 0 && (config.mtu < kLeastMtu || config.mtu > kMostMtu))
-    refuse(config, fmt::format("an MTU of {} bytes; give {} to {}", config.mtu, kLeastMtu, kMostMtu));
+  if (config.mtu != 0 && (config.mtu < kMinMtu || config.mtu > kMaxMtu))
+    refuse(config, fmt::format("an MTU of {} bytes; give {} to {}", config.mtu, kMinMtu, kMaxMtu));
   if (config.queues > 1)
     refuse(config, fmt::format("{} queues, but each shard has a socket of its own here; leave their number out",
                                config.queues));
@@ -132,7 +132,7 @@ Site site_of(const HostDatapathConfig& config, const HostPlace& place) {
     site.interface = has;
     site.mtu = interface.mtu();
   }
-  site.mtu = std::min(site.mtu, kMostMtu);
+  site.mtu = std::min(site.mtu, kMaxMtu);
   if (config.mtu > site.mtu)
     refuse(config, site.interface.empty()
                        ? fmt::format("an MTU of {}, but the interfaces here have {}", config.mtu, site.mtu)
@@ -144,7 +144,7 @@ Site site_of(const HostDatapathConfig& config, const HostPlace& place) {
 
 std::uint32_t buffer_for(const HostDatapathConfig& config, std::uint32_t mtu) {
   return static_cast<std::uint32_t>(
-      std::clamp<std::uint64_t>(config.queue_packets * (mtu + kOverheadOfPacket), kLeastBuffer, kMostBuffer));
+      std::clamp<std::uint64_t>(config.queue_packets * (mtu + kOverheadOfPacket), kMinBuffer, kMaxBuffer));
 }
 
 SocketIoConfig io_config(const HostDatapathConfig& config, const Site& site, std::uint16_t shard) {
@@ -178,7 +178,7 @@ class UdpDatapath final : public HostDatapath {
     site_.interface = name.interface;
     if (!name.interface.empty()) {
       interface_ = std::make_unique<Interface>(name.interface);
-      site_.mtu = std::min(interface_->mtu(), kMostMtu);
+      site_.mtu = std::min(interface_->mtu(), kMaxMtu);
     }
     if (config.mtu != 0 || site_.mtu == 0) site_.mtu = config.mtu != 0 ? config.mtu : kUsualMtu;
     const int cpu = named_cpu(config.cores);

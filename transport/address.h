@@ -38,7 +38,7 @@ struct Address {
   [[nodiscard]] constexpr bool is_v4() const {
     // Compares word by word for speed, as it is called for every packet.
     const auto words = std::bit_cast<std::array<std::uint32_t, 4>>(ip);
-    return (words[0] | words[1]) == 0 && words[2] == std::bit_cast<std::uint32_t>(mapped);
+    return (words[0] | words[1]) == 0 && words[2] == std::bit_cast<std::uint32_t>(kMapped);
   }
   /// The IPv4 address in host byte order; requires is_v4().
   [[nodiscard]] constexpr std::uint32_t v4_ip() const {
@@ -52,7 +52,7 @@ struct Address {
   }
 
  private:
-  static constexpr std::array<std::uint8_t, 4> mapped{0, 0, 0xFF, 0xFF};
+  static constexpr std::array<std::uint8_t, 4> kMapped{0, 0, 0xFF, 0xFF};
 };
 
 /// An address and the prefix length of its network.

@@ -15,23 +15,23 @@
 namespace mltcp {
 namespace {
 
-constexpr std::uint32_t polynomial = 0x82F63B78;  // 0x1EDC6F41 with its bits reversed
+constexpr std::uint32_t kPolynomial = 0x82F63B78;  // 0x1EDC6F41 with its bits reversed
 
-constexpr auto byte_table = [] {
+constexpr auto kByteTable = [] {
   std::array<std::uint32_t, 256> table{};
   for (std::uint32_t i = 0; i < 256; ++i) {
     std::uint32_t crc = i;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? polynomial : 0);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? kPolynomial : 0);
     table[i] = crc;
   }
   return table;
 }();
 
 #if defined(__x86_64__)
-constexpr std::size_t stripe = 128;
+constexpr std::size_t kStripe = 128;
 
 constexpr std::uint32_t append_zeros(std::uint32_t crc, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) crc = (crc >> 8) ^ byte_table[crc & 0xFF];
+  for (std::size_t i = 0; i < count; ++i) crc = (crc >> 8) ^ kByteTable[crc & 0xFF];
   return crc;
 }
 
@@ -45,8 +45,8 @@ constexpr auto make_shift_table(std::size_t zeros) {
   }
   return table;
 }
-constexpr auto shift_one = make_shift_table(stripe);
-constexpr auto shift_two = make_shift_table(2 * stripe);
+constexpr auto kShiftOne = make_shift_table(kStripe);
+constexpr auto kShiftTwo = make_shift_table(2 * kStripe);
 
 inline std::uint32_t shift(const std::array<std::array<std::uint32_t, 256>, 4>& table, std::uint32_t crc) {
   return table[0][crc & 0xFF] ^ table[1][crc >> 8 & 0xFF] ^ table[2][crc >> 16 & 0xFF] ^ table[3][crc >> 24];
@@ -60,17 +60,17 @@ inline std::uint64_t load(const std::byte* p) {
 
 __attribute__((target("sse4.2"))) std::uint32_t crc32c_sse42(std::uint32_t crc, const std::byte* p, std::size_t size) {
   std::uint64_t a = ~crc;
-  while (size >= 3 * stripe) {
+  while (size >= 3 * kStripe) {
     std::uint64_t b = 0;
     std::uint64_t c = 0;
-    for (std::size_t i = 0; i < stripe; i += 8) {
+    for (std::size_t i = 0; i < kStripe; i += 8) {
       a = _mm_crc32_u64(a, load(p + i));
-      b = _mm_crc32_u64(b, load(p + stripe + i));
-      c = _mm_crc32_u64(c, load(p + 2 * stripe + i));
+      b = _mm_crc32_u64(b, load(p + kStripe + i));
+      c = _mm_crc32_u64(c, load(p + 2 * kStripe + i));
     }
-    a = shift(shift_two, static_cast<std::uint32_t>(a)) ^ shift(shift_one, static_cast<std::uint32_t>(b)) ^ c;
-    p += 3 * stripe;
-    size -= 3 * stripe;
+    a = shift(kShiftTwo, static_cast<std::uint32_t>(a)) ^ shift(kShiftOne, static_cast<std::uint32_t>(b)) ^ c;
+    p += 3 * kStripe;
+    size -= 3 * kStripe;
   }
   for (; size >= 8; p += 8, size -= 8) a = _mm_crc32_u64(a, load(p));
   auto narrow = static_cast<std::uint32_t>(a);
@@ -83,7 +83,7 @@ __attribute__((target("sse4.2"))) std::uint32_t crc32c_sse42(std::uint32_t crc, 
 
 std::uint32_t crc32c_portable(std::uint32_t crc, std::span<const std::byte> bytes) {
   crc = ~crc;
-  for (const std::byte byte : bytes) crc = (crc >> 8) ^ byte_table[(crc ^ static_cast<std::uint32_t>(byte)) & 0xFF];
+  for (const std::byte byte : bytes) crc = (crc >> 8) ^ kByteTable[(crc ^ static_cast<std::uint32_t>(byte)) & 0xFF];
   return ~crc;
 }
 

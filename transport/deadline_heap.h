@@ -14,7 +14,7 @@ class DeadlineHeap {
  public:
   /// Reserves room for ids 0 to count - 1.
   void reserve(std::size_t count) {
-    if (place_.size() < count) place_.resize(count, absent);
+    if (place_.size() < count) place_.resize(count, kAbsent);
     heap_.reserve(count);
   }
 
@@ -23,7 +23,7 @@ class DeadlineHeap {
 
   /// The deadline of `id`; Nanos::never() without one.
   [[nodiscard]] Nanos at(std::uint32_t id) const {
-    return place_[id] == absent ? Nanos::never() : heap_[place_[id]].at;
+    return place_[id] == kAbsent ? Nanos::never() : heap_[place_[id]].at;
   }
 
   /// Prefetches what set() needs of `id`.
@@ -33,10 +33,10 @@ class DeadlineHeap {
   void set(std::uint32_t id, Nanos at) {
     std::uint32_t i = place_[id];
     if (at.is_never()) {
-      if (i != absent) remove(i);
+      if (i != kAbsent) remove(i);
       return;
     }
-    if (i == absent) {
+    if (i == kAbsent) {
       i = static_cast<std::uint32_t>(heap_.size());
       heap_.push_back({at, id});
       place_[id] = i;
@@ -57,7 +57,7 @@ class DeadlineHeap {
     Nanos at;
     std::uint32_t id;
   };
-  static constexpr std::uint32_t absent = ~std::uint32_t{0};
+  static constexpr std::uint32_t kAbsent = ~std::uint32_t{0};
 
   void put(std::uint32_t i, Entry entry) {
     heap_[i] = entry;
@@ -84,7 +84,7 @@ class DeadlineHeap {
     put(i, entry);
   }
   void remove(std::uint32_t i) {
-    place_[heap_[i].id] = absent;
+    place_[heap_[i].id] = kAbsent;
     const Entry last = heap_.back();
     heap_.pop_back();
     if (i == heap_.size()) return;

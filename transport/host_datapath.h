@@ -33,7 +33,7 @@ struct HostDatapathConfig {
   /// For datapaths that reserve memory when opened: number of shards that take_place() usually asks for, and the
   /// maximum that it may ask for.
   std::uint32_t usual_shards = 1;
-  std::uint32_t most_shards = 1;
+  std::uint32_t max_shards = 1;
   bool sleeps = false;                       ///< the loop will sleep while it waits for packets (Idle::sleep)
   std::string cores{};                       ///< CPU for the polling thread; empty: the kind decides
   std::optional<std::uint32_t> memory_mb{};  ///< for all datapaths of the kind; empty: it decides

@@ -26,11 +26,11 @@ std::string_view to_text(ClaimVerdict verdict) {
 }
 
 ClaimVerdict JobClaim::verdict() const {
-  if (job == JobClaims::other_jobs) return ClaimVerdict::too_few;  // of each
+  if (job == JobClaims::kOtherJobs) return ClaimVerdict::too_few;  // of each
   if (progress_bytes == 0) return ClaimVerdict::unstated;
-  if (iterations < least_iterations) return ClaimVerdict::too_few;
-  if (share_at_end() > most_at_end) return ClaimVerdict::understated;
-  return mean_progress() > most_mean_progress ? ClaimVerdict::ahead : ClaimVerdict::consistent;
+  if (iterations < kMinIterations) return ClaimVerdict::too_few;
+  if (share_at_end() > kMaxAtEnd) return ClaimVerdict::understated;
+  return mean_progress() > kMaxMeanProgress ? ClaimVerdict::ahead : ClaimVerdict::consistent;
 }
 
 JobClaim& JobClaim::operator+=(const JobClaim& other) {
@@ -44,7 +44,7 @@ JobClaim& JobClaim::operator+=(const JobClaim& other) {
 }
 
 std::string name_of(const JobClaim& claim) {
-  return claim.job == JobClaims::other_jobs ? "others" : std::to_string(claim.job);
+  return claim.job == JobClaims::kOtherJobs ? "others" : std::to_string(claim.job);
 }
 
 void add_up(std::vector<JobClaim>& claims) {
@@ -68,7 +68,7 @@ void JobClaims::append_to(std::vector<JobClaim>& out) const noexcept {
     out.back().job = number;
   };
   for (const auto& [number, job] : jobs_) append(number, job);
-  if (others_.sums.packets > 0) append(other_jobs, others_);
+  if (others_.sums.packets > 0) append(kOtherJobs, others_);
 }
 
 std::vector<JobClaim> JobClaims::report() const {
@@ -83,7 +83,7 @@ std::vector<JobClaim> JobClaims::report() const {
 void JobClaims::Job::see(std::uint16_t iteration) {
   for (std::uint8_t i = 0; i < counts; ++i) {
     const int ahead = static_cast<std::int16_t>(static_cast<std::uint16_t>(iteration - latest[i]));
-    if (std::abs(ahead) > most_apart) continue;
+    if (std::abs(ahead) > kMaxApart) continue;
     if (ahead > 0) {
       latest[i] = iteration;
       ++sums.iterations;
@@ -92,14 +92,14 @@ void JobClaims::Job::see(std::uint16_t iteration) {
   }
   latest[next] = iteration;
   counts = std::max<std::uint8_t>(counts, next + 1);
-  next = (next + 1) % max_counts;
+  next = (next + 1) % kMaxCounts;
   ++sums.iterations;
 }
 
 // No packet makes more than one place go stale, so what is mended here has been paid for.
 JobClaims::Job& JobClaims::replace_least(std::uint32_t number) {
   if (places_.empty()) {
-    places_.reserve(max_jobs);
+    places_.reserve(kMaxJobs);
     for (const auto& [job, sums] : jobs_) places_.push_back({sums.weight(), job});
     std::ranges::make_heap(places_, std::greater());
   }
@@ -129,9 +129,9 @@ JobClaims::Job& JobClaims::replace_least(std::uint32_t number) {
 JobClaims::Job& JobClaims::find(std::uint32_t number) noexcept {
   const auto found = jobs_.find(number);
   if (found != jobs_.end()) return found->second;
-  if (number == other_jobs) return others_;
+  if (number == kOtherJobs) return others_;
   try {
-    return jobs_.size() < max_jobs ? jobs_[number] : replace_least(number);
+    return jobs_.size() < kMaxJobs ? jobs_[number] : replace_least(number);
   } catch (const std::bad_alloc&) {
     return others_;
   }

@@ -35,11 +35,11 @@ namespace mltcp {
 
 /// Whether the claims of a job fit the bytes that it sends.
 enum class ClaimVerdict : std::uint8_t {
-  too_few,      ///< fewer than JobClaim::least_iterations: nothing is said
+  too_few,      ///< fewer than JobClaim::kMinIterations: nothing is said
   unstated,     ///< no packet claims any progress: the job states no sizes, or sends each iteration at once
   consistent,   ///< no reason for doubt
-  understated,  ///< states fewer bytes than it sends: more than most_at_end of them at full progress
-  ahead,        ///< mean progress above most_mean_progress: false claims, or parts of its iterations don't pass here
+  understated,  ///< states fewer bytes than it sends: more than kMaxAtEnd of them at full progress
+  ahead,        ///< mean progress above kMaxMeanProgress: false claims, or parts of its iterations don't pass here
 };
 /// "too few iterations", "unstated", "consistent", "understated", "ahead".
 std::string_view to_text(ClaimVerdict verdict);
@@ -48,9 +48,9 @@ std::string_view to_text(ClaimVerdict verdict);
 struct JobClaim {
   /// A job that is first seen in the middle of an iteration has a mean above 1/2 for that one; after so many it is
   /// below 0.52.
-  static constexpr std::uint64_t least_iterations = 8;
-  static constexpr double most_at_end = 0.2;         ///< see docs/transport.md for what honest jobs reach
-  static constexpr double most_mean_progress = 0.6;  ///< that of a job which states 0.8 of its bytes
+  static constexpr std::uint64_t kMinIterations = 8;
+  static constexpr double kMaxAtEnd = 0.2;         ///< see docs/transport.md for what honest jobs reach
+  static constexpr double kMaxMeanProgress = 0.6;  ///< that of a job which states 0.8 of its bytes
 
   std::uint32_t job = 0;
   /// Iterations begun, at least 1. Workers that count alike, at most 16 iterations apart, count once; others by
@@ -83,22 +83,22 @@ struct JobClaim {
 
 /// Adds up those of the same job, and puts the jobs with the most bytes first.
 void add_up(std::vector<JobClaim>& claims);
-/// The job's number, or "others" (JobClaims::other_jobs).
+/// The job's number, or "others" (JobClaims::kOtherJobs).
 std::string name_of(const JobClaim& claim);
 
 class JobClaims {
  public:
   /// Maximum number of jobs counted separately. Job numbers come from packets and may be invented.
-  static constexpr std::size_t max_jobs = 4096;
+  static constexpr std::size_t kMaxJobs = 4096;
   /// Job number under which all further jobs are counted.
-  static constexpr std::uint32_t other_jobs = 0xFFFFFFFF;
+  static constexpr std::uint32_t kOtherJobs = 0xFFFFFFFF;
 
   /// A packet with data of a job: its tag, and its bytes behind the header. In any order. Allocates for a new job only,
   /// which is counted among the others if there is no memory.
   ///
-  /// Beyond max_jobs a new job takes the place of the least, whose sums go to the others (space-saving: Metwally,
+  /// Beyond kMaxJobs a new job takes the place of the least, whose sums go to the others (space-saving: Metwally,
   /// Agrawal, El Abbadi, ICDT 2005). The least is who has sent the fewest bytes, and those of whom it has taken the
-  /// place count with its own: a job that has sent more than 1/max_jobs of all bytes is never it.
+  /// place count with its own: a job that has sent more than 1/kMaxJobs of all bytes is never it.
   void add(const wire::JobTag& tag, Bytes bytes) noexcept {
     recent_.get(tag.job, [&]() -> Job& { return find(tag.job); }).add(tag, bytes);
   }
@@ -111,13 +111,13 @@ class JobClaims {
  private:
   struct Job {
     /// Workers of a job count their iterations apart, and may have been started anew: so many counts are followed.
-    static constexpr std::size_t max_counts = 4;
+    static constexpr std::size_t kMaxCounts = 4;
     /// Iterations between workers that follow one count, or between a packet and one that has overtaken it.
-    static constexpr int most_apart = 16;
+    static constexpr int kMaxApart = 16;
 
     JobClaim sums;
     Bytes before = 0;                                ///< of whom it has taken the place of
-    std::array<std::uint16_t, max_counts> latest{};  ///< iteration of each count
+    std::array<std::uint16_t, kMaxCounts> latest{};  ///< iteration of each count
     std::uint8_t counts = 0;
     std::uint8_t next = 0;  ///< count that a new one takes the place of
 
@@ -125,8 +125,8 @@ class JobClaims {
       if (counts == 0 || tag.iteration != latest[0]) see(tag.iteration);
       ++sums.packets;
       sums.bytes += bytes;
-      if (tag.progress == full) sums.bytes_at_end += bytes;
-      sums.progress_bytes += static_cast<double>(tag.progress) * static_cast<double>(bytes) * (1.0 / full);
+      if (tag.progress == kFull) sums.bytes_at_end += bytes;
+      sums.progress_bytes += static_cast<double>(tag.progress) * static_cast<double>(bytes) * (1.0 / kFull);
     }
     void see(std::uint16_t iteration);
     [[nodiscard]] Bytes weight() const { return before + sums.bytes; }
@@ -137,7 +137,7 @@ class JobClaims {
     std::uint32_t job;
     auto operator<=>(const Place&) const = default;
   };
-  static constexpr std::uint16_t full = std::numeric_limits<std::uint16_t>::max();
+  static constexpr std::uint16_t kFull = std::numeric_limits<std::uint16_t>::max();
 
   Job& find(std::uint32_t number) noexcept;
   Job& replace_least(std::uint32_t number);

@@ -8,10 +8,10 @@
 namespace mltcp {
 namespace {
 
-constexpr std::int64_t kMostPeriod = std::int64_t{1} << 60;
-constexpr std::int64_t kMostSlot = std::int64_t{1} << 62;
-constexpr double kMostTolerance = 0.5;
-constexpr double kLeastStep = 0.001;
+constexpr std::int64_t kMaxPeriod = std::int64_t{1} << 60;
+constexpr std::int64_t kMaxSlot = std::int64_t{1} << 62;
+constexpr double kMaxTolerance = 0.5;
+constexpr double kMinStep = 0.001;
 
 Nanos share_of(Nanos period, double share) {
   return Nanos(static_cast<std::int64_t>(static_cast<double>(period.count) * share));
@@ -30,16 +30,16 @@ Nanos later(Nanos now, Nanos wait) { return Nanos::never() - wait < now ? Nanos:
 }  // namespace
 
 std::string objection_to(const PhasePlan& plan) {
-  if (plan.period.count <= 0 || plan.period.count > kMostPeriod)
+  if (plan.period.count <= 0 || plan.period.count > kMaxPeriod)
     return fmt::format("the period is {} ns; give one above 0 and at most 2^60 ns", plan.period.count);
-  if (plan.slot.count < -kMostSlot || plan.slot.count > kMostSlot)
+  if (plan.slot.count < -kMaxSlot || plan.slot.count > kMaxSlot)
     return fmt::format("the slot is at {} ns; give one at most 2^62 ns from 0", plan.slot.count);
   // Written as a negation so that NaN fails as well.
-  if (!(plan.tolerance >= 0 && plan.tolerance <= kMostTolerance))
-    return fmt::format("the tolerance is {} of a period; give one from 0 to {}", plan.tolerance, kMostTolerance);
-  if (!(plan.gradual_step >= kLeastStep && plan.gradual_step <= 1))
+  if (!(plan.tolerance >= 0 && plan.tolerance <= kMaxTolerance))
+    return fmt::format("the tolerance is {} of a period; give one from 0 to {}", plan.tolerance, kMaxTolerance);
+  if (!(plan.gradual_step >= kMinStep && plan.gradual_step <= 1))
     return fmt::format("the step of a gradual correction is {} of a period; give one from {} to 1", plan.gradual_step,
-                       kLeastStep);
+                       kMinStep);
   if (plan.clock_bound.count < 0)
     return fmt::format("the clock bound is {} ns; give 0 or more", plan.clock_bound.count);
   if (plan.clock_bound > share_of(plan.period, plan.tolerance))

@@ -58,8 +58,9 @@ RegisteredMemory::RegisteredMemory(std::span<std::byte> memory, std::span<DmaDev
                     "devices",
                     memory.size(), begin));
   }
-  if (all.entries.size() == most) {
-    throw InputError(fmt::format("{} pieces of memory are registered, and no more can be; register larger ones", most));
+  if (all.entries.size() == kMost) {
+    throw InputError(
+        fmt::format("{} pieces of memory are registered, and no more can be; register larger ones", kMost));
   }
   Entry entry{begin, end, {}};
   for (DmaDevice* const device : devices) {

@@ -28,7 +28,7 @@ class DmaDevice {
 
 class RegisteredMemory {
  public:
-  static constexpr std::size_t most = 64;  ///< maximum number of registered ranges in a process
+  static constexpr std::size_t kMost = 64;  ///< maximum number of registered ranges in a process
 
   /// Maps `memory` for all of `devices` that need it. It must begin at a page boundary and be a whole number of pages;
   /// it and the devices must outlive the registration. Throws InputError if it is not whole pages or overlaps
@@ -67,7 +67,7 @@ class RegisteredRanges {
   const DmaDevice* device_;
   std::uint64_t version_ = 0;
   std::size_t count_ = 0;
-  std::array<Range, RegisteredMemory::most> ranges_{};
+  std::array<Range, RegisteredMemory::kMost> ranges_{};
 };
 
 }  // namespace mltcp

@@ -12,10 +12,10 @@
 
 namespace mltcp {
 
-constexpr std::uint16_t default_udp_port = 62400;
+constexpr std::uint16_t kDefaultUdpPort = 62400;
 
 /// The port of RoCEv2, assigned by IANA; to be avoided: packet analysers decode its packets as InfiniBand, and NICs
 /// with RoCE may keep them from other receivers.
-constexpr std::uint16_t roce_udp_port = 4791;
+constexpr std::uint16_t kRoceUdpPort = 4791;
 
 }  // namespace mltcp

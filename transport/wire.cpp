@@ -25,10 +25,10 @@ struct RawHeader {
   std::uint16_t iteration;
   std::uint16_t progress;
 };
-static_assert(sizeof(RawHeader) == header_bytes);
+static_assert(sizeof(RawHeader) == kHeaderBytes);
 
-constexpr std::uint8_t ack_has_credit = 1;
-constexpr std::uint8_t ack_has_whole = 2;
+constexpr std::uint8_t kAckHasCredit = 1;
+constexpr std::uint8_t kAckHasWhole = 2;
 
 template <typename T>
 T load(const std::byte* at) {
@@ -44,11 +44,11 @@ void store(std::byte* at, T value) {
 
 std::uint32_t checksum(std::span<const std::byte> covered) {
   // The checksum is computed with its own field as zero.
-  std::array<std::byte, header_bytes> first{};
-  std::memcpy(first.data(), covered.data(), header_bytes);
+  std::array<std::byte, kHeaderBytes> first{};
+  std::memcpy(first.data(), covered.data(), kHeaderBytes);
   store<std::uint32_t>(first.data() + 4, 0);
   std::uint32_t crc = crc32c(0, first);
-  return covered.size() > header_bytes ? crc32c(crc, covered.subspan(header_bytes)) : crc;
+  return covered.size() > kHeaderBytes ? crc32c(crc, covered.subspan(kHeaderBytes)) : crc;
 }
 
 // What CONNECT and ACCEPT have in common.
@@ -77,18 +77,18 @@ struct Version2Header {
   std::uint64_t packet_number;
   std::uint64_t job;
 };
-constexpr std::uint8_t version_2_magic = 0xA1;
-constexpr std::size_t version_2_connect_bytes = sizeof(Version2Header) + 20;
-static_assert(sizeof(Version2Header) + close_frame_bytes == version_2_close_bytes);
-static_assert(version_2_close_bytes < version_2_connect_bytes);
+constexpr std::uint8_t kVersion2Magic = 0xA1;
+constexpr std::size_t kVersion2ConnectBytes = sizeof(Version2Header) + 20;
+static_assert(sizeof(Version2Header) + kCloseFrameBytes == kVersion2CloseBytes);
+static_assert(kVersion2CloseBytes < kVersion2ConnectBytes);
 
 }  // namespace
 
 std::uint32_t source_of_version_2_connect(std::span<const std::byte> packet) {
-  if (packet.size() != version_2_connect_bytes) return 0;
+  if (packet.size() != kVersion2ConnectBytes) return 0;
   auto raw = load<Version2Header>(packet.data());
-  if (raw.magic != version_2_magic || raw.covered != packet.size() || raw.connection != 0) return 0;
-  std::array<std::byte, version_2_connect_bytes> copy;
+  if (raw.magic != kVersion2Magic || raw.covered != packet.size() || raw.connection != 0) return 0;
+  std::array<std::byte, kVersion2ConnectBytes> copy;
   const std::uint32_t checksum = std::exchange(raw.checksum, 0);
   std::memcpy(copy.data(), packet.data(), copy.size());
   store(copy.data(), raw);
@@ -97,10 +97,10 @@ std::uint32_t source_of_version_2_connect(std::span<const std::byte> packet) {
   return load<std::uint32_t>(frame + 4);
 }
 
-std::array<std::byte, version_2_close_bytes> version_2_close(std::uint32_t connection) {
-  std::array<std::byte, version_2_close_bytes> packet{};
+std::array<std::byte, kVersion2CloseBytes> version_2_close(std::uint32_t connection) {
+  std::array<std::byte, kVersion2CloseBytes> packet{};
   store(packet.data(),
-        Version2Header{version_2_magic, 0, static_cast<std::uint16_t>(packet.size()), 0, connection, 0, 0, 0});
+        Version2Header{kVersion2Magic, 0, static_cast<std::uint16_t>(packet.size()), 0, connection, 0, 0, 0});
   store(packet.data() + sizeof(Version2Header), static_cast<std::uint16_t>(FrameType::close));
   store(packet.data() + sizeof(Version2Header) + 2, static_cast<std::uint16_t>(CloseReason::version));
   store(packet.data() + 4, crc32c(0, packet));
@@ -111,10 +111,10 @@ ParseError Reader::begin(std::span<const std::byte> packet, std::span<const std:
                          std::uint32_t virtual_bytes, Header& header) {
   error_ = ParseError::none;
   left_ = 0;
-  if (packet.size() < header_bytes) return error_ = ParseError::truncated;
+  if (packet.size() < kHeaderBytes) return error_ = ParseError::truncated;
   const auto raw = load<RawHeader>(packet.data());
   if (raw.magic != magic) return error_ = ParseError::foreign;
-  if (raw.covered < header_bytes || (raw.flags & (sealed | epoch)) != 0) return error_ = ParseError::malformed;
+  if (raw.covered < kHeaderBytes || (raw.flags & (sealed | epoch)) != 0) return error_ = ParseError::malformed;
   if (raw.covered > packet.size()) return error_ = ParseError::truncated;
   std::uint32_t crc = checksum(packet.first(raw.covered));
   if ((raw.flags & full_integrity) != 0) crc = crc32c(crc32c(crc, packet.subspan(raw.covered)), tail);
@@ -125,8 +125,8 @@ ParseError Reader::begin(std::span<const std::byte> packet, std::span<const std:
             .packet_number = raw.packet_number,
             .job = {raw.job, raw.iteration, raw.progress},
             .tag = std::bit_cast<std::uint64_t>(raw.tag)};
-  at_ = packet.data() + header_bytes;
-  left_ = packet.size() - header_bytes;
+  at_ = packet.data() + kHeaderBytes;
+  left_ = packet.size() - kHeaderBytes;
   virtual_left_ = virtual_bytes;
   tail_ = tail;
   return ParseError::none;
@@ -134,7 +134,7 @@ ParseError Reader::begin(std::span<const std::byte> packet, std::span<const std:
 
 ParseError Reader::sealed_header(std::span<const std::byte> packet, Header& header) {
   const auto raw = load<RawHeader>(packet.data());
-  if (raw.covered < header_bytes) return ParseError::malformed;
+  if (raw.covered < kHeaderBytes) return ParseError::malformed;
   if (raw.covered > packet.size()) return ParseError::truncated;
   header = {.flags = raw.flags,
             .connection = raw.connection,
@@ -170,17 +170,17 @@ bool Reader::next_other(Frame& frame) {
     case FrameType::ack:
       return next_ack(frame);
     case FrameType::credit:
-      if (const std::byte* at = take(credit_frame_bytes)) {
+      if (const std::byte* at = take(kCreditFrameBytes)) {
         frame.credit = {load<std::uint32_t>(at + 4), (load<std::uint8_t>(at + 1) & 1) != 0};
         return true;
       }
       return fail();
     case FrameType::ping:
-      return take(ping_frame_bytes) != nullptr || fail();
+      return take(kPingFrameBytes) != nullptr || fail();
     case FrameType::connect:
     case FrameType::accept: {
       const bool connect = type == FrameType::connect;
-      const std::byte* at = take(connect ? connect_frame_bytes : accept_frame_bytes);
+      const std::byte* at = take(connect ? kConnectFrameBytes : kAcceptFrameBytes);
       if (at == nullptr) return fail();
       frame.connect.version = load<std::uint8_t>(at + 1);
       frame.connect.max_packet = load<std::uint16_t>(at + 2);
@@ -192,33 +192,33 @@ bool Reader::next_other(Frame& frame) {
       return true;
     }
     case FrameType::close:
-      if (const std::byte* at = take(close_frame_bytes)) {
+      if (const std::byte* at = take(kCloseFrameBytes)) {
         frame.close = static_cast<CloseReason>(load<std::uint16_t>(at + 2));
         return true;
       }
       return fail();
     case FrameType::retry:
     case FrameType::token:
-      if (const std::byte* at = take(cookie_frame_bytes)) {
+      if (const std::byte* at = take(kCookieFrameBytes)) {
         frame.cookie = load<std::uint64_t>(at + 4);
         return true;
       }
       return fail();
     case FrameType::key:
-      if (const std::byte* at = take(key_frame_bytes)) {
+      if (const std::byte* at = take(kKeyFrameBytes)) {
         frame.key.id = load<std::uint64_t>(at + 4);
         std::memcpy(frame.key.random.data(), at + 12, frame.key.random.size());
         return true;
       }
       return fail();
     case FrameType::reset:
-      if (const std::byte* at = take(reset_frame_bytes)) {
+      if (const std::byte* at = take(kResetFrameBytes)) {
         frame.reset = load<std::uint32_t>(at + 4);
         return true;
       }
       return fail();
     case FrameType::padding:
-      if (const std::byte* at = take(padding_frame_bytes)) {
+      if (const std::byte* at = take(kPaddingFrameBytes)) {
         frame.padding = load<std::uint16_t>(at + 2);
         return take(frame.padding) != nullptr || fail();
       }
@@ -243,15 +243,15 @@ bool Reader::take_last(DataFrame& data) {
 }
 
 bool Reader::next_ack(Frame& frame) {
-  if (left_ < ack_frame_bytes) return fail();
+  if (left_ < kAckFrameBytes) return fail();
   AckFrame& ack = frame.ack;
   ack.range_count = load<std::uint8_t>(at_ + 1);
-  if (ack.range_count == 0 || ack.range_count > max_ack_ranges) return fail();
+  if (ack.range_count == 0 || ack.range_count > kMaxAckRanges) return fail();
   const auto flags = load<std::uint8_t>(at_ + 3);
-  ack.has_credit = (flags & ack_has_credit) != 0;
-  ack.has_whole = (flags & ack_has_whole) != 0;
-  const std::size_t front = ack_frame_bytes + (ack.has_credit ? ack_credit_bytes : 0);
-  const std::size_t size = front + (ack.range_count - 1) * ack_range_bytes;
+  ack.has_credit = (flags & kAckHasCredit) != 0;
+  ack.has_whole = (flags & kAckHasWhole) != 0;
+  const std::size_t front = kAckFrameBytes + (ack.has_credit ? kAckCreditBytes : 0);
+  const std::size_t size = front + (ack.range_count - 1) * kAckRangeBytes;
   if (left_ < size) return fail();
   ack.hops = load<std::uint8_t>(at_ + 2);
   ack.delay_ns = load<std::uint32_t>(at_ + 4);
@@ -271,7 +271,7 @@ bool Reader::next_ack(Frame& frame) {
     if (step > last - length) return fail();
     last = last - length - step;
     length = load<std::uint32_t>(at + 4);
-    at += ack_range_bytes;
+    at += kAckRangeBytes;
   }
   at_ += size;
   left_ -= size;
@@ -280,15 +280,15 @@ bool Reader::next_ack(Frame& frame) {
 
 void Writer::ack(const AckFrame& frame) {
   std::size_t count = frame.range_count;
-  const std::size_t front = ack_frame_bytes + (frame.has_credit ? ack_credit_bytes : 0);
-  const std::size_t fits = 1 + (room() - front) / ack_range_bytes;
+  const std::size_t front = kAckFrameBytes + (frame.has_credit ? kAckCreditBytes : 0);
+  const std::size_t fits = 1 + (room() - front) / kAckRangeBytes;
   if (count > fits) count = fits;
-  std::byte* at = take(front + (count - 1) * ack_range_bytes);
+  std::byte* at = take(front + (count - 1) * kAckRangeBytes);
   store(at, static_cast<std::uint8_t>(FrameType::ack));
   store(at + 1, static_cast<std::uint8_t>(count));
   store(at + 2, frame.hops);
   store(at + 3,
-        static_cast<std::uint8_t>((frame.has_credit ? ack_has_credit : 0) | (frame.has_whole ? ack_has_whole : 0)));
+        static_cast<std::uint8_t>((frame.has_credit ? kAckHasCredit : 0) | (frame.has_whole ? kAckHasWhole : 0)));
   store(at + 4, frame.delay_ns);
   store(at + 8, frame.ranges[0].last);
   store(at + 16, frame.ecn.ect0_packets);
@@ -298,22 +298,22 @@ void Writer::ack(const AckFrame& frame) {
   store(at + 32, static_cast<std::uint32_t>(frame.ranges[0].last - frame.ranges[0].first));
   if (frame.has_credit) store(at + 36, frame.credit);
   at += front;
-  for (std::size_t i = 1; i < count; ++i, at += ack_range_bytes) {
+  for (std::size_t i = 1; i < count; ++i, at += kAckRangeBytes) {
     store(at, static_cast<std::uint32_t>(frame.ranges[i - 1].first - frame.ranges[i].last - 2));
     store(at + 4, static_cast<std::uint32_t>(frame.ranges[i].last - frame.ranges[i].first));
   }
 }
 
 void Writer::credit(const CreditFrame& frame) {
-  std::byte* at = take(credit_frame_bytes);
+  std::byte* at = take(kCreditFrameBytes);
   store(at, static_cast<std::uint32_t>(FrameType::credit) | (frame.final ? 1U << 8 : 0));
   store(at + 4, frame.messages);
 }
 
-void Writer::ping() { store(take(ping_frame_bytes), static_cast<std::uint64_t>(FrameType::ping)); }
+void Writer::ping() { store(take(kPingFrameBytes), static_cast<std::uint64_t>(FrameType::ping)); }
 
 void Writer::connect(const ConnectFrame& frame) {
-  std::byte* at = take(connect_frame_bytes);
+  std::byte* at = take(kConnectFrameBytes);
   greet(at, FrameType::connect, frame);
   store(at + 20, frame.least);
   store(at + 21, frame.highest);
@@ -321,38 +321,38 @@ void Writer::connect(const ConnectFrame& frame) {
 }
 
 void Writer::accept(const ConnectFrame& frame) {
-  std::byte* at = take(accept_frame_bytes);
+  std::byte* at = take(kAcceptFrameBytes);
   greet(at, FrameType::accept, frame);
   store(at + 20, std::uint32_t{frame.highest});
 }
 
 void Writer::close(CloseReason reason) {
-  std::byte* at = take(close_frame_bytes);
+  std::byte* at = take(kCloseFrameBytes);
   store(at, static_cast<std::uint16_t>(FrameType::close));
   store(at + 2, static_cast<std::uint16_t>(reason));
 }
 
-void Writer::retry(std::uint64_t cookie) { write_cookie(take(cookie_frame_bytes), FrameType::retry, cookie); }
-void Writer::token(std::uint64_t cookie) { write_cookie(take(cookie_frame_bytes), FrameType::token, cookie); }
+void Writer::retry(std::uint64_t cookie) { write_cookie(take(kCookieFrameBytes), FrameType::retry, cookie); }
+void Writer::token(std::uint64_t cookie) { write_cookie(take(kCookieFrameBytes), FrameType::token, cookie); }
 
 void Writer::reset(std::uint32_t connection) {
-  std::byte* at = take(reset_frame_bytes);
+  std::byte* at = take(kResetFrameBytes);
   store(at, static_cast<std::uint32_t>(FrameType::reset));
   store(at + 4, connection);
 }
 
 void Writer::key(const KeyFrame& frame) {
-  std::byte* at = take(key_frame_bytes);
+  std::byte* at = take(kKeyFrameBytes);
   store(at, static_cast<std::uint32_t>(FrameType::key));
   store(at + 4, frame.id);
   std::memcpy(at + 12, frame.random.data(), frame.random.size());
 }
 
 void Writer::padding(std::uint16_t bytes) {
-  std::byte* at = take(padding_frame_bytes + bytes);
+  std::byte* at = take(kPaddingFrameBytes + bytes);
   store(at, static_cast<std::uint16_t>(FrameType::padding));
   store(at + 2, bytes);
-  std::memset(at + padding_frame_bytes, 0, bytes);
+  std::memset(at + kPaddingFrameBytes, 0, bytes);
 }
 
 std::span<std::byte> Writer::finish_unsealed(const Header& header) {
@@ -383,14 +383,14 @@ std::span<const std::byte> Writer::finish(const Header& header, std::span<const 
 }
 
 std::optional<JobTag> peek_job_tag(std::span<const std::byte> packet) {
-  if (packet.size() < header_bytes) return std::nullopt;
+  if (packet.size() < kHeaderBytes) return std::nullopt;
   const auto raw = load<RawHeader>(packet.data());
   if (raw.magic != magic || (raw.flags & has_job) == 0) return std::nullopt;
   return JobTag{raw.job, raw.iteration, raw.progress};
 }
 
 std::uint32_t peek_connection(std::span<const std::byte> packet) {
-  if (packet.size() < header_bytes) return 0;
+  if (packet.size() < kHeaderBytes) return 0;
   const auto raw = load<RawHeader>(packet.data());
   return raw.magic == magic ? raw.connection : 0;
 }

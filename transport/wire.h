@@ -84,35 +84,34 @@ namespace mltcp::wire {
 static_assert(std::endian::native == std::endian::little, "the wire format is written and read in place");
 
 constexpr std::uint8_t magic = 0xA3;
-constexpr std::uint8_t protocol_version = 3;  ///< the highest that is spoken
-constexpr std::uint8_t least_version = 3;
-constexpr std::size_t header_bytes = 36;
-constexpr std::size_t data_frame_bytes = 12;
-constexpr std::size_t ack_frame_bytes = 36;  ///< with one range, without credit
-constexpr std::size_t ack_credit_bytes = 4;
-constexpr std::size_t ack_range_bytes = 8;
-constexpr std::size_t max_ack_ranges = 32;
-constexpr std::size_t max_ack_bytes = ack_frame_bytes + ack_credit_bytes + (max_ack_ranges - 1) * ack_range_bytes;
-constexpr std::size_t credit_frame_bytes = 8;
-constexpr std::size_t ping_frame_bytes = 8;
-constexpr std::size_t connect_frame_bytes = 24;
-constexpr std::size_t accept_frame_bytes = 24;
-constexpr std::size_t close_frame_bytes = 4;
-constexpr std::size_t cookie_frame_bytes = 12;  ///< RETRY and TOKEN
-constexpr std::size_t reset_frame_bytes = 8;
-constexpr std::size_t key_frame_bytes = 28;
-constexpr std::size_t padding_frame_bytes = 4;  ///< without its bytes
-static_assert(std::max(cookie_frame_bytes, close_frame_bytes) <= connect_frame_bytes, "answers to CONNECT");
-static_assert(reset_frame_bytes <= ping_frame_bytes, "a PING may be answered by RESET");
+constexpr std::uint8_t kProtocolVersion = 3;  ///< the highest that is spoken
+constexpr std::uint8_t kMinVersion = 3;
+constexpr std::size_t kHeaderBytes = 36;
+constexpr std::size_t kDataFrameBytes = 12;
+constexpr std::size_t kAckFrameBytes = 36;  ///< with one range, without credit
+constexpr std::size_t kAckCreditBytes = 4;
+constexpr std::size_t kAckRangeBytes = 8;
+constexpr std::size_t kMaxAckRanges = 32;
+constexpr std::size_t kMaxAckBytes = kAckFrameBytes + kAckCreditBytes + (kMaxAckRanges - 1) * kAckRangeBytes;
+constexpr std::size_t kCreditFrameBytes = 8;
+constexpr std::size_t kPingFrameBytes = 8;
+constexpr std::size_t kConnectFrameBytes = 24;
+constexpr std::size_t kAcceptFrameBytes = 24;
+constexpr std::size_t kCloseFrameBytes = 4;
+constexpr std::size_t kCookieFrameBytes = 12;  ///< RETRY and TOKEN
+constexpr std::size_t kResetFrameBytes = 8;
+constexpr std::size_t kKeyFrameBytes = 28;
+constexpr std::size_t kPaddingFrameBytes = 4;  ///< without its bytes
+static_assert(std::max(kCookieFrameBytes, kCloseFrameBytes) <= kConnectFrameBytes, "answers to CONNECT");
+static_assert(kResetFrameBytes <= kPingFrameBytes, "a PING may be answered by RESET");
 
 /// Minimum size that every path must carry: a header, an ACK with all ranges, every control frame and some data.
-constexpr std::size_t smallest_packet = header_bytes + max_ack_bytes + accept_frame_bytes + key_frame_bytes +
-                                        credit_frame_bytes + close_frame_bytes + ping_frame_bytes + data_frame_bytes +
-                                        64;
-static_assert(smallest_packet <= 548, "fits the smallest IP packet that every host accepts (RFC 1122)");
+constexpr std::size_t kSmallestPacket = kHeaderBytes + kMaxAckBytes + kAcceptFrameBytes + kKeyFrameBytes +
+                                        kCreditFrameBytes + kCloseFrameBytes + kPingFrameBytes + kDataFrameBytes + 64;
+static_assert(kSmallestPacket <= 548, "fits the smallest IP packet that every host accepts (RFC 1122)");
 
 /// A message's length is at most 4 GiB: the offset of its last byte fits 32 bits.
-constexpr std::uint64_t max_message_bytes = std::uint64_t{1} << 32;
+constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 32;
 
 enum HeaderFlags : std::uint8_t {
   full_integrity = 1,
@@ -195,33 +194,33 @@ struct AckFrame {  // NOLINT(cppcoreguidelines-pro-type-member-init): ranges, se
   bool has_whole = false;    ///< `whole` is set, and ecn.ect1_packets is not
   std::uint32_t whole = 0;   ///< messages with lower numbers are complete at the receiver; modulo 2^32
   std::uint32_t range_count = 0;
-  std::array<PacketRange, max_ack_ranges>
+  std::array<PacketRange, kMaxAckRanges>
       ranges;  ///< in descending order, with a gap of at least one packet number between them
 };
 
 struct ConnectFrame {
-  std::uint8_t version = protocol_version;
+  std::uint8_t version = kProtocolVersion;
   std::uint16_t max_packet = 0;
   std::uint32_t source_connection = 0;
   std::uint32_t credit = 0;
-  std::uint64_t tag = 0;               ///< to be put into packets to whoever sends this
-  std::uint8_t least = least_version;  ///< CONNECT only
-  std::uint8_t highest = protocol_version;
+  std::uint64_t tag = 0;             ///< to be put into packets to whoever sends this
+  std::uint8_t least = kMinVersion;  ///< CONNECT only
+  std::uint8_t highest = kProtocolVersion;
 };
 
 /// Whether a CONNECT makes sense: its sender has an id and room for packets, and wants a version that it speaks.
 constexpr bool is_plausible(const ConnectFrame& connect) {
-  return connect.source_connection != 0 && connect.max_packet >= smallest_packet && connect.least <= connect.version &&
+  return connect.source_connection != 0 && connect.max_packet >= kSmallestPacket && connect.least <= connect.version &&
          connect.version <= connect.highest;
 }
 /// The version that a server of this program chooses for a client; 0: there is none in common.
 constexpr std::uint8_t chosen_version(const ConnectFrame& connect) {
-  const std::uint8_t highest = std::min(connect.highest, protocol_version);
-  return highest >= std::max(connect.least, least_version) ? highest : 0;
+  const std::uint8_t highest = std::min(connect.highest, kProtocolVersion);
+  return highest >= std::max(connect.least, kMinVersion) ? highest : 0;
 }
 /// Whether ACCEPT names the version that a server had to choose: the highest that both ends speak.
 constexpr bool is_right_choice(const ConnectFrame& accept) {
-  return accept.version == std::min(accept.highest, protocol_version) && accept.version >= least_version;
+  return accept.version == std::min(accept.highest, kProtocolVersion) && accept.version >= kMinVersion;
 }
 
 struct CreditFrame {
@@ -280,7 +279,7 @@ class Reader {
   void begin_opened(std::span<const std::byte> body, std::span<const std::byte> tail, std::uint32_t virtual_bytes);
   /// Parses the next frame into `frame`. False at the end of the packet, or on an error (see error()).
   bool next(Frame& frame) {
-    if (left_ >= data_frame_bytes && *at_ == std::byte{static_cast<std::uint8_t>(FrameType::data)}) [[likely]]
+    if (left_ >= kDataFrameBytes && *at_ == std::byte{static_cast<std::uint8_t>(FrameType::data)}) [[likely]]
       return next_data(frame);
     return next_other(frame);
   }
@@ -300,8 +299,8 @@ class Reader {
     data.length = static_cast<std::uint16_t>(front >> 16);
     data.message = static_cast<std::uint32_t>(front >> 32);
     std::memcpy(&data.offset, at_ + sizeof front, sizeof data.offset);
-    at_ += data_frame_bytes;
-    left_ -= data_frame_bytes;
+    at_ += kDataFrameBytes;
+    left_ -= kDataFrameBytes;
     data.bytes = at_;
     if (data.length > left_) return take_last(data);
     at_ += data.length;
@@ -322,15 +321,15 @@ class Reader {
 /// Writes the header and frames of a packet. The caller must check room() before each frame.
 class Writer {
  public:
-  /// `buffer` has at least header_bytes bytes and outlives the writer.
-  explicit Writer(std::span<std::byte> buffer) : buffer_(buffer), used_(header_bytes) {}
+  /// `buffer` has at least kHeaderBytes bytes and outlives the writer.
+  explicit Writer(std::span<std::byte> buffer) : buffer_(buffer), used_(kHeaderBytes) {}
 
   [[nodiscard]] std::size_t used() const { return used_; }
   [[nodiscard]] std::size_t room() const { return buffer_.size() - used_; }
 
   /// Writes the frame's header only; its bytes follow by copy(), or as gathered payload.
   void data(const DataFrame& frame) {
-    std::byte* const at = take(data_frame_bytes);
+    std::byte* const at = take(kDataFrameBytes);
     const std::uint64_t front = std::uint64_t{frame.message} << 32 |
                                 std::uint64_t{static_cast<std::uint16_t>(frame.length)} << 16 |
                                 std::uint64_t{frame.last ? 1U : 0U} << 8 | static_cast<std::uint64_t>(FrameType::data);
@@ -355,7 +354,7 @@ class Writer {
   void token(std::uint64_t cookie);
   void reset(std::uint32_t connection);
   void key(const KeyFrame& frame);
-  /// So many bytes besides its own padding_frame_bytes.
+  /// So many bytes besides its own kPaddingFrameBytes.
   void padding(std::uint16_t bytes);
 
   /// Writes the header of a packet that is to be sealed, without its authentication tag. Returns all bytes written.
@@ -385,20 +384,20 @@ constexpr std::uint64_t widen(std::uint32_t low, std::uint64_t expected) {
 
 /// Whether a packet says that it is sealed. Checks magic and length only.
 inline bool is_sealed(std::span<const std::byte> packet) {
-  return packet.size() >= header_bytes && packet[0] == std::byte{magic} &&
+  return packet.size() >= kHeaderBytes && packet[0] == std::byte{magic} &&
          (packet[1] & std::byte{sealed}) != std::byte{};
 }
-/// Of a packet of header_bytes or more: where its authentication tag is, if it is sealed, and what that covers of the
+/// Of a packet of kHeaderBytes or more: where its authentication tag is, if it is sealed, and what that covers of the
 /// header.
-constexpr std::size_t seal_offset = 4;
+constexpr std::size_t kSealOffset = 4;
 inline PacketSeal::Tag seal_of(std::span<const std::byte> packet) {
   PacketSeal::Tag tag;
-  std::memcpy(tag.data(), packet.data() + seal_offset, tag.size());
+  std::memcpy(tag.data(), packet.data() + kSealOffset, tag.size());
   return tag;
 }
 inline std::array<std::span<const std::byte>, 2> sealed_parts(std::span<const std::byte> packet) {
-  constexpr std::size_t behind = seal_offset + std::tuple_size_v<PacketSeal::Tag>;
-  return {packet.first(seal_offset), packet.subspan(behind, header_bytes - behind)};
+  constexpr std::size_t behind = kSealOffset + std::tuple_size_v<PacketSeal::Tag>;
+  return {packet.first(kSealOffset), packet.subspan(behind, kHeaderBytes - behind)};
 }
 
 /// The job tag of a UDP payload, for switches. Checks magic, length and the has_job flag, but not the checksum.
@@ -410,14 +409,14 @@ std::uint32_t peek_connection(std::span<const std::byte> packet);
 
 /// The source connection of a CONNECT of version 2; 0 if the packet is no such thing, or damaged.
 std::uint32_t source_of_version_2_connect(std::span<const std::byte> packet);
-constexpr std::size_t version_2_close_bytes = 36;
+constexpr std::size_t kVersion2CloseBytes = 36;
 /// The CLOSE that tells who has sent such a CONNECT that its version is not spoken here.
-std::array<std::byte, version_2_close_bytes> version_2_close(std::uint32_t connection);
+std::array<std::byte, kVersion2CloseBytes> version_2_close(std::uint32_t connection);
 
 /// Whether the first frame is an ACK, for a payload in which peek_connection() found a connection. Checks the length
 /// only.
 inline bool peek_ack(std::span<const std::byte> packet) {
-  return packet.size() > header_bytes && packet[header_bytes] == std::byte{static_cast<std::uint8_t>(FrameType::ack)};
+  return packet.size() > kHeaderBytes && packet[kHeaderBytes] == std::byte{static_cast<std::uint8_t>(FrameType::ack)};
 }
 
 }  // namespace mltcp::wire

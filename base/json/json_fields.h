@@ -23,7 +23,7 @@ template <typename M>
 bool is_set(const M& value) {
   if constexpr (requires { value.empty(); })
     return !value.empty();
-  else if constexpr (is_maybe<M>)
+  else if constexpr (kIsMaybe<M>)
     return value.has_value();
   else if constexpr (HasFields<M>)
     return true;
@@ -60,7 +60,7 @@ inline constexpr bool may_be_null(const Plain& /*about*/) { return true; }
 inline constexpr bool may_be_null(const InJson& about) { return about.presence != Presence::if_set; }
 
 template <typename About>
-inline constexpr bool is_spread = std::is_same_v<std::remove_cvref_t<About>, Spread>;
+inline constexpr bool kIsSpread = std::is_same_v<std::remove_cvref_t<About>, Spread>;
 
 template <HasFields T>
 void write_fields(const T& value, nlohmann::ordered_json& json);
@@ -75,9 +75,9 @@ nlohmann::ordered_json written(const M& value) {
     return value.count;
   } else if constexpr (std::is_same_v<M, Rate>) {
     return value.bits_per_second;
-  } else if constexpr (is_maybe<M>) {
+  } else if constexpr (kIsMaybe<M>) {
     return value ? written(*value) : Json();
-  } else if constexpr (is_list<M>) {
+  } else if constexpr (kIsList<M>) {
     Json list = Json::array();
     for (const auto& element : value) list.push_back(written(element));
     return list;
@@ -94,7 +94,7 @@ template <HasFields T>
 void internal::write_fields(const T& value, nlohmann::ordered_json& json) {
   for_each_field<T>([&](const auto& field) {
     const auto& member = value.*field.member;
-    if constexpr (is_spread<decltype(field.about)>) {
+    if constexpr (kIsSpread<decltype(field.about)>) {
       if (member) write_fields(*member, json);
     } else if constexpr (requires { field.about.written(member); }) {
       json[field.name] = written(field.about.written(member));
@@ -114,7 +114,7 @@ void read(const JsonObject& json, T& value);
 /// Reads the field `key` of `json`. This and the functions below throw InputError.
 template <typename M, typename About>
 void read(const JsonObject& json, const char* key, const About& about, M& value) {
-  if constexpr (is_maybe<M>) {
+  if constexpr (kIsMaybe<M>) {
     if (!(internal::may_be_null(about) && json.is_null(key))) read(json, key, about, value.emplace());
   } else if constexpr (std::is_same_v<M, std::string>) {
     value = json.text(key);
@@ -137,7 +137,7 @@ void read(const JsonObject& json, const char* key, const About& about, M& value)
     value = json.nanos_list(key);
   } else if constexpr (std::is_same_v<M, std::vector<std::uint64_t>>) {
     value = json.whole_list(key);
-  } else if constexpr (is_list<M>) {
+  } else if constexpr (kIsList<M>) {
     for (const JsonObject& element : json.objects(key)) read(element, value.emplace_back());
   } else if constexpr (HasFields<M>) {
     read(json.object(key), value);
@@ -152,7 +152,7 @@ template <HasFields T>
 void read(const JsonObject& json, T& value) {
   for_each_field<T>([&](const auto& field) {
     if (!json.has(field.name) && internal::may_be_missing(field.about)) return;
-    if constexpr (internal::is_spread<decltype(field.about)>)
+    if constexpr (internal::kIsSpread<decltype(field.about)>)
       read(json, (value.*field.member).emplace());
     else
       read(json, field.name, field.about, value.*field.member);

@@ -95,7 +95,7 @@ std::uint32_t JsonObject::number(std::string_view key) const {
 }
 
 Nanos JsonObject::nanos(const Json& value, const std::string& place) const {
-  const auto number = whole_number<std::int64_t>(value, 0, kMostTime.count);
+  const auto number = whole_number<std::int64_t>(value, 0, kMaxTime.count);
   if (!number) fail(place, "is not a time in whole nanoseconds from 0 to 2^60 (36 years)");
   return Nanos(*number);
 }

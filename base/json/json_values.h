@@ -19,17 +19,17 @@
 namespace mltcp {
 
 /// Maximum time, far longer than any run, and small enough that sums and small multiples do not overflow.
-inline constexpr Nanos kMostTime(std::int64_t{1} << 60);
+inline constexpr Nanos kMaxTime(std::int64_t{1} << 60);
 
 /// Whether a type is a list, or may be null.
 template <typename T>
-inline constexpr bool is_list = false;
+inline constexpr bool kIsList = false;
 template <typename T>
-inline constexpr bool is_list<std::vector<T>> = true;
+inline constexpr bool kIsList<std::vector<T>> = true;
 template <typename T>
-inline constexpr bool is_maybe = false;
+inline constexpr bool kIsMaybe = false;
 template <typename T>
-inline constexpr bool is_maybe<std::optional<T>> = true;
+inline constexpr bool kIsMaybe<std::optional<T>> = true;
 
 /// The library's message without its internals: "line 1, column 5: syntax error ...".
 inline std::string problem_of(const nlohmann::json::exception& error) {

@@ -25,9 +25,9 @@ namespace {
 
 using namespace mltcp;
 
-constexpr Nanos bin{1'000'000};
-constexpr std::size_t most_bins = 1 << 20;
-constexpr Bytes endless = Bytes{1} << 50;
+constexpr Nanos kBin{1'000'000};
+constexpr std::size_t kMaxBins = 1 << 20;
+constexpr Bytes kEndless = Bytes{1} << 50;
 
 struct Options {
   std::string cc = "reno";
@@ -50,7 +50,7 @@ Nanos nanos(double value, double unit) { return Nanos(std::llround(value * unit)
 /// Like sim::Dumbbell, but each host has a link of its own to receive on, as hosts in ns-3 have.
 class ThreeHops final : public experiment::JobNetwork {
  public:
-  ThreeHops(const Options& options, std::uint32_t pairs) : network_(network_options()), usage_(bin, most_bins) {
+  ThreeHops(const Options& options, std::uint32_t pairs) : network_(network_options()), usage_(kBin, kMaxBins) {
     const Rate rate(static_cast<std::uint64_t>(options.rate_mbps * 1e6));
     fabric::LinkConfig access;
     access.rate = Rate(rate.bits_per_second * 10);
@@ -119,7 +119,7 @@ class ThreeHops final : public experiment::JobNetwork {
 
 /// Of a full packet, after its header and that of its DATA frame.
 Bytes payload_bytes(ThreeHops& network) {
-  return network.host({}).limits().max_packet_bytes - wire::header_bytes - wire::data_frame_bytes;
+  return network.host({}).limits().max_packet_bytes - wire::kHeaderBytes - wire::kDataFrameBytes;
 }
 
 std::vector<std::unique_ptr<experiment::JobDriver>> make_jobs(const Options& options, ThreeHops& network) {
@@ -139,7 +139,7 @@ std::vector<std::unique_ptr<experiment::JobDriver>> make_jobs(const Options& opt
     }
     workload::Phase& burst = settings.job.phases.emplace_back();
     burst.kind = workload::Phase::Kind::communicate;
-    burst.bytes = options.packets == 0 ? endless : options.packets * payload_bytes(network);
+    burst.bytes = options.packets == 0 ? kEndless : options.packets * payload_bytes(network);
     settings.number = number;
     settings.iterations = options.packets == 0 ? 1 : options.iterations;
     settings.connection.congestion_control = options.cc;
@@ -157,7 +157,7 @@ nlohmann::json run(const Options& options) {
   const auto jobs = make_jobs(options, network);
   const auto all = [&](auto&& predicate) { return std::all_of(jobs.begin(), jobs.end(), predicate); };
   network.run(Nanos(60'000'000'000), [&] { return all([](const auto& job) { return job->connected(); }); });
-  const Nanos epoch((network.now().count / bin.count + 2) * bin.count);
+  const Nanos epoch((network.now().count / kBin.count + 2) * kBin.count);
   for (const auto& job : jobs) job->start(epoch);
   network.run(epoch - Nanos(1), nullptr);
 
@@ -181,7 +181,7 @@ nlohmann::json run(const Options& options) {
   nlohmann::json result{{"simulator", "mltcp"},
                         {"packet_payload_bytes", payload_bytes(network)},
                         {"duration_ns", (network.now() - epoch).count},
-                        {"bin_ns", bin.count},
+                        {"bin_ns", kBin.count},
                         {"sample_ns", sample.count},
                         {"queue_bytes", queue},
                         {"drops", drops},
@@ -195,7 +195,7 @@ nlohmann::json run(const Options& options) {
     for (const Nanos time : job.iterations) iterations.push_back(time.count);
     const auto series = network.usage().jobs().find(number);
     std::vector<Bytes> bins;
-    const auto first = static_cast<std::size_t>(epoch.count / bin.count);
+    const auto first = static_cast<std::size_t>(epoch.count / kBin.count);
     if (series != network.usage().jobs().end() && series->second.size() > first)
       bins.assign(series->second.begin() + static_cast<std::ptrdiff_t>(first), series->second.end());
     result["flows"].push_back({{"start_ns", nanos(options.starts_ms[number], 1e6).count},

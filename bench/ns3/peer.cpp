@@ -25,11 +25,11 @@ using namespace ns3;
 
 namespace {
 
-constexpr std::uint32_t payload_bytes = 1472;  // + TCP 20 + IP 20 + PPP 2 = 1514
-constexpr std::uint32_t wire_bytes = 1514;
-constexpr std::uint32_t send_buffer = 8 << 20;
-constexpr std::uint32_t piece = 64 * payload_bytes;
-constexpr std::int64_t bin_ns = 1'000'000;
+constexpr std::uint32_t kPayloadBytes = 1472;  // + TCP 20 + IP 20 + PPP 2 = 1514
+constexpr std::uint32_t kWireBytes = 1514;
+constexpr std::uint32_t kSendBuffer = 8 << 20;
+constexpr std::uint32_t kPiece = 64 * kPayloadBytes;
+constexpr std::int64_t kBinNs = 1'000'000;
 const Time epoch = MilliSeconds(1000);  // connections are open by then
 
 std::uint64_t packet_hops = 0;
@@ -100,7 +100,7 @@ class Job : public Application {
   }
   void Fill() {
     while (left_ > 0) {
-      const auto size = static_cast<std::uint32_t>(std::min<std::uint64_t>(left_, piece));
+      const auto size = static_cast<std::uint32_t>(std::min<std::uint64_t>(left_, kPiece));
       if (socket_->GetTxAvailable() < size) return;
       socket_->Send(Create<Packet>(size));
       if (burst != 0) left_ -= size;
@@ -109,7 +109,7 @@ class Job : public Application {
   void OnSpace(Ptr<Socket>, std::uint32_t available) {
     if (!sending_) return;
     Fill();
-    if (left_ > 0 || available < send_buffer) return;
+    if (left_ > 0 || available < kSendBuffer) return;
     sending_ = false;
     iteration_ns.push_back((Simulator::Now() - began_).GetNanoSeconds());
     BeginIteration();
@@ -169,7 +169,7 @@ struct Monitor {
   void Arrived(std::size_t flow, std::uint32_t bytes) {
     const std::int64_t since = (Simulator::Now() - epoch).GetNanoSeconds();
     if (since < 0) return;
-    const auto index = static_cast<std::size_t>(since / bin_ns);
+    const auto index = static_cast<std::size_t>(since / kBinNs);
     if (bins[flow].size() <= index) bins[flow].resize(index + 1);
     bins[flow][index] += bytes;
   }
@@ -232,12 +232,12 @@ int main(int argc, char** argv) {
   }
   Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(types.at(cc)));
   if (!prr) Config::SetDefault("ns3::TcpL4Protocol::RecoveryType", TypeIdValue(TcpClassicRecovery::GetTypeId()));
-  Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(payload_bytes));
+  Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(kPayloadBytes));
   Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(10));
   Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(ack_every));
   Config::SetDefault("ns3::TcpSocket::DelAckTimeout", TimeValue(MicroSeconds(100)));
-  Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(send_buffer));
-  Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(send_buffer));
+  Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(kSendBuffer));
+  Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(kSendBuffer));
   Config::SetDefault("ns3::TcpSocketBase::Sack", BooleanValue(true));
   // Its clock ticks in milliseconds, more than a round trip here.
   Config::SetDefault("ns3::TcpSocketBase::Timestamp", BooleanValue(false));
@@ -264,25 +264,25 @@ int main(int argc, char** argv) {
 
   PointToPointHelper access;
   access.SetDeviceAttribute("DataRate", StringValue(Bps(rate_mbps * 10)));
-  access.SetDeviceAttribute("Mtu", UintegerValue(wire_bytes));  // 1500 would fragment every packet
+  access.SetDeviceAttribute("Mtu", UintegerValue(kWireBytes));  // 1500 would fragment every packet
   access.SetChannelAttribute("Delay", TimeValue(NanoSeconds(std::llround(access_delay_us * 1e3))));
   access.SetQueue("ns3::DropTailQueue", "MaxSize", StringValue("1000000p"));
   access.DisableFlowControl();
   PointToPointHelper shared;
   shared.SetDeviceAttribute("DataRate", StringValue(Bps(rate_mbps)));
-  shared.SetDeviceAttribute("Mtu", UintegerValue(wire_bytes));
+  shared.SetDeviceAttribute("Mtu", UintegerValue(kWireBytes));
   shared.SetChannelAttribute("Delay", TimeValue(NanoSeconds(std::llround(delay_us * 1e3))));
   // With marking, a queue disc above a device queue of one packet; without, the device queue alone.
   if (ecn == 0) {
     shared.SetQueue("ns3::DropTailQueue", "MaxSize",
-                    QueueSizeValue(QueueSize(QueueSizeUnit::BYTES, buffer - wire_bytes)));
+                    QueueSizeValue(QueueSize(QueueSizeUnit::BYTES, buffer - kWireBytes)));
     shared.DisableFlowControl();
   } else {
     shared.SetQueue("ns3::DropTailQueue", "MaxSize", StringValue("1p"));
   }
   NetDeviceContainer trunk = shared.Install(left, right);
   if (ecn > 0) {
-    const std::uint32_t below = 2 * wire_bytes;  // being sent, and in the device queue
+    const std::uint32_t below = 2 * kWireBytes;  // being sent, and in the device queue
     TrafficControlHelper red;
     red.SetRootQueueDisc("ns3::RedQueueDisc", "UseEcn", BooleanValue(true), "UseHardDrop", BooleanValue(false),
                          "Gentle", BooleanValue(false), "QW", DoubleValue(1), "MeanPktSize", UintegerValue(1500),
@@ -325,7 +325,7 @@ int main(int argc, char** argv) {
     job->peer = InetSocketAddress(interfaces.GetAddress(1), sink->port);
     job->start = NanoSeconds(std::llround(start_ms[i] * 1e6));
     job->compute = NanoSeconds(std::llround(compute_ms * 1e6));
-    job->burst = std::uint64_t{packets} * payload_bytes;
+    job->burst = std::uint64_t{packets} * kPayloadBytes;
     job->SetStartTime(MilliSeconds(1));
     senders.Get(i)->AddApplication(job);
     jobs.push_back(job);
@@ -356,9 +356,9 @@ int main(int argc, char** argv) {
 
   const std::uint64_t marked = monitor.disc ? monitor.disc->GetStats().nTotalMarkedPackets : std::uint64_t{0};
   nlohmann::json result{{"simulator", "ns-3 3.37"},
-                        {"packet_payload_bytes", payload_bytes},
+                        {"packet_payload_bytes", kPayloadBytes},
                         {"duration_ns", (Simulator::Now() - epoch).GetNanoSeconds()},
-                        {"bin_ns", bin_ns},
+                        {"bin_ns", kBinNs},
                         {"sample_ns", std::llround(sample_us * 1e3)},
                         {"queue_bytes", monitor.queue},
                         {"drops", monitor.drops},

@@ -190,7 +190,7 @@ void Core::check() const {
     check_range("max_accepted_per_address", *config_.max_accepted_per_address, 1, 1U << 20);
   check_range("max_operations", config_.max_operations, 1, 1U << 20);
   check_range("max_jobs", config_.max_jobs, 0, 1024);
-  check_range("max_memory_regions", config_.max_memory_regions, 0, RegisteredMemory::most);
+  check_range("max_memory_regions", config_.max_memory_regions, 0, RegisteredMemory::kMost);
   check_range("eager_limit", config_.eager_limit, 0, 32'768);
   check_range("unexpected_messages", config_.unexpected_messages, 1, 16'384);
   check_range("control_frames", config_.control_frames, 4, 1024);
@@ -209,7 +209,7 @@ void Core::check() const {
 
 void Core::open_datapath() {
   HostDatapathConfig& datapath = config_.datapath;
-  datapath.shards = datapath.usual_shards = datapath.most_shards = config_.shards;
+  datapath.shards = datapath.usual_shards = datapath.max_shards = config_.shards;
   datapath.sleeps = config_.idle == Idle::sleep;
   capture_ = capture_of(config_);
   config_.capture = {};  // a text of the caller's, who may free it now

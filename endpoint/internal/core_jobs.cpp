@@ -35,7 +35,7 @@ Code Core::on_all_workers(std::uint32_t slot, What what) noexcept {
     const Code asked = on_worker(*worker, [&]() noexcept {
       if (!worker->has_shard())
         code = Code::destroyed;
-      else if (const JobId job = worker->job(slot); job != Worker::no_job)
+      else if (const JobId job = worker->job(slot); job != Worker::kNoJob)
         what(*worker, job);
     });
     if (asked != Code::ok) return asked;
@@ -102,7 +102,7 @@ Code Core::remove_job(JobHandle handle) noexcept {
   job->face.store(face_of(job->generation, false), std::memory_order_release);
   const Code code = on_all_workers(slot, [&](Worker& worker, JobId id) {
     worker.shard().remove_job(id);
-    worker.set_job(slot, Worker::no_job);
+    worker.set_job(slot, Worker::kNoJob);
     worker.forget_job(slot);
   });
   job->used = false;
@@ -118,7 +118,7 @@ Code Core::attach(ConnectionHandle connection, JobHandle handle) noexcept {
   std::uint64_t face = 0;
   Link* const link = worker != nullptr ? worker->find_any_thread(parts, face) : nullptr;
   if (link == nullptr) return Code::unknown;
-  if ((face & Face::may_post) == 0) return Face::code(face);
+  if ((face & Face::kMayPost) == 0) return Face::code(face);
   const std::uint32_t mark = parts_of(handle).slot + 1;
   if (link->job.exchange(mark, std::memory_order_acq_rel) != mark)
     job->attached[parts.shard].fetch_add(1, std::memory_order_relaxed);
@@ -176,7 +176,7 @@ Code Core::learn_iterations(JobHandle handle) noexcept {
       if (!worker.push({Command::Type::learn_iterations, slot, 0})) code = Code::queue_full;
       continue;
     }
-    if (worker.job(slot) != Worker::no_job) (void)worker.shard().learn_iterations(worker.job(slot));
+    if (worker.job(slot) != Worker::kNoJob) (void)worker.shard().learn_iterations(worker.job(slot));
     leave_place(worker);
   }
   return code;

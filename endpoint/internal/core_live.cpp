@@ -77,7 +77,7 @@ void Core::show_connections(live::Snapshot& shown) {
   std::vector<Seen> seen;
   for (const auto& worker : workers_) {
     seen.clear();
-    seen.reserve(live::kMostRows);
+    seen.reserve(live::kMaxRows);
     std::uint64_t left_out = 0;
     on_worker(*worker, [&]() noexcept {
       if (!worker->has_shard()) return;

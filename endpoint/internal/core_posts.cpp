@@ -82,7 +82,7 @@ Code Core::place(Worker& worker, const Request& request, const PostOptions& opti
   operation->context = options.context;
   operation->queue = queue;
   operation->time_limit = options.time_limit;
-  operation->state.store(std::uint64_t{operation->generation()} << 32 | Operation::pending, std::memory_order_release);
+  operation->state.store(std::uint64_t{operation->generation()} << 32 | Operation::kPending, std::memory_order_release);
   handle = operations.handle(*operation);
   if (in_place && !options.time_limit.is_never()) worker.set_now(now());
   const Code code = submit(worker, *operation, in_place);
@@ -101,7 +101,7 @@ Code Core::place(Worker& worker, const Request& request, const PostOptions& opti
 
 Code Core::may_post(const Request& request, Worker*& worker) noexcept {
   if (request.data == nullptr && request.length > 0) return Code::invalid;
-  if (request.length > wire::max_message_bytes) return Code::too_long;
+  if (request.length > wire::kMaxMessageBytes) return Code::too_long;
   using Kind = Operation::Kind;
   const bool by_tag = kind_of(request.kind) == ConnectionKind::tagged;
   if (request.kind == Kind::receive_message || (by_tag && request.connection == kAnyConnection)) {
@@ -117,8 +117,8 @@ Code Core::may_post(const Request& request, Worker*& worker) noexcept {
   if (Face::kind(face) != kind_of(request.kind)) return Code::unsupported;
   // Of one that has ended messages may still be held here.
   const bool may_hold =
-      (face & Face::left) == 0 && (request.kind == Kind::receive_tagged || request.kind == Kind::peek);
-  if ((face & Face::may_post) == 0 && !may_hold) return Face::code(face);
+      (face & Face::kLeft) == 0 && (request.kind == Kind::receive_tagged || request.kind == Kind::peek);
+  if ((face & Face::kMayPost) == 0 && !may_hold) return Face::code(face);
   if (request.kind == Kind::send || request.kind == Kind::send_tagged) count_posted(*link, parts.shard, request.length);
   return Code::ok;
 }
@@ -210,7 +210,7 @@ Code Core::cancel(OperationHandle handle) noexcept {
   const HandleParts parts = parts_of(handle);
   Worker* const worker = worker_of(parts);
   const Operation* const operation = worker != nullptr ? worker->operations().find(parts) : nullptr;
-  if (operation == nullptr || (operation->state.load(std::memory_order_acquire) & kStateMask) == Operation::done)
+  if (operation == nullptr || (operation->state.load(std::memory_order_acquire) & kStateMask) == Operation::kDone)
     return Code::unknown;
   if (!enter_place(*worker)) return worker->push({Command::Type::cancel, 0, handle}) ? Code::ok : Code::queue_full;
   const bool in_time = worker->cancel(handle);
@@ -236,7 +236,7 @@ Operation* Core::find_waitable(OperationHandle handle, Worker*& worker, Code& co
 /// Code::timed_out if it has not ended.
 Code Core::claim(Worker& worker, Operation& operation, std::uint32_t generation, Completion& out) noexcept {
   const std::uint64_t above = std::uint64_t{generation} << 32;
-  std::uint64_t expected = above | Operation::done;
+  std::uint64_t expected = above | Operation::kDone;
   if (!operation.state.compare_exchange_strong(expected, above | kTaken, std::memory_order_acq_rel))
     return expected >> 32 == generation && (expected & kStateMask) != kTaken ? Code::timed_out : Code::unknown;
   out = operation.end;
@@ -266,14 +266,14 @@ Code Core::wait(OperationHandle handle, Completion& out, Nanos limit) noexcept {
     return claim(*worker, *operation, generation, out);
   }
   const std::uint64_t above = std::uint64_t{generation} << 32;
-  std::uint64_t expected = above | Operation::pending;
-  operation->state.compare_exchange_strong(expected, above | Operation::awaited, std::memory_order_acq_rel);
+  std::uint64_t expected = above | Operation::kPending;
+  operation->state.compare_exchange_strong(expected, above | Operation::kAwaited, std::memory_order_acq_rel);
   wait_for(limit, [&] {
-    return operation->state.load(std::memory_order_acquire) != (above | Operation::awaited) ||
+    return operation->state.load(std::memory_order_acquire) != (above | Operation::kAwaited) ||
            finished_.load(std::memory_order_acquire);
   });
-  expected = above | Operation::awaited;
-  operation->state.compare_exchange_strong(expected, above | Operation::pending, std::memory_order_acq_rel);
+  expected = above | Operation::kAwaited;
+  operation->state.compare_exchange_strong(expected, above | Operation::kPending, std::memory_order_acq_rel);
   code = claim(*worker, *operation, generation, out);
   return code == Code::timed_out && finished_.load(std::memory_order_acquire) ? Code::destroyed : code;
 }
@@ -284,8 +284,8 @@ Code Core::forget(OperationHandle handle) noexcept {
   Operation* const operation = find_waitable(handle, worker, code);
   if (operation == nullptr) return code;
   const std::uint64_t above = std::uint64_t{parts_of(handle).generation} << 32;
-  std::uint64_t expected = above | Operation::pending;
-  if (operation->state.compare_exchange_strong(expected, above | Operation::forgotten, std::memory_order_acq_rel))
+  std::uint64_t expected = above | Operation::kPending;
+  if (operation->state.compare_exchange_strong(expected, above | Operation::kForgotten, std::memory_order_acq_rel))
     return Code::ok;
   Completion end;
   return claim(*worker, *operation, parts_of(handle).generation, end);
@@ -381,7 +381,7 @@ Code Core::report(ConnectionHandle connection, ConnectionReport& out) noexcept {
     out.kind = link->kind;
     out.open = link->state == Link::State::open;
     if (!link->is_client || link->greeted[0]) out.peer = link->peer;
-    const ConnectionId id = link->transport[link->kind == ConnectionKind::tagged ? Link::data : Link::control];
+    const ConnectionId id = link->transport[link->kind == ConnectionKind::tagged ? Link::kData : Link::kControl];
     if (id != 0) out.transport = worker->shard().stats(id).value_or(ConnectionStats());
     if (link->tagged == nullptr) return;
     out.unexpected_messages = static_cast<std::uint32_t>(link->tagged->unexpected.size());
@@ -396,7 +396,7 @@ Code Core::how_ended(ConnectionHandle connection, Code& end_code, Cause& end_cau
   Worker* const worker = worker_of(parts);
   std::uint64_t face = 0;
   if (worker == nullptr || worker->find_any_thread(parts, face) == nullptr) return Code::unknown;
-  if ((face & Face::may_post) != 0) return Code::nothing;
+  if ((face & Face::kMayPost) != 0) return Code::nothing;
   end_code = Face::code(face);
   end_cause = Face::cause(face);
   return Code::ok;
@@ -427,7 +427,7 @@ Code Core::report(std::vector<JobClaim>& out) noexcept {
   if (Worker::in_callback()) return Code::unsupported;
   try {
     for (const auto& worker : workers_) {
-      out.reserve(out.size() + JobClaims::max_jobs + 1);  // whoever drives it allocates nothing
+      out.reserve(out.size() + JobClaims::kMaxJobs + 1);  // whoever drives it allocates nothing
       const Code code = on_worker(*worker, [&]() noexcept {
         if (worker->has_shard()) worker->shard().job_claims()->append_to(out);
       });

@@ -27,7 +27,7 @@ T get(const std::byte* at) {
 void write(const Hello& hello, HelloBuffer& out) noexcept {
   out.fill(std::byte{0});
   put(out.data(), kMagic);
-  put(&out[4], Hello::version_now);
+  put(&out[4], Hello::kVersionNow);
   put(&out[5], static_cast<std::uint8_t>(hello.kind));
   put(&out[6], static_cast<std::uint8_t>(hello.is_data ? 1 : 0));
   put(&out[7], static_cast<std::uint8_t>(hello.verdict));
@@ -42,7 +42,7 @@ void write(const Hello& hello, HelloBuffer& out) noexcept {
 
 Verdict parse(std::span<const std::byte> bytes, Hello& out) {
   if (bytes.size() < 5 || get<std::uint32_t>(bytes.data()) != kMagic) return Verdict::malformed;
-  if (get<std::uint8_t>(&bytes[4]) != Hello::version_now) return Verdict::version;
+  if (get<std::uint8_t>(&bytes[4]) != Hello::kVersionNow) return Verdict::version;
   if (bytes.size() != Hello::bytes) return Verdict::malformed;
   const auto kind = get<std::uint8_t>(&bytes[5]);
   const auto part = get<std::uint8_t>(&bytes[6]);
@@ -57,7 +57,7 @@ Verdict parse(std::span<const std::byte> bytes, Hello& out) {
   out.unexpected_messages = get<std::uint32_t>(&bytes[36]);
   if (out.verdict != Verdict::fine) return Verdict::fine;
   const auto blob = get<std::uint8_t>(&bytes[40]);
-  if (blob > EndpointAddress::most_bytes || out.unexpected_messages == 0) return Verdict::malformed;
+  if (blob > EndpointAddress::kMaxBytes || out.unexpected_messages == 0) return Verdict::malformed;
   switch (EndpointAddress::parse(bytes.subspan(48, blob), out.from)) {
     case Code::ok:
       return Verdict::fine;
@@ -68,7 +68,7 @@ Verdict parse(std::span<const std::byte> bytes, Hello& out) {
   }
 }
 
-void write(const Frame& frame, std::span<std::byte, Frame::header_bytes> out) noexcept {
+void write(const Frame& frame, std::span<std::byte, Frame::kHeaderBytes> out) noexcept {
   put(out.data(), static_cast<std::uint32_t>(static_cast<std::uint32_t>(frame.type) << 24));
   put(&out[4], frame.credit);
   put(&out[8], frame.tag);
@@ -77,11 +77,11 @@ void write(const Frame& frame, std::span<std::byte, Frame::header_bytes> out) no
 }
 
 std::uint64_t peek_tag(std::span<const std::byte> bytes) noexcept {
-  return bytes.size() < Frame::header_bytes ? 0 : get<std::uint64_t>(&bytes[8]);
+  return bytes.size() < Frame::kHeaderBytes ? 0 : get<std::uint64_t>(&bytes[8]);
 }
 
 bool parse(std::span<const std::byte> bytes, Frame& out) noexcept {
-  if (bytes.size() < Frame::header_bytes) return false;
+  if (bytes.size() < Frame::kHeaderBytes) return false;
   const auto first = get<std::uint32_t>(bytes.data());
   const std::uint32_t type = first >> 24;
   if ((first & 0xFFFFFFU) != 0 || type < 1 || type > 9) return false;
@@ -91,7 +91,7 @@ bool parse(std::span<const std::byte> bytes, Frame& out) noexcept {
   out.id = get<std::uint64_t>(&bytes[16]);
   out.length = get<std::uint64_t>(&bytes[24]);
   if (out.length > kLongestMessage) return false;
-  return bytes.size() - Frame::header_bytes == (out.type == FrameType::eager ? out.length : 0);
+  return bytes.size() - Frame::kHeaderBytes == (out.type == FrameType::eager ? out.length : 0);
 }
 
 }  // namespace mltcp::endpoint

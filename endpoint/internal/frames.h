@@ -29,7 +29,7 @@
 // unless it has been matched, and CANCELLED says that it was. CREDIT carries nothing but credit.
 //
 // GRANT asks for a message before it was announced: a receive waits for the whole of that tag, and no other that could
-// take a message of it is older. Of each tag there is one at a time, and kMostAhead of all. WITHDRAW asks for one back.
+// take a message of it is older. Of each tag there is one at a time, and kMaxAhead of all. WITHDRAW asks for one back.
 // USED says that a message has been sent for one, where another message of that tag, which could overtake it, follows.
 //
 // CTS and GRANT say in which order messages go: the n-th of both is for the n-th message on the data connection. One of
@@ -55,7 +55,7 @@ enum class Verdict : std::uint8_t { fine = 0, wrong_peer = 1, version = 2, no_ro
 
 struct Hello {
   static constexpr std::size_t bytes = 112;
-  static constexpr std::uint8_t version_now = 2;
+  static constexpr std::uint8_t kVersionNow = 2;
 
   ConnectionKind kind = ConnectionKind::ordered;
   bool is_data = false;
@@ -85,10 +85,10 @@ enum class FrameType : std::uint8_t {
 };
 
 /// GRANTs of a connection, in one direction, that have been neither used nor given back.
-inline constexpr std::uint32_t kMostAhead = 16;
+inline constexpr std::uint32_t kMaxAhead = 16;
 
 struct Frame {
-  static constexpr std::size_t header_bytes = 32;
+  static constexpr std::size_t kHeaderBytes = 32;
 
   FrameType type = FrameType::credit;
   std::uint32_t credit = 0;
@@ -98,7 +98,7 @@ struct Frame {
 };
 
 /// Writes the header; a payload is the caller's to put behind.
-void write(const Frame& frame, std::span<std::byte, Frame::header_bytes> out) noexcept;
+void write(const Frame& frame, std::span<std::byte, Frame::kHeaderBytes> out) noexcept;
 /// Of what may be a frame: its tag, as a hint; 0 if it is too short.
 std::uint64_t peek_tag(std::span<const std::byte> bytes) noexcept;
 /// False if it is none: cut off, of an unknown type, an EAGER whose length is not that of what follows, anything behind

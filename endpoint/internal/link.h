@@ -114,7 +114,7 @@ struct Tagged {
     std::uint64_t tag = 0;
     Bytes length = 0;
   };
-  std::array<Ahead, kMostAhead> at_hand;
+  std::array<Ahead, kMaxAhead> at_hand;
   std::uint32_t count_at_hand = 0;
   std::uint64_t grants_got = 0;
   OperationList sent_ahead;  ///< sends for a grant that were not announced, until they have ended
@@ -131,12 +131,12 @@ struct Tagged {
 /// What any thread may know of a connection, in one word: what it carries, whether it may be posted on, and if not how
 /// it has ended (while it closes: is ending).
 struct Face {
-  static constexpr std::uint64_t may_post = 0x10;
-  static constexpr std::uint64_t left =
+  static constexpr std::uint64_t kMayPost = 0x10;
+  static constexpr std::uint64_t kLeft =
       0x20;  ///< its place may be another's at any time: nothing but this is left of it
 
   static std::uint64_t open(std::uint32_t generation, ConnectionKind kind) {
-    return std::uint64_t{generation} << 32 | static_cast<std::uint64_t>(kind) | may_post;
+    return std::uint64_t{generation} << 32 | static_cast<std::uint64_t>(kind) | kMayPost;
   }
   static std::uint64_t over(std::uint32_t generation, ConnectionKind kind, Code code, Cause cause) {
     return std::uint64_t{generation} << 32 | static_cast<std::uint64_t>(cause) << 16 |
@@ -161,8 +161,8 @@ struct Link {
     closing,  ///< close() was called: what is posted still goes
     ended,    ///< its transport is going, or messages of it are still held
   };
-  static constexpr std::uint32_t control = 0;  ///< or the only one
-  static constexpr std::uint32_t data = 1;
+  static constexpr std::uint32_t kControl = 0;  ///< or the only one
+  static constexpr std::uint32_t kData = 1;
 
   /// For all threads: the generation above; below what may be done, and once nothing may be posted why. 0 below: there
   /// is none. What has ended leaves its face in its place until a new connection takes that, or close() forgets it.

@@ -61,10 +61,10 @@ struct alignas(64) Operation {
   static_assert(sizeof(Ahead) == 1);
 
   // What changes hands between threads: the generation above, how far the waiting is below.
-  static constexpr std::uint64_t pending = 1;
-  static constexpr std::uint64_t awaited = 2;  ///< ... and a thread sleeps for it
-  static constexpr std::uint64_t done = 3;     ///< `end` may be taken
-  static constexpr std::uint64_t forgotten = 4;
+  static constexpr std::uint64_t kPending = 1;
+  static constexpr std::uint64_t kAwaited = 2;  ///< ... and a thread sleeps for it
+  static constexpr std::uint64_t kDone = 3;     ///< `end` may be taken
+  static constexpr std::uint64_t kForgotten = 4;
   std::atomic<std::uint64_t> state{std::uint64_t{1} << 32};
 
   // To match a message costs three cache lines, however long ago its receive was posted: this one,

@@ -42,7 +42,7 @@ Worker::Worker(std::uint32_t number, PacketIo& io, Shared& shared, Wakeup& wakeu
       shard_(std::make_unique<Shard>(io, shard_config(*shared.config, number))),
       now_(now),
       links_(links_for(*shared.config)),
-      jobs_(shared.config->max_jobs, no_job),
+      jobs_(shared.config->max_jobs, kNoJob),
       plans_(shared.config->max_jobs) {
   const EndpointConfig& config = *shared.config;
   for (std::uint32_t slot = 0; slot < links_.size(); ++slot) {
@@ -126,7 +126,7 @@ void Worker::run(const Command& command) noexcept {
       begin_iteration(command.slot, command.argument, Beginning::guessed);
       return;
     case Command::Type::learn_iterations:
-      if (jobs_[command.slot] != no_job) (void)shard_->learn_iterations(jobs_[command.slot]);  // it is there
+      if (jobs_[command.slot] != kNoJob) (void)shard_->learn_iterations(jobs_[command.slot]);  // it is there
       return;
     case Command::Type::attach:
       if (Link* const link = find(command.argument); link != nullptr) attach(*link);
@@ -281,7 +281,7 @@ void Worker::end_posted_late(Operation& operation, Link* link) noexcept {
 /// False if there is no room for it now, or the connection has ended, which is told next.
 bool Worker::post_ordered(Link& link, Operation& operation) noexcept {
   const bool sends = operation.kind == Operation::Kind::send;
-  const ConnectionId id = link.transport[Link::control];
+  const ConnectionId id = link.transport[Link::kControl];
   const std::uint64_t tag = cookie(Cookie::operation, operation.slot);
   const PostResult result = sends ? shard_->send(id, {operation.data, operation.length}, tag, operation.time_limit)
                                   : shard_->receive(id, {operation.data, operation.length}, tag, operation.time_limit);
@@ -381,11 +381,11 @@ void Worker::tell(Operation& operation, const Completion& completion) noexcept {
 
 void Worker::tell_handle(Operation& operation) noexcept {
   const std::uint64_t generation = std::uint64_t{operation.generation()} << 32;
-  const std::uint64_t before = operation.state.exchange(generation | Operation::done, std::memory_order_acq_rel);
+  const std::uint64_t before = operation.state.exchange(generation | Operation::kDone, std::memory_order_acq_rel);
   const std::uint64_t state = before & 0xFFFFFFFFU;
-  if (state == Operation::forgotten)
+  if (state == Operation::kForgotten)
     operations_.give_back_at_hand(operation);
-  else if (state == Operation::awaited)
+  else if (state == Operation::kAwaited)
     shared_.gate->tell();
 }
 
@@ -431,7 +431,7 @@ bool Worker::cancel(OperationHandle handle) noexcept {
   Link& link = *operation->link;
   if (link.kind != ConnectionKind::ordered) return false;
   operation->is_cancelled = true;
-  const ConnectionId id = link.transport[Link::control];
+  const ConnectionId id = link.transport[Link::kControl];
   const std::uint64_t tag = cookie(Cookie::operation, operation->slot);
   const bool done =
       operation->kind == Operation::Kind::send ? shard_->cancel_send(id, tag) : shard_->cancel_receive(id, tag);

@@ -64,7 +64,7 @@ struct Call {
 
 class Worker final : public Pollable {
  public:
-  static constexpr JobId no_job = ~JobId{0};
+  static constexpr JobId kNoJob = ~JobId{0};
 
   /// Throws InputError or RunError. `io`, `shared` and `wakeup`, which wakes whoever drives it, outlive it.
   Worker(std::uint32_t number, PacketIo& io, Shared& shared, Wakeup& wakeup, Nanos now);

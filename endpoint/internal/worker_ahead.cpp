@@ -28,7 +28,7 @@
 // that the data connection brings before. A peer of which nothing comes there for peer_timeout loses the connection.
 //
 // A peer that never uses a grant nor gives it back keeps a buffer from that receive alone. A peer that grants what it
-// has no buffer for gets none of the messages, and has no more than kMostAhead grants remembered here: those at hand,
+// has no buffer for gets none of the messages, and has no more than kMaxAhead grants remembered here: those at hand,
 // and those that its transport has taken nothing for.
 #include <algorithm>
 #include <cstring>
@@ -39,10 +39,10 @@ namespace mltcp::endpoint {
 namespace {
 
 /// A receive whose grant has come back so often waits for its message to be announced.
-constexpr std::uint8_t kMostSkips = 4;
+constexpr std::uint8_t kMaxSkips = 4;
 
 /// Of sends that are held back, so many are looked at for a message of the tag.
-constexpr int kMostLookedAt = 64;
+constexpr int kMaxLookedAt = 64;
 
 /// Messages of no bytes give grants back; of one that is too long the peer learns the length by its RTS. A short one
 /// does not queue up behind others on the data connection: it goes as EAGER, and the peer, which then has no use for
@@ -61,10 +61,10 @@ void Worker::grant_ahead(Link& link, Operation& receive) noexcept {
   Tagged& tagged = *link.tagged;
   const bool may_be = link.state == Link::State::open && receive.length > tagged.eager_limit &&
                       receive.mask == kWholeTag && receive.connection == link.handle && !receive.has_deadline &&
-                      receive.grant == 0 && !receive.ahead.is_withdrawn && receive.ahead.skips < kMostSkips;
-  if (!may_be || tagged.grants_open == kMostAhead || tagged.free_send_frames.size() <= kKeptForAnswers) return;
+                      receive.grant == 0 && !receive.ahead.is_withdrawn && receive.ahead.skips < kMaxSkips;
+  if (!may_be || tagged.grants_open == kMaxAhead || tagged.free_send_frames.size() <= kKeptForAnswers) return;
   if (matcher_.receive_for(link.handle, receive.tag) != &receive) return;
-  if (shard_->receive(link.transport[Link::data], {receive.data, static_cast<std::size_t>(receive.length)},
+  if (shard_->receive(link.transport[Link::kData], {receive.data, static_cast<std::size_t>(receive.length)},
                       cookie(Cookie::operation, receive.slot)) != PostResult::ok)
     return;
   receive.grant = ++tagged.grants_given;
@@ -83,7 +83,7 @@ void Worker::reserve(Link& link, Operation& receive, const Frame& frame, std::sp
   receive.peer_id = frame.id;
   if (receive.ahead.is_withdrawn) set_deadline(receive, Nanos::never());  // too late to cancel it
   const bool is_here = frame.type == FrameType::eager;
-  if (is_here && shard_->discard_receive(link.transport[Link::data], cookie(Cookie::operation, receive.slot),
+  if (is_here && shard_->discard_receive(link.transport[Link::kData], cookie(Cookie::operation, receive.slot),
                                          cookie(Cookie::discarded, 0))) {
     receive.grant = 0;
     finish_eager(receive, link, frame.tag, eager);
@@ -172,7 +172,7 @@ void Worker::ask_back(Operation& receive) noexcept {
 
 /// Changes as long as messages come on the data connection, behind which a grant comes back.
 std::uint64_t Worker::data_progress(const Link& link) const noexcept {
-  const auto stats = shard_->stats(link.transport[Link::data]);
+  const auto stats = shard_->stats(link.transport[Link::kData]);
   return stats ? stats->messages_received << 40 ^ stats->end_of_next : 0;
 }
 
@@ -202,7 +202,7 @@ Cause Worker::on_used(Link& link, const Frame& frame) noexcept {
 
 Cause Worker::on_grant(Link& link, const Frame& frame) noexcept {
   Tagged& tagged = *link.tagged;
-  if (tagged.count_at_hand + tagged.given_back >= kMostAhead) return Cause::beyond_credit;
+  if (tagged.count_at_hand + tagged.given_back >= kMaxAhead) return Cause::beyond_credit;
   if (frame.length == 0 || frame.id > tagged.sent) return Cause::malformed_frame;
   // Of each tag there is one at a time. A send takes the first of its tag, and so would not find the second.
   for (std::uint32_t i = 0; i < tagged.count_at_hand; ++i)
@@ -227,7 +227,7 @@ Cause Worker::on_grant(Link& link, const Frame& frame) noexcept {
   }
   int looked_at = 0;
   for (Operation* send = tagged.held.first(); send != nullptr; send = tagged.held.next(*send)) {
-    if (++looked_at > kMostLookedAt) {
+    if (++looked_at > kMaxLookedAt) {
       give_back_grants(tagged, tagged.count_at_hand);
       return Cause::none;
     }

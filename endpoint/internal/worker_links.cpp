@@ -152,7 +152,7 @@ Link* Worker::find(ConnectionHandle handle) noexcept {
   if (parts.shard != number_) return nullptr;
   std::uint64_t face = 0;
   Link* const link = find_any_thread(parts, face);
-  return link != nullptr && (face & Face::left) == 0 ? link : nullptr;
+  return link != nullptr && (face & Face::kLeft) == 0 ? link : nullptr;
 }
 
 /// Of one that has ended: by who has seen that, and needs its handle no more.
@@ -161,7 +161,7 @@ void Worker::forget(ConnectionHandle handle) noexcept {
   std::uint64_t face = 0;
   Link* const link = parts.shard == number_ ? find_any_thread(parts, face) : nullptr;
   // A thread that connects may be taking the place.
-  if (link != nullptr && (face & Face::left) != 0)
+  if (link != nullptr && (face & Face::kLeft) != 0)
     link->face.compare_exchange_strong(face, Face::none(Face::next(parts.generation)), std::memory_order_acq_rel);
 }
 
@@ -176,11 +176,11 @@ void Worker::free_link(Link& link) noexcept {
   if (strangers_.holds(link)) strangers_.erase(link);
   link.greeted = {};
   link.tagged.reset();
-  if ((face & Face::left) != 0) {
+  if ((face & Face::kLeft) != 0) {
     // That of an earlier connection: this one was never accepted.
   } else if (is_left) {
     const std::uint64_t over = Face::over(Face::generation(face), link.kind, link.end_code, link.end_cause);
-    link.face.store(over | Face::left, std::memory_order_release);
+    link.face.store(over | Face::kLeft, std::memory_order_release);
   } else {
     link.face.store(Face::none(Face::next(Face::generation(face))), std::memory_order_release);
   }
@@ -235,7 +235,7 @@ bool Worker::open_transport(Link& link, std::uint32_t part) noexcept {
   }
   Hello hello;
   hello.kind = link.kind;
-  hello.is_data = part == Link::data;
+  hello.is_data = part == Link::kData;
   hello.token = link.token;
   hello.meant = link.peer.id();
   hello.eager_limit = static_cast<std::uint32_t>(shared_.config->eager_limit);
@@ -279,9 +279,9 @@ void Worker::on_accepted(ConnectionId id) noexcept {
   strangers_.push(*link);
   link->state = Link::State::greeting;
   link->remote = *remote;
-  add_route(*link, Link::control, id);
+  add_route(*link, Link::kControl, id);
   link_deadlines_.set(link->slot, now_ + shared_.config->peer_timeout);
-  shard_->receive(id, link->hello_in[Link::control], cookie(Cookie::hello, 0));
+  shard_->receive(id, link->hello_in[Link::kControl], cookie(Cookie::hello, 0));
 }
 
 void Worker::on_hello(Link& link, std::uint32_t part, const mltcp::Completion& completion) noexcept {
@@ -307,7 +307,7 @@ void Worker::on_question(Link& link, const Hello& hello, Verdict verdict) noexce
     turn_away(link, verdict);
     return;
   }
-  link.greeted[Link::control] = true;
+  link.greeted[Link::kControl] = true;
   link.kind = hello.kind;
   link.peer = hello.from;
   link.token = hello.token;
@@ -329,10 +329,10 @@ void Worker::pair(Link& link, const Hello& hello) noexcept {
       continue;
     Link& main = hello.is_data ? other : link;
     Link& second = hello.is_data ? link : other;
-    main.transport[Link::data] = second.transport[Link::control];
-    routes_[main.transport[Link::data] & route_mask_] = {main.transport[Link::data], main.slot, Link::data};
-    main.greeted[Link::data] = true;
-    second.transport[Link::control] = 0;
+    main.transport[Link::kData] = second.transport[Link::kControl];
+    routes_[main.transport[Link::kData] & route_mask_] = {main.transport[Link::kData], main.slot, Link::kData};
+    main.greeted[Link::kData] = true;
+    second.transport[Link::kControl] = 0;
     free_link(second);
     accept(main, hello);
     return;
@@ -359,8 +359,8 @@ void Worker::accept(Link& link, const Hello& hello) noexcept {
   const std::uint32_t generation = next_generation(link);
   link.handle = handle_of(number_, link.slot, generation);
   link.face.store(Face::open(generation, hello.kind), std::memory_order_release);
-  answer(link, Link::control);
-  if (hello.kind == ConnectionKind::tagged) answer(link, Link::data);
+  answer(link, Link::kControl);
+  if (hello.kind == ConnectionKind::tagged) answer(link, Link::kData);
   strangers_.erase(link);
   event(link, Completion::Kind::accepted, Code::ok, Cause::none);
   open(link);
@@ -369,7 +369,7 @@ void Worker::accept(Link& link, const Hello& hello) noexcept {
 void Worker::answer(Link& link, std::uint32_t part) noexcept {
   Hello hello;
   hello.kind = link.kind;
-  hello.is_data = part == Link::data;
+  hello.is_data = part == Link::kData;
   hello.token = link.token;
   hello.meant = link.peer.id();
   hello.eager_limit = static_cast<std::uint32_t>(shared_.config->eager_limit);
@@ -391,7 +391,7 @@ void Worker::turn_away(Link& link, Verdict verdict) noexcept {
   link.state = Link::State::ended;
   for (std::uint32_t part = 0; part < 2; ++part) {
     if (link.transport[part] == 0) continue;
-    hello.is_data = part == Link::data && link.kind == ConnectionKind::tagged;
+    hello.is_data = part == Link::kData && link.kind == ConnectionKind::tagged;
     write(hello, link.hello_out[part]);
     send_hello(link, part, cookie(Cookie::none, 0));
     shard_->close(link.transport[part]);
@@ -403,7 +403,7 @@ void Worker::turn_away(Link& link, Verdict verdict) noexcept {
 void Worker::on_answer(Link& link, std::uint32_t part, const Hello& hello, Verdict verdict) noexcept {
   Cause cause = Cause::none;
   if (verdict == Verdict::fine) verdict = hello.verdict;
-  if (verdict == Verdict::fine && (hello.kind != link.kind || hello.is_data != (part == Link::data) ||
+  if (verdict == Verdict::fine && (hello.kind != link.kind || hello.is_data != (part == Link::kData) ||
                                    hello.token != link.token || hello.meant != shared_.address.id()))
     verdict = Verdict::malformed;
   if (verdict == Verdict::fine && hello.from.id() != link.peer.id()) verdict = Verdict::wrong_peer;
@@ -414,11 +414,11 @@ void Worker::on_answer(Link& link, std::uint32_t part, const Hello& hello, Verdi
     return;
   }
   link.greeted[part] = true;
-  if (part == Link::control) {
+  if (part == Link::kControl) {
     link.peers_eager_limit = hello.eager_limit;
     link.peers_window = hello.unexpected_messages;
   }
-  if (!link.greeted[Link::control] || (link.kind == ConnectionKind::tagged && !link.greeted[Link::data])) return;
+  if (!link.greeted[Link::kControl] || (link.kind == ConnectionKind::tagged && !link.greeted[Link::kData])) return;
   open(link);
 }
 
@@ -440,13 +440,13 @@ void Worker::open(Link& link) noexcept {
 
 void Worker::attach(Link& link) noexcept {
   const std::uint32_t job = link.job.load(std::memory_order_relaxed);
-  if (job == 0 || jobs_[job - 1] == no_job) return;
+  if (job == 0 || jobs_[job - 1] == kNoJob) return;
   for (const ConnectionId id : link.transport)
     if (id != 0) (void)shard_->attach(id, jobs_[job - 1]);  // false: it has ended, and that comes next
 }
 
 void Worker::begin_iteration(std::uint32_t slot, Bytes bytes, Beginning beginning) noexcept {
-  if (jobs_[slot] == no_job) return;
+  if (jobs_[slot] == kNoJob) return;
   (void)shard_->begin_iteration(jobs_[slot], bytes);  // it is there
   if (bytes == 0 || !plans_[slot] || beginning == Beginning::guessed) return;
   (void)shard_->set_plan(jobs_[slot], *plans_[slot], shared_.time->now());  // reports tell what became of it
@@ -522,7 +522,7 @@ void Worker::close_when_flushed(Link& link) noexcept {
     if (tagged->free_send_frames.size() < shared_.config->control_frames) return;
   }
   // Data first: who sees the control connection closed has got all that there was.
-  shard_->close(link.transport[link.transport[Link::data] != 0 ? Link::data : Link::control]);
+  shard_->close(link.transport[link.transport[Link::kData] != 0 ? Link::kData : Link::kControl]);
   posted_ = true;
 }
 
@@ -538,7 +538,7 @@ void Worker::on_transport_closed(Link& link, std::uint32_t part, Status status) 
   link.transport[part] = 0;
   --live_transports_;
   const bool is_open = link.state == Link::State::open || link.state == Link::State::closing;
-  if (is_open && part == Link::data && !link.is_gone() && (status == Status::ok || status == Status::closed)) {
+  if (is_open && part == Link::kData && !link.is_gone() && (status == Status::ok || status == Status::closed)) {
     // Control follows, from whoever closes.
     if (link.state == Link::State::open) {
       link.state = Link::State::closing;
@@ -569,7 +569,7 @@ void Worker::end_link(Link& link, Code code, Cause cause, bool tell_peer) noexce
   link.end_cause = cause;
   link_deadlines_.set(link.slot, Nanos::never());
   const std::uint64_t face = link.face.load(std::memory_order_relaxed);
-  if (Face::is_some(face) && (face & Face::left) == 0)  // not one that an earlier connection has left
+  if (Face::is_some(face) && (face & Face::kLeft) == 0)  // not one that an earlier connection has left
     link.face.store(Face::over(parts_of(link.handle).generation, link.kind, code, cause), std::memory_order_release);
   for (const ConnectionId id : link.transport)
     if (tell_peer && id != 0) shard_->abort(id, now_);

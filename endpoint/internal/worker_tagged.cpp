@@ -17,12 +17,12 @@ namespace {
 /// Announced messages that have ended here, of which the peer has said nothing. A peer that lets so many run into their
 /// time limits, and neither asks for them nor gives them back, is not answering. Nor is one that asks for so many which
 /// have ended, and has no buffers for what says so.
-constexpr std::size_t kMostZombies = 4096;
+constexpr std::size_t kMaxZombies = 4096;
 
 }  // namespace
 
 Tagged::Tagged(const EndpointConfig& config, Link& link)
-    : frame_bytes((Frame::header_bytes + config.eager_limit + 63) / 64 * 64),
+    : frame_bytes((Frame::kHeaderBytes + config.eager_limit + 63) / 64 * 64),
       eager_limit(std::min<Bytes>(config.eager_limit, link.peers_eager_limit)),
       peers_window(link.peers_window),
       credit(link.peers_window) {
@@ -45,7 +45,7 @@ Tagged::Tagged(const EndpointConfig& config, Link& link)
   taken_back.reserve(window);
   granted.reserve(64);
   cancels.reserve(64);
-  withdrawals.reserve(kMostAhead);
+  withdrawals.reserve(kMaxAhead);
   told = window;
 }
 
@@ -67,7 +67,7 @@ void Worker::post_receive_frames(Link& link) noexcept {
   while (tagged.posted.size() < shared_.config->control_frames && !tagged.free_receive_frames.empty()) {
     const std::uint32_t frame = tagged.free_receive_frames.back();
     const std::uint64_t position = tagged.posted.end();
-    if (shard_->receive(link.transport[Link::control], tagged.receive_frame(frame),
+    if (shard_->receive(link.transport[Link::kControl], tagged.receive_frame(frame),
                         cookie(Cookie::receive_frame, position & 0xFFFFFFFFU)) != PostResult::ok)
       return;
     tagged.free_receive_frames.pop_back();
@@ -212,7 +212,7 @@ void Worker::give(Operation& receive, Unexpected& message) noexcept {
   } else {
     const auto frame = link.tagged->receive_frame(message.frame);
     finish_eager(receive, link, message.tag,
-                 frame.subspan(Frame::header_bytes, static_cast<std::size_t>(message.length)));
+                 frame.subspan(Frame::kHeaderBytes, static_cast<std::size_t>(message.length)));
   }
   release(message);
 }
@@ -347,7 +347,7 @@ Cause Worker::on_message(Link& link, const Frame& frame, std::uint32_t index) no
   if (is_eager && frame.length > shared_.config->eager_limit) return Cause::malformed_frame;
   ++tagged.came;
   const auto bytes = std::span<const std::byte>(tagged.receive_frame(index))
-                         .subspan(Frame::header_bytes, is_eager ? static_cast<std::size_t>(frame.length) : 0);
+                         .subspan(Frame::kHeaderBytes, is_eager ? static_cast<std::size_t>(frame.length) : 0);
   if (Operation* const receive = matcher_.receive_for(link.handle, frame.tag); receive != nullptr) {
     unpost(*receive);
     ++tagged.released;
@@ -404,7 +404,7 @@ Cause Worker::on_cts(Link& link, const Frame& frame) noexcept {
   const auto zombie = std::find(tagged.zombies.begin(), tagged.zombies.end(), frame.id);
   if (zombie == tagged.zombies.end()) return Cause::unasked;
   tagged.zombies.erase(zombie);
-  if (tagged.owed_nothing >= kMostZombies) {
+  if (tagged.owed_nothing >= kMaxZombies) {
     end_link(link, Code::unreachable, Cause::silence, true);
     return Cause::none;
   }
@@ -504,7 +504,7 @@ bool Worker::pump_replies(Link& link) noexcept {
     if (tagged.free_send_frames.empty()) return false;
     Operation& receive = *tagged.matched.first();
     const Bytes wanted = std::min<Bytes>(receive.message_bytes, receive.length);
-    if (shard_->receive(link.transport[Link::data], {receive.data, static_cast<std::size_t>(wanted)},
+    if (shard_->receive(link.transport[Link::kData], {receive.data, static_cast<std::size_t>(wanted)},
                         cookie(Cookie::operation, receive.slot)) != PostResult::ok)
       break;  // as many as there may be are under way; the next that ends comes here again
     tagged.matched.erase(receive);
@@ -569,7 +569,7 @@ void Worker::pump_granted(Link& link) noexcept {
         send == nullptr ? std::span<const std::byte>()
                         : std::span<const std::byte>(send->data, static_cast<std::size_t>(send->message_bytes));
     const std::uint64_t tag = send == nullptr ? cookie(Cookie::none, 0) : cookie(Cookie::operation, send->slot);
-    if (shard_->send(link.transport[Link::data], bytes, tag) != PostResult::ok) return;
+    if (shard_->send(link.transport[Link::kData], bytes, tag) != PostResult::ok) return;
     posted_ = true;
     if (send != nullptr) send->stage = Operation::Stage::flowing;
     if (gives_back)
@@ -588,15 +588,15 @@ bool Worker::send_frame(Link& link, const Frame& frame, Operation* eager) noexce
   Frame told = frame;
   const std::uint64_t credit = shared_.config->unexpected_messages + tagged.released;
   told.credit = static_cast<std::uint32_t>(credit);
-  write(told, memory.first<Frame::header_bytes>());
-  std::size_t size = Frame::header_bytes;
+  write(told, memory.first<Frame::kHeaderBytes>());
+  std::size_t size = Frame::kHeaderBytes;
   if (eager != nullptr && eager->length > 0) {
     std::memcpy(memory.data() + size, eager->data, eager->length);
     size += eager->length;
   }
   // Of an iteration's bytes only what the program has posted counts.
-  if (shard_->send(link.transport[Link::control], memory.first(size), cookie(Cookie::send_frame, index), Nanos::never(),
-                   Frame::header_bytes) != PostResult::ok)
+  if (shard_->send(link.transport[Link::kControl], memory.first(size), cookie(Cookie::send_frame, index),
+                   Nanos::never(), Frame::kHeaderBytes) != PostResult::ok)
     return false;
   posted_ = true;
   tagged.free_send_frames.pop_back();
@@ -610,7 +610,7 @@ bool Worker::send_frame(Link& link, const Frame& frame, Operation* eager) noexce
 /// The transport has got the buffer that a frame speaks of, and not the frame: the peer would use another one. It has
 /// no room for it, or the connection is over already, which comes next.
 void Worker::end_unsaid(Link& link) noexcept {
-  if (shard_->stats(link.transport[Link::control])) end_link(link, Code::no_room, Cause::here, true);
+  if (shard_->stats(link.transport[Link::kControl])) end_link(link, Code::no_room, Cause::here, true);
 }
 
 void Worker::on_frame_sent(Link& link, const mltcp::Completion& completion) noexcept {
@@ -648,7 +648,7 @@ void Worker::take_back(Operation& send, Code code) noexcept {
   } else {
     tagged.announced.erase(send);
     end(send, code, Cause::here);
-    if (tagged.zombies.size() >= kMostZombies) {
+    if (tagged.zombies.size() >= kMaxZombies) {
       end_link(link, Code::unreachable, Cause::silence, true);
       return;
     }

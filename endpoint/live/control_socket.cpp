@@ -27,7 +27,7 @@
 namespace mltcp::live {
 namespace {
 
-constexpr std::size_t kMostAnswer = std::size_t{4} << 20;
+constexpr std::size_t kMaxAnswer = std::size_t{4} << 20;
 constexpr Nanos kAnswerWithin{500'000'000};
 constexpr int kSendWithinMs = 500;
 constexpr int kWaiting = 8;
@@ -250,7 +250,7 @@ std::vector<Asked> ask_all() {
       std::array<char, 65536> block;  // NOLINT(*-member-init): read into
       const ssize_t count = recv(open[i]->file.get(), block.data(), block.size(), 0);
       if (count > 0) open[i]->text.append(block.data(), static_cast<std::size_t>(count));
-      if ((count < 0 && errno != EAGAIN && errno != EINTR) || count == 0 || open[i]->text.size() > kMostAnswer)
+      if ((count < 0 && errno != EAGAIN && errno != EINTR) || count == 0 || open[i]->text.size() > kMaxAnswer)
         open[i]->is_open = false;
     }
   }

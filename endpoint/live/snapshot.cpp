@@ -19,7 +19,7 @@ constexpr const char* kSchema = "mltcp.live/1";
 
 template <typename Entry>
 const char* shown_name(const Entry& entry) {
-  if constexpr (is_metric<Entry>)
+  if constexpr (kIsMetric<Entry>)
     if (entry.about.shown != nullptr) return entry.about.shown;
   return entry.name;
 }
@@ -30,7 +30,7 @@ void write_into(Json& json, const T& value) {
   for_each_field<T>([&](const auto& entry) {
     const auto& member = value.*(entry.member);
     using Member = std::remove_cvref_t<decltype(member)>;
-    if constexpr (only_metrics && !is_metric<decltype(entry)>) {
+    if constexpr (only_metrics && !kIsMetric<decltype(entry)>) {
       return;
     } else if constexpr (HasFields<Member>) {
       write_into<true>(json, member);
@@ -56,7 +56,7 @@ void read_into(T& value, const Json& json);
 template <typename Row>
 void read_into(std::vector<Row>& rows, const Json& json) {
   for (const Json& row : json.get_ref<const Json::array_t&>()) {
-    if (rows.size() == kMostRows) break;
+    if (rows.size() == kMaxRows) break;
     read_into(rows.emplace_back(), row);
   }
 }
@@ -66,13 +66,13 @@ void read_into(T& value, const Json& json) {
   for_each_field<T>([&](const auto& entry) {
     auto& member = value.*(entry.member);
     using Member = std::remove_cvref_t<decltype(member)>;
-    if constexpr (only_metrics && !is_metric<decltype(entry)>) {
+    if constexpr (only_metrics && !kIsMetric<decltype(entry)>) {
       return;
     } else if constexpr (HasFields<Member>) {
       read_into<true>(member, json);
     } else {
       const auto found = json.find(shown_name(entry));
-      if (is_metric<decltype(entry)> && found == json.end()) return;  // a process of another version counts others
+      if (kIsMetric<decltype(entry)> && found == json.end()) return;  // a process of another version counts others
       const Json& from = json.at(shown_name(entry));
       if constexpr (std::is_same_v<Member, std::string>)
         member = one_line(from.get_ref<const std::string&>());  // somebody else wrote it, and it goes to a terminal

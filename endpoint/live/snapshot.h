@@ -13,7 +13,7 @@
 namespace mltcp::live {
 
 /// Of each list in a snapshot; what is beyond it is counted in `left_out`.
-inline constexpr std::size_t kMostRows = 256;
+inline constexpr std::size_t kMaxRows = 256;
 
 struct JobView {
   std::string name;              ///< or its number, where nobody knows the name
@@ -73,13 +73,13 @@ struct Snapshot {
   std::vector<ConnectionView> connections;
   std::vector<PortView> ports;
   std::vector<ClaimView> claims;  ///< of switches and endpoints; those with the most bytes first
-  std::uint64_t left_out = 0;     ///< rows beyond kMostRows
+  std::uint64_t left_out = 0;     ///< rows beyond kMaxRows
 };
 
 /// Room for another row? Counts it as left out if not.
 template <typename Row>
 bool has_room(std::vector<Row>& rows, Snapshot& snapshot) {
-  if (rows.size() < kMostRows) return true;
+  if (rows.size() < kMaxRows) return true;
   ++snapshot.left_out;
   return false;
 }

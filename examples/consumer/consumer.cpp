@@ -16,8 +16,8 @@ namespace {
 
 using namespace mltcp::literals;
 
-constexpr int iterations = 5;
-constexpr mltcp::Nanos compute_time = 20_ms;
+constexpr int kIterations = 5;
+constexpr mltcp::Nanos kComputeTime = 20_ms;
 
 /// Takes every gradient that arrives into the same buffer.
 struct Receiver final : mltcp::Pollable {
@@ -58,10 +58,10 @@ struct Worker final : mltcp::Pollable {
       if (done.status != mltcp::Status::ok) throw mltcp::RunError(to_text(done.status));
       if (done.kind == mltcp::Completion::Kind::sent) {
         fmt::print("iteration {} took {:.2f} ms\n", finished++, (now - began).millis());
-        if (finished == iterations) return mltcp::Nanos::never();
+        if (finished == kIterations) return mltcp::Nanos::never();
       }
       began = now;
-      computed_at = now + compute_time;
+      computed_at = now + kComputeTime;
     }
     if (now >= computed_at) {
       computed_at = mltcp::Nanos::never();
@@ -96,9 +96,9 @@ int main(int argc, char** argv) try {
   Worker worker(dumbbell.left(0), dumbbell.right(0).address(), bytes);
   dumbbell.attach(dumbbell.right(0), receiver);
   dumbbell.attach(dumbbell.left(0), worker);
-  dumbbell.run(60_s, [&] { return worker.finished == iterations; });
+  dumbbell.run(60_s, [&] { return worker.finished == kIterations; });
 
-  const bool intact = receiver.received == iterations && receiver.gradient == worker.gradient;
+  const bool intact = receiver.received == kIterations && receiver.gradient == worker.gradient;
   fmt::print("{} gradients of {} received, {}\n", receiver.received, mltcp::bytes_to_text(bytes),
              intact ? "intact" : "not intact");
   return intact ? 0 : 1;

@@ -25,9 +25,9 @@ using namespace mltcp::literals;
 
 namespace {
 
-constexpr std::size_t count = 1 << 20;
-constexpr std::size_t iterations = 3;
-constexpr mltcp::Nanos patience = 30_s;  // for a message, a neighbour, the end
+constexpr std::size_t kCount = 1 << 20;
+constexpr std::size_t kIterations = 3;
+constexpr mltcp::Nanos kPatience = 30_s;  // for a message, a neighbour, the end
 
 void must(const char* what, Code code) {
   if (code != Code::ok) throw std::runtime_error(fmt::format("{}: {}", what, to_text(code)));
@@ -44,7 +44,7 @@ std::size_t number(std::string_view text) {
 std::vector<std::byte> address_in(const std::filesystem::path& file) {
   const auto begun = std::chrono::steady_clock::now();
   while (!std::filesystem::exists(file)) {
-    if (std::chrono::steady_clock::now() - begun > std::chrono::nanoseconds(patience.count))
+    if (std::chrono::steady_clock::now() - begun > std::chrono::nanoseconds(kPatience.count))
       throw std::runtime_error(fmt::format("{} does not come; start all ranks", file.string()));
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
@@ -60,7 +60,7 @@ class Ring {
       : rank_(rank),
         ranks_(ranks),
         endpoint_({.datapath = {.device = "udp:"}, .address = mltcp::Address::parse(ip)}),
-        spare_(count) {
+        spare_(kCount) {
     // Under another name first: a file is complete when it is there.
     const auto own = folder / std::to_string(rank);
     const auto blob = endpoint_.address().bytes();
@@ -84,7 +84,7 @@ class Ring {
   }
 
   void all_reduce(std::vector<float>& data) {
-    must("iteration", endpoint_.begin_iteration(job_, count * sizeof(float) * 2 * (ranks_ - 1) / ranks_));
+    must("iteration", endpoint_.begin_iteration(job_, kCount * sizeof(float) * 2 * (ranks_ - 1) / ranks_));
     // Each part grows by what the ranks add, and is complete at one of them...
     for (std::size_t step = 0; step + 1 < ranks_; ++step) {
       const std::span<float> in = part(data, rank_ + 2 * ranks_ - step - 1);
@@ -100,7 +100,7 @@ class Ring {
  private:
   [[nodiscard]] std::span<float> part(std::vector<float>& data, std::size_t number) const {
     const std::size_t i = number % ranks_;
-    return std::span(data).subspan(count * i / ranks_, count * (i + 1) / ranks_ - count * i / ranks_);
+    return std::span(data).subspan(kCount * i / ranks_, kCount * (i + 1) / ranks_ - kCount * i / ranks_);
   }
   void exchange(std::span<const float> out, std::span<float> in) {
     OperationHandle receiving = 0;
@@ -112,14 +112,14 @@ class Ring {
   }
   void must_end(OperationHandle operation) {
     Completion end;
-    must("wait", endpoint_.wait(operation, end, patience));
+    must("wait", endpoint_.wait(operation, end, kPatience));
     if (end.code != Code::ok) throw std::runtime_error(to_text(end));
   }
   ConnectionHandle event(Completion::Kind kind) {
     for (;;) {
       Completion event;
       std::size_t got = 0;
-      must("a neighbour", endpoint_.events().wait({&event, 1}, got, patience));
+      must("a neighbour", endpoint_.events().wait({&event, 1}, got, kPatience));
       if (event.kind == kind) return event.connection;
     }
   }
@@ -144,16 +144,16 @@ int main(int argc, char** argv) try {
   }
   mltcp::socket::register_datapath();
   Ring ring(rank, ranks, argv[3], argv[4]);
-  std::vector<float> data(count);
-  for (std::size_t iteration = 0; iteration < iterations; ++iteration) {
-    for (std::size_t i = 0; i < count; ++i) data[i] = static_cast<float>(rank + i % 7 + iteration);
+  std::vector<float> data(kCount);
+  for (std::size_t iteration = 0; iteration < kIterations; ++iteration) {
+    for (std::size_t i = 0; i < kCount; ++i) data[i] = static_cast<float>(rank + i % 7 + iteration);
     ring.all_reduce(data);
-    for (std::size_t i = 0; i < count; ++i)
+    for (std::size_t i = 0; i < kCount; ++i)
       if (data[i] != static_cast<float>(ranks * (ranks - 1) / 2 + ranks * (i % 7 + iteration)))
         throw std::runtime_error("a sum is wrong, which should not be");
   }
   ring.leave();
-  fmt::print("rank {} of {}: {} iterations, all sums right\n", rank, ranks, iterations);
+  fmt::print("rank {} of {}: {} iterations, all sums right\n", rank, ranks, kIterations);
   return 0;
 } catch (const std::exception& error) {
   fmt::print(stderr, "ring: {}\n", error.what());

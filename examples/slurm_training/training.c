@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-enum { most_iterations = 100000 };
+enum { max_iterations = 100000 };
 static const int64_t patience = 60000000000; /* ns, for a message, a neighbour, the end */
 
 static void fail(const char* what, const char* why) {
@@ -157,7 +157,7 @@ int main(int argc, char** argv) {
   const int64_t rank = number(getenv("SLURM_PROCID"), 1000), ranks = number(getenv("SLURM_NTASKS"), 1000);
   const int64_t compute_ms = argc == 6 ? number(argv[3], 3600000) : -1;
   const int64_t bytes = argc == 6 ? number(argv[4], INT64_C(4000000000)) : -1;
-  const int64_t iterations = argc == 6 ? number(argv[5], most_iterations) : -1;
+  const int64_t iterations = argc == 6 ? number(argv[5], max_iterations) : -1;
   if (compute_ms < 0 || bytes < 1 || iterations < 1) {
     fputs("write training DEVICE FOLDER COMPUTE-MS BYTES ITERATIONS\n", stderr);
     return 2;

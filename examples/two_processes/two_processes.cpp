@@ -33,9 +33,9 @@ namespace {
 
 using namespace mltcp::literals;
 
-constexpr std::size_t messages = 100;
-constexpr std::size_t message_bytes = 1'000'000;
-constexpr mltcp::Nanos patience = 20_s;
+constexpr std::size_t kMessages = 100;
+constexpr std::size_t kMessageBytes = 1'000'000;
+constexpr mltcp::Nanos kPatience = 20_s;
 
 /// The byte at `i` of all messages.
 std::byte byte_at(std::size_t i) { return static_cast<std::byte>(i * 131); }
@@ -62,7 +62,7 @@ struct End : mltcp::Pollable {
 };
 
 struct Receiver final : End {
-  explicit Receiver(mltcp::PacketIo& io) : End(io), buffer(message_bytes) { shard.listen({}); }
+  explicit Receiver(mltcp::PacketIo& io) : End(io), buffer(kMessageBytes) { shard.listen({}); }
 
   void on(const mltcp::Completion& completion) override {
     using Kind = mltcp::Completion::Kind;
@@ -84,15 +84,15 @@ struct Receiver final : End {
 };
 
 struct Sender final : End {
-  Sender(mltcp::PacketIo& io, const mltcp::Address& peer, mltcp::Nanos now) : End(io), message(message_bytes) {
+  Sender(mltcp::PacketIo& io, const mltcp::Address& peer, mltcp::Nanos now) : End(io), message(kMessageBytes) {
     for (std::size_t i = 0; i < message.size(); ++i) message[i] = byte_at(i);
     connection = shard.connect(peer, {}, now);  // asks for the peer's MAC address by itself
-    for (std::size_t i = 0; i < messages; ++i) shard.send(connection, message, i);
+    for (std::size_t i = 0; i < kMessages; ++i) shard.send(connection, message, i);
   }
 
   void on(const mltcp::Completion& completion) override {
     using Kind = mltcp::Completion::Kind;
-    if (completion.kind == Kind::sent && completion.status == mltcp::Status::ok && ++done == messages)
+    if (completion.kind == Kind::sent && completion.status == mltcp::Status::ok && ++done == kMessages)
       shard.close(connection);
     if (completion.kind == Kind::closed) is_closed = true;
   }
@@ -111,7 +111,7 @@ int run(const std::vector<std::string>& arguments) {
   const mltcp::AddressPrefix own = mltcp::AddressPrefix::parse(arguments[2]);
   mltcp::HostPlace place;
   place.address = own.address;
-  place.address.port = mltcp::default_udp_port;
+  place.address.port = mltcp::kDefaultUdpPort;
   place.prefix_bits = own.bits;
 
   const auto host = mltcp::open_host_datapath(config);  // the device,
@@ -119,13 +119,13 @@ int run(const std::vector<std::string>& arguments) {
   mltcp::PacketIo& io = host->io(0);
 
   mltcp::PollLoop loop(host->time(), mltcp::Idle::sleep);
-  const mltcp::Nanos end = loop.now() + patience;
+  const mltcp::Nanos end = loop.now() + kPatience;
   if (sends) {
-    Sender sender(io, mltcp::Address::parse(arguments[3], mltcp::default_udp_port), loop.now());
+    Sender sender(io, mltcp::Address::parse(arguments[3], mltcp::kDefaultUdpPort), loop.now());
     loop.attach(io, sender);
     loop.run(end, [&] { return sender.is_closed; });
     fmt::print("sent {} messages\n", sender.done);
-    return sender.done == messages ? 0 : 1;
+    return sender.done == kMessages ? 0 : 1;
   }
   Receiver receiver(io);
   loop.attach(io, receiver);
@@ -134,7 +134,7 @@ int run(const std::vector<std::string>& arguments) {
   loop.run(end, [&] { return receiver.is_closed; });
   loop.run(loop.now() + 200_ms);  // the end of the connection is acknowledged, and once more if that is lost
   fmt::print("received {} messages, {} bytes of them wrong\n", receiver.done, receiver.wrong);
-  return receiver.done == messages && receiver.wrong == 0 ? 0 : 1;
+  return receiver.done == kMessages && receiver.wrong == 0 ? 0 : 1;
 }
 
 }  // namespace

@@ -12,15 +12,15 @@
 namespace mltcp::fabric {
 namespace {
 
-constexpr std::uint64_t access_speedup = 10;
-constexpr std::uint32_t ethernet_bytes = 14;
+constexpr std::uint64_t kAccessSpeedup = 10;
+constexpr std::uint32_t kEthernetBytes = 14;
 
 }  // namespace
 
 LinkConfig access_link(const DumbbellConfig& config) {
   LinkConfig link;
   link.rate =
-      config.access_rate.is_zero() ? Rate(config.bottleneck.rate.bits_per_second * access_speedup) : config.access_rate;
+      config.access_rate.is_zero() ? Rate(config.bottleneck.rate.bits_per_second * kAccessSpeedup) : config.access_rate;
   link.delay = config.access_delay;
   link.buffer_bytes = 0;
   return link;
@@ -33,7 +33,7 @@ LinkConfig reverse_link(const DumbbellConfig& config) {
 }
 
 void check_buffers(const DumbbellConfig& config) {
-  const Bytes least = Bytes{config.mtu} + ethernet_bytes;
+  const Bytes least = Bytes{config.mtu} + kEthernetBytes;
   for (const auto& [link, name] : {std::pair{&config.bottleneck, std::string_view("bottleneck")},
                                    std::pair{&config.reverse, std::string_view("reverse")}})
     if (link->buffer_bytes != 0 && link->buffer_bytes < least)

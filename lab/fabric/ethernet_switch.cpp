@@ -15,8 +15,8 @@ constexpr bool is_reserved(MacNumber mac) { return mac >> 4 == 0x0180C2000000 >>
 
 EthernetSwitch::EthernetSwitch(std::span<const SwitchPortConfig> ports, const MacTableConfig& table)
     : counters_(ports.size()), table_(table), up_(0) {
-  if (ports.size() < 2 || ports.size() > most_ports)
-    throw InputError(fmt::format("a switch with {} ports; give it 2 to {}", ports.size(), most_ports));
+  if (ports.size() < 2 || ports.size() > kMaxPorts)
+    throw InputError(fmt::format("a switch with {} ports; give it 2 to {}", ports.size(), kMaxPorts));
   for (const SwitchPortConfig& port : ports) {
     try {
       outputs_.push_back(std::make_unique<PriorityLink>(port.output, port.classes, nullptr));

@@ -70,9 +70,9 @@ class EthernetSwitch {
   using Handle = Link::Handle;
   /// Bit n is port n.
   using PortSet = std::uint64_t;
-  static constexpr std::uint32_t most_ports = 64;
+  static constexpr std::uint32_t kMaxPorts = 64;
 
-  /// All ports start up. Throws InputError for fewer than 2 or more than most_ports ports, or a configuration out of
+  /// All ports start up. Throws InputError for fewer than 2 or more than kMaxPorts ports, or a configuration out of
   /// range; for a port's configuration the message begins with "port N: ".
   EthernetSwitch(std::span<const SwitchPortConfig> ports, const MacTableConfig& table);
 

@@ -12,29 +12,29 @@
 namespace mltcp::fabric {
 namespace {
 
-constexpr Rate min_rate(8);  // so that a packet of 4 GiB takes less than 2^62 ns
-constexpr Rate max_rate(1'000'000'000'000'000);
-constexpr Nanos max_delay(1'000'000'000'000);
+constexpr Rate kMinRate(8);  // so that a packet of 4 GiB takes less than 2^62 ns
+constexpr Rate kMaxRate(1'000'000'000'000'000);
+constexpr Nanos kMaxDelay(1'000'000'000'000);
 // Upper bound of departures, 146 years, so that adding a delay or serialisation time never overflows.
-constexpr Nanos horizon(std::int64_t{1} << 62);
+constexpr Nanos kHorizon(std::int64_t{1} << 62);
 
 void check_probability(double p, const char* what) {
   if (!(p >= 0 && p <= 1)) throw InputError(fmt::format("{} of a link is {}; give a probability from 0 to 1", what, p));
 }
 
 /// Heap order of held packets: the earliest arrival, then the oldest, is at the front.
-constexpr auto later = [](const auto& a, const auto& b) { return a.at != b.at ? a.at > b.at : a.order > b.order; };
+constexpr auto kLater = [](const auto& a, const auto& b) { return a.at != b.at ? a.at > b.at : a.order > b.order; };
 
 }  // namespace
 
 void check(const LinkConfig& config) {
   if (config.rate.is_zero()) throw InputError("the rate of a link is 0; give it a rate such as \"1 Gbps\"");
-  if (config.rate < min_rate || config.rate > max_rate)
+  if (config.rate < kMinRate || config.rate > kMaxRate)
     throw InputError(fmt::format("the rate of a link is {}; give a rate from {} to {}", to_text(config.rate),
-                                 to_text(min_rate), to_text(max_rate)));
-  if (config.delay < Nanos(0) || config.delay > max_delay)
+                                 to_text(kMinRate), to_text(kMaxRate)));
+  if (config.delay < Nanos(0) || config.delay > kMaxDelay)
     throw InputError(
-        fmt::format("the delay of a link is {} ns; give a delay from 0 to {}", config.delay.count, to_text(max_delay)));
+        fmt::format("the delay of a link is {} ns; give a delay from 0 to {}", config.delay.count, to_text(kMaxDelay)));
   if (config.ecn.enabled) {
     if (config.ecn.kmax_bytes < config.ecn.kmin_bytes)
       throw InputError(fmt::format("ECN kmax of a link, {}, is below its kmin, {}; give a kmax of at least kmin",
@@ -46,9 +46,9 @@ void check(const LinkConfig& config) {
   check_probability(config.faults.corruption, "fault corruption");
   check_probability(config.faults.reordering, "fault reordering");
   if (config.faults.reordering > 0 &&
-      (config.faults.reorder_delay <= Nanos(0) || config.faults.reorder_delay > max_delay))
+      (config.faults.reorder_delay <= Nanos(0) || config.faults.reorder_delay > kMaxDelay))
     throw InputError(fmt::format("the reorder delay of a link is {} ns; give a delay above 0 and up to {}",
-                                 config.faults.reorder_delay.count, to_text(max_delay)));
+                                 config.faults.reorder_delay.count, to_text(kMaxDelay)));
 }
 
 std::uint32_t packets_in(const LinkConfig& config) {
@@ -69,7 +69,7 @@ Link::Admission Link::offer(Handle packet, std::uint32_t bytes, bool ecn_capable
   ++counters_.offered_packets;
   drain(now);
   const bool full = config_.buffer_bytes != 0 && backlog_ + bytes > config_.buffer_bytes;
-  if (full || free_at_ >= horizon) [[unlikely]] {
+  if (full || free_at_ >= kHorizon) [[unlikely]] {
     ++counters_.dropped_packets;
     return admission;
   }
@@ -167,13 +167,13 @@ void Link::offer_copy(Handle packet) {
 
 void Link::hold(Handle packet, Nanos at) {
   held_.push_back({at, held_order_++, packet});
-  std::push_heap(held_.begin(), held_.end(), later);
+  std::push_heap(held_.begin(), held_.end(), kLater);
 }
 
 std::optional<Link::Delivery> Link::pop_held(Nanos now) {
   if (held_.front().at > now) return std::nullopt;
   const Delivery delivery{held_.front().packet, held_.front().at};
-  std::pop_heap(held_.begin(), held_.end(), later);
+  std::pop_heap(held_.begin(), held_.end(), kLater);
   held_.pop_back();
   return delivery;
 }

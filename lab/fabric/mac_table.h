@@ -41,10 +41,10 @@ class MacTable {
   [[nodiscard]] std::size_t size(Nanos now) const;
 
  private:
-  static constexpr std::size_t ways = 4;
+  static constexpr std::size_t kWays = 4;
   struct alignas(64) Set {
-    std::array<std::uint64_t, ways> keys{};  // address and port: mac << 16 | port; 0: free
-    std::array<Nanos, ways> heard{};
+    std::array<std::uint64_t, kWays> keys{};  // address and port: mac << 16 | port; 0: free
+    std::array<Nanos, kWays> heard{};
   };
   static_assert(sizeof(Set) == 64);
 

@@ -23,8 +23,8 @@ LinkConfig wire_of(LinkConfig config) {
 PriorityLink::PriorityLink(const LinkConfig& config, std::uint32_t classes, SwitchMemory* memory)
     : config_(config), classes_(classes), memory_(memory), wire_(wire_of(config)), marker_(config.ecn, config.seed) {
   check(config);
-  if (classes < 1 || classes > most_classes)
-    throw InputError(fmt::format("a link has {} classes; give 1 to {}", classes, most_classes));
+  if (classes < 1 || classes > kMaxClasses)
+    throw InputError(fmt::format("a link has {} classes; give 1 to {}", classes, kMaxClasses));
 }
 
 PriorityLink::Admission PriorityLink::offer(Handle packet, std::uint32_t bytes, bool ecn_capable,

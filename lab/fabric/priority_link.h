@@ -26,7 +26,7 @@ namespace mltcp::fabric {
 class PriorityLink {
  public:
   using Handle = Link::Handle;
-  static constexpr std::uint32_t most_classes = SwitchMemory::classes;
+  static constexpr std::uint32_t kMaxClasses = SwitchMemory::kClasses;
 
   struct Admission {
     bool admitted = false;  ///< false: dropped as the buffer was full; the caller frees it
@@ -106,7 +106,7 @@ class PriorityLink {
   std::uint32_t classes_;
   SwitchMemory* memory_;
   Link wire_;
-  std::array<Queue, most_classes> queues_;
+  std::array<Queue, kMaxClasses> queues_;
   std::uint32_t waiting_ = 0;  // bit mask of the classes that have packets waiting
   std::uint32_t paused_ = 0;   // bit mask of the paused classes
   GrowableRing<Pause> pauses_;

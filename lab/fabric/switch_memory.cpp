@@ -28,7 +28,7 @@ std::uint32_t SwitchMemory::add_ingress(Bytes headroom) {
 void SwitchMemory::take(std::uint32_t bytes, std::uint32_t ingress, std::uint32_t priority) {
   used_ += bytes;
   max_used_ = std::max(max_used_, used_);
-  if (!config_.pfc.enabled || ingress == no_ingress) return;
+  if (!config_.pfc.enabled || ingress == kNoIngress) return;
   Ingress& from = ingresses_[ingress];
   from.bytes[priority] += bytes;
   if (from.paused[priority] || from.bytes[priority] <= config_.pfc.xoff_bytes) return;
@@ -38,7 +38,7 @@ void SwitchMemory::take(std::uint32_t bytes, std::uint32_t ingress, std::uint32_
 
 void SwitchMemory::release(std::uint32_t bytes, std::uint32_t ingress, std::uint32_t priority) {
   used_ -= bytes;
-  if (!config_.pfc.enabled || ingress == no_ingress) return;
+  if (!config_.pfc.enabled || ingress == kNoIngress) return;
   Ingress& from = ingresses_[ingress];
   from.bytes[priority] -= bytes;
   if (!from.paused[priority] || from.bytes[priority] > config_.pfc.xon_bytes) return;

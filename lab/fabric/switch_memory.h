@@ -34,9 +34,9 @@ struct SwitchMemoryConfig {
 
 class SwitchMemory {
  public:
-  static constexpr std::uint32_t classes = 8;
+  static constexpr std::uint32_t kClasses = 8;
   /// Ingress of packets not subject to PFC.
-  static constexpr std::uint32_t no_ingress = 0xFFFFFFFF;
+  static constexpr std::uint32_t kNoIngress = 0xFFFFFFFF;
 
   /// A request to the sender of link `ingress` to pause or resume a class.
   struct Pause {
@@ -59,7 +59,7 @@ class SwitchMemory {
   [[nodiscard]] bool admits(Bytes queue_bytes, std::uint32_t bytes, std::uint32_t ingress,
                             std::uint32_t priority) const {
     if (used_ + bytes > config_.bytes) return false;
-    if (!config_.pfc.enabled || ingress == no_ingress) return queue_bytes + bytes <= threshold();
+    if (!config_.pfc.enabled || ingress == kNoIngress) return queue_bytes + bytes <= threshold();
     const Ingress& from = ingresses_[ingress];
     return from.bytes[priority] + bytes <= config_.pfc.xoff_bytes + from.headroom;
   }
@@ -85,8 +85,8 @@ class SwitchMemory {
  private:
   struct Ingress {
     Bytes headroom = 0;
-    std::array<Bytes, classes> bytes{};
-    std::array<bool, classes> paused{};
+    std::array<Bytes, kClasses> bytes{};
+    std::array<bool, kClasses> paused{};
   };
 
   SwitchMemoryConfig config_;

@@ -40,7 +40,7 @@ void UsageMeter::move_to_bin_of(Nanos now) {
 std::vector<Bytes>& UsageMeter::series_of(std::uint32_t job) {
   const auto found = jobs_.find(job);
   if (found != jobs_.end()) return found->second;
-  return jobs_[jobs_.size() < max_jobs ? job : other_jobs];
+  return jobs_[jobs_.size() < kMaxJobs ? job : kOtherJobs];
 }
 
 }  // namespace mltcp::fabric

@@ -16,9 +16,9 @@ namespace mltcp::fabric {
 class UsageMeter {
  public:
   /// Maximum number of jobs counted separately. Job numbers come from packets and may be corrupted.
-  static constexpr std::size_t max_jobs = 4096;
+  static constexpr std::size_t kMaxJobs = 4096;
   /// Job number under which the bytes of all further jobs are counted.
-  static constexpr std::uint32_t other_jobs = 0xFFFFFFFF;
+  static constexpr std::uint32_t kOtherJobs = 0xFFFFFFFF;
 
   /// `bin` is above 0; `max_bins` is even and above 0. Throws InputError otherwise.
   explicit UsageMeter(Nanos bin = Nanos(1'000'000), std::size_t max_bins = 16384);

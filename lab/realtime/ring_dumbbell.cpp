@@ -38,7 +38,7 @@ using namespace dpdk;  // whose ports and rings it consists of
 
 namespace {
 
-constexpr std::uint32_t kRingBurst = RingIo::burst;
+constexpr std::uint32_t kRingBurst = RingIo::kBurst;
 /// Maximum number of packets in an access link, like the transmit queue of a NIC.
 constexpr std::uint32_t kNicQueue = 128;
 /// Maximum number of packets delivered per round of run(): after a stall, hosts can empty their rings between rounds.
@@ -103,14 +103,14 @@ Plan plan_for(const fabric::DumbbellConfig& config, const RingOptions& options) 
   plan.buffers = options.buffers;
   if (plan.buffers == 0) {
     // Not enough for all rings to be full at once: without a free buffer a host waits, as with a full ring.
-    constexpr std::uint64_t kMostMemory = std::uint64_t{192} << 20;
+    constexpr std::uint64_t kMaxMemory = std::uint64_t{192} << 20;
     const std::uint64_t per_host =
         std::uint64_t{options.transmit_slots} + options.receive_slots / 4 + kNicQueue + kRingBurst;
     const std::uint64_t wanted = 2 * std::uint64_t{config.pairs} * per_host + fabric::packets_in(config.bottleneck) +
                                  fabric::packets_in(config.reverse) + 2048;
     const std::uint64_t per_buffer =
         (PacketPool::memory_bytes(1024, plan.frame_bytes) - (std::uint64_t{1} << 20)) / 1024;
-    plan.buffers = static_cast<std::uint32_t>(std::min({wanted, kMostMemory / per_buffer, std::uint64_t{65535}}));
+    plan.buffers = static_cast<std::uint32_t>(std::min({wanted, kMaxMemory / per_buffer, std::uint64_t{65535}}));
   }
   return plan;
 }
@@ -196,11 +196,11 @@ struct RingDumbbell::Impl {
 
   // The switch.
 
-  Nanos step(Nanos now, std::size_t most_deliveries) {
+  Nanos step(Nanos now, std::size_t max_deliveries) {
     moved = false;
     for (std::size_t i = 0; i < hosts.size(); ++i) take_from(i, now);
     cross_access_links(now);
-    std::size_t left = most_deliveries;
+    std::size_t left = max_deliveries;
     cross_shared_link(bottleneck, now, left);
     cross_shared_link(reverse, now, left);
     for (std::size_t i = 0; i < hosts.size(); ++i) flush(i);

@@ -191,7 +191,7 @@ struct SoftSwitch::Impl {
   /// Frames are assumed to have arrived evenly since the previous round; they are processed in the order of these
   /// times.
   void admit_all(Nanos now) {
-    std::array<std::uint32_t, fabric::EthernetSwitch::most_ports> active;  // NOLINT(*-member-init): up to `count`
+    std::array<std::uint32_t, fabric::EthernetSwitch::kMaxPorts> active;  // NOLINT(*-member-init): up to `count`
     std::uint32_t count = 0;
     for (std::uint32_t number = 0; number < ports.size(); ++number) {
       Port& port = ports[number];

@@ -51,7 +51,7 @@ Dumbbell::Dumbbell(const fabric::DumbbellConfig& config, const DumbbellOptions& 
   const fabric::LinkConfig access = fabric::access_link(config);
   const auto add_side = [&](std::uint32_t side, Switch end, LinkId shared, std::vector<Host*>& hosts) {
     for (std::uint32_t pair = 0; pair < config.pairs; ++pair) {
-      Host& host = add_host(Address::v4(fabric::host_ip(side, pair), port));
+      Host& host = add_host(Address::v4(fabric::host_ip(side, pair), kPort));
       named("access", [&] { return connect(host, middle, access); });
       route(middle, host, shared);
       route_to_host(end, host);

@@ -25,7 +25,7 @@ struct DumbbellOptions {
 class Dumbbell final : public Network {
  public:
   /// The UDP port of every host.
-  static constexpr std::uint16_t port = 4793;
+  static constexpr std::uint16_t kPort = 4793;
 
   /// Throws InputError if `config` or `options` are out of range. The two shared links have independent faults and
   /// marking even with equal seeds.

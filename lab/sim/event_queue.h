@@ -21,11 +21,11 @@ class EventQueue {
   using Source = std::uint32_t;
 
   /// First number of the second range.
-  static constexpr Source second = Source{1} << 31;
+  static constexpr Source kSecond = Source{1} << 31;
 
   /// Adds `source`, idle, and all lower numbers of its range.
   void add(Source source) {
-    if (slot(source) >= places_.size()) places_.resize(slot(source) + 1, absent);
+    if (slot(source) >= places_.size()) places_.resize(slot(source) + 1, kAbsent);
     heap_.reserve(places_.size());
   }
 
@@ -37,18 +37,18 @@ class EventQueue {
   /// When `source` is due; never() if it is idle.
   [[nodiscard]] Nanos time(Source source) const {
     const std::uint32_t place = places_[slot(source)];
-    return place == absent ? Nanos::never() : time_of(heap_[place]);
+    return place == kAbsent ? Nanos::never() : time_of(heap_[place]);
   }
 
   /// Sets the time of `source` to `time` (0 or later); never() makes it idle.
   void set(Source source, Nanos time) {
     const std::uint32_t place = places_[slot(source)];
     if (time.is_never()) {
-      if (place != absent) remove(place);
+      if (place != kAbsent) remove(place);
       return;
     }
     const Entry entry = static_cast<Entry>(static_cast<std::uint64_t>(time.count)) << 64 | source;
-    if (place == absent) {
+    if (place == kAbsent) {
       heap_.push_back(entry);
       sift_up(heap_.size() - 1, entry);
     } else if (entry < heap_[place]) {
@@ -60,7 +60,7 @@ class EventQueue {
 
  private:
   using Entry = Uint128;  // time in the upper half, source in the lower: one comparison orders both
-  static constexpr std::uint32_t absent = 0xFFFFFFFF;
+  static constexpr std::uint32_t kAbsent = 0xFFFFFFFF;
 
   /// Index of a source in places_: the two ranges are interleaved.
   static std::size_t slot(Source source) { return std::rotl(source, 1); }
@@ -98,7 +98,7 @@ class EventQueue {
   }
 
   void remove(std::size_t place) {
-    places_[slot(static_cast<Source>(heap_[place]))] = absent;
+    places_[slot(static_cast<Source>(heap_[place]))] = kAbsent;
     const Entry last = heap_.back();
     heap_.pop_back();
     if (place == heap_.size()) return;

@@ -12,22 +12,22 @@
 namespace mltcp::sim {
 namespace {
 
-constexpr double bytes_per_nano = 1.0 / 8e9;  // per bit per second
-constexpr double last_time = 4e18;            // 127 years: nothing is scheduled beyond
+constexpr double kBytesPerNano = 1.0 / 8e9;  // per bit per second
+constexpr double kLastTime = 4e18;           // 127 years: nothing is scheduled beyond
 // Levels closer than this are considered equal, to absorb rounding.
-constexpr double alike = 1 + 1e-12;
+constexpr double kAlike = 1 + 1e-12;
 
 double capacity_of(Rate rate) {
   if (rate.is_zero()) throw InputError("a link of a flow network has no rate; give it one above 0");
   if (rate.bits_per_second > 1'000'000'000'000'000)
     throw InputError(fmt::format("a link of a flow network has {}; give it at most 1000 Tbps", to_text(rate)));
-  return static_cast<double>(rate.bits_per_second) * bytes_per_nano;
+  return static_cast<double>(rate.bits_per_second) * kBytesPerNano;
 }
 
 /// The first whole nanosecond after `now` at which `amount` has passed at `rate` per nanosecond.
 Nanos time_after(Nanos now, double amount, double rate) {
   const double wait = std::ceil(std::max(amount, 0.0) / rate);
-  const double left = last_time - static_cast<double>(now.count);
+  const double left = kLastTime - static_cast<double>(now.count);
   return now + Nanos(static_cast<std::int64_t>(std::min(wait, std::max(left, 0.0))));
 }
 
@@ -65,7 +65,7 @@ void FlowNetwork::set_rate(LinkId id, Rate rate) {
   for (const Member& member : link.members) {
     Flow& flow = flows_[member.flow];
     for (const PathHop& hop : flow.path) links_[hop.link].demand -= hop.demand;
-    set_most(flow);
+    set_max(flow);
     for (const PathHop& hop : flow.path) {
       links_[hop.link].demand += hop.demand;
       touch(hop.link);
@@ -81,7 +81,7 @@ FlowNetwork::GroupId FlowNetwork::add_group(std::uint32_t job, const cc::Augment
   if (free_groups_.empty()) {
     groups_.emplace_back();
     free_groups_.push_back(static_cast<GroupId>(groups_.size() - 1));
-    events_.add(EventQueue::second + free_groups_.back());
+    events_.add(EventQueue::kSecond + free_groups_.back());
   }
   const GroupId id = free_groups_.back();
   free_groups_.pop_back();
@@ -130,7 +130,7 @@ void FlowNetwork::remove_group(GroupId id) {
     flows_[flow].state = State::removed;
     free_flows_.push_back(flow);
   }
-  events_.set(EventQueue::second + id, Nanos::never());
+  events_.set(EventQueue::kSecond + id, Nanos::never());
   groups_[id].removed = true;
   groups_[id].flows.clear();
   free_groups_.push_back(id);
@@ -150,7 +150,7 @@ void FlowNetwork::begin_iteration(GroupId id, Bytes bytes) {
   group.bytes_per_iteration = bytes;
   group.sent = 0;
   find_gain(group);
-  events_.set(EventQueue::second + id, Nanos::never());
+  events_.set(EventQueue::kSecond + id, Nanos::never());
   if (group.augmentation.iteration_aware())
     changed_flows_.insert(changed_flows_.end(), group.senders.begin(), group.senders.end());
 }
@@ -168,11 +168,11 @@ void FlowNetwork::send(FlowId id, Bytes bytes, std::uint64_t tag, Nanos not_befo
 }
 
 /// Determines the maximum rate of a flow's path, which is what the flow adds to the demand on its links.
-void FlowNetwork::set_most(Flow& flow) {
+void FlowNetwork::set_max(Flow& flow) {
   flow.most = std::numeric_limits<double>::infinity();
   for (const PathHop& hop : flow.path) flow.most = std::min(flow.most, links_[hop.link].capacity / hop.cost);
   for (PathHop& hop : flow.path)
-    hop.demand = static_cast<std::int64_t>(std::llround(flow.most * hop.cost / bytes_per_nano));
+    hop.demand = static_cast<std::int64_t>(std::llround(flow.most * hop.cost / kBytesPerNano));
 }
 
 /// The flow starts to send.
@@ -180,7 +180,7 @@ void FlowNetwork::enter(FlowId id) {
   Flow& flow = flows_[id];
   Group& group = groups_[flow.group];
   ++counters_.events;
-  set_most(flow);
+  set_max(flow);
   for (std::uint32_t i = 0; i < flow.path.size(); ++i) {
     PathHop& hop = flow.path[i];
     Link& link = links_[hop.link];
@@ -288,8 +288,8 @@ void FlowNetwork::advance(Nanos time) {
   while (!events_.empty() && events_.time() <= now_) {
     const EventQueue::Source source = events_.source();
     events_.set(source, Nanos::never());
-    if (source >= EventQueue::second) {
-      const GroupId id = source - EventQueue::second;
+    if (source >= EventQueue::kSecond) {
+      const GroupId id = source - EventQueue::kSecond;
       ++counters_.events;
       changed_flows_.insert(changed_flows_.end(), groups_[id].senders.begin(), groups_[id].senders.end());
       continue;
@@ -401,7 +401,7 @@ void FlowNetwork::push(double level, std::uint32_t source) {
 /// Progressive filling: all flows of the component increase in proportion to their weights, until a link of theirs is
 /// full or they reach the maximum rate of their path.
 void FlowNetwork::fill() {
-  constexpr std::uint32_t flows_from = EventQueue::second;
+  constexpr std::uint32_t flows_from = EventQueue::kSecond;
   const auto later = [](const Level& a, const Level& b) {
     return a.level != b.level ? a.level > b.level : a.source > b.source;
   };
@@ -424,7 +424,7 @@ void FlowNetwork::fill() {
       const Link& link = links_[hop.link];
       if (!link.tight) continue;
       free = false;
-      held |= link.capacity <= flow.most * hop.cost * alike;
+      held |= link.capacity <= flow.most * hop.cost * kAlike;
     }
     if (free)
       freeze(flow, flow.most);
@@ -447,7 +447,7 @@ void FlowNetwork::fill() {
     Link& link = links_[next.source];
     if (link.unfrozen == 0) continue;
     const double at = std::max(link.left, 0.0) / link.weight;
-    if (at > next.level * alike) {  // flows have stopped since, so that the link fills up later
+    if (at > next.level * kAlike) {  // flows have stopped since, so that the link fills up later
       push(at, next.source);
       continue;
     }
@@ -485,7 +485,7 @@ void FlowNetwork::schedule_gain(GroupId id) {
     const double goal = static_cast<double>(group.bytes_per_iteration) * (group.step + 1) / options_.weight_steps;
     if (contended) at = std::max(time_after(now_, goal - group.sent, rate), now_ + Nanos(1));
   }
-  events_.set(EventQueue::second + id, at);
+  events_.set(EventQueue::kSecond + id, at);
 }
 
 // State.

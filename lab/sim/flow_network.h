@@ -192,7 +192,7 @@ class FlowNetwork {
   };
 
   void check_link(LinkId link) const;
-  void set_most(Flow& flow);
+  void set_max(Flow& flow);
   void enter(FlowId id);
   void leave(FlowId id);
   void settle(Flow& flow);
@@ -213,7 +213,7 @@ class FlowNetwork {
 
   Options options_;
   Nanos now_;
-  EventQueue events_;  // flows, then groups from EventQueue::second on
+  EventQueue events_;  // flows, then groups from EventQueue::kSecond on
   std::vector<Link> links_;
   std::vector<Flow> flows_;
   std::vector<Group> groups_;

@@ -5,7 +5,7 @@
 //
 // After it has moved a packet, a loop keeps polling for a few rounds, and then sleeps until the next deadline, but at
 // most `nap`. After it has been idle for a while, it blocks until a packet or deadline. Every sleep ends late by a
-// random time: `late_least` plus an exponentially distributed part, `late_mean` on average in total. Occasionally the
+// random time: `late_min` plus an exponentially distributed part, `late_mean` on average in total. Occasionally the
 // machine stalls a loop for longer.
 #pragma once
 
@@ -22,8 +22,8 @@ namespace mltcp::sim {
 /// The model of one loop. All times are from 0 to kLongestLoopTime.
 struct LoopModel {
   Nanos nap;          ///< maximum sleep while packets come; 0: no model, everything is processed at once
-  Nanos late_least;   ///< minimum lateness of every sleep
-  Nanos late_mean;    ///< mean lateness; at least late_least
+  Nanos late_min;     ///< minimum lateness of every sleep
+  Nanos late_mean;    ///< mean lateness; at least late_min
   Nanos stall_every;  ///< mean time between two stalls; 0: none
   Nanos stall_mean;   ///< mean duration of a stall
 
@@ -48,7 +48,7 @@ class Lateness {
 
   /// Lateness of a sleep that should take `wanted`.
   Nanos draw(Nanos wanted) {
-    Nanos late = model_.late_least + exponential(model_.late_mean - model_.late_least);
+    Nanos late = model_.late_min + exponential(model_.late_mean - model_.late_min);
     if (model_.stall_every.count > 0 &&
         random_.chance(static_cast<double>((wanted + late).count) / static_cast<double>(model_.stall_every.count)))
       late += exponential(model_.stall_mean);

@@ -14,27 +14,27 @@
 namespace mltcp::sim {
 namespace {
 
-constexpr std::uint32_t ip_udp_bytes = 28;
-constexpr std::uint32_t overhead_bytes = 42;
-constexpr std::uint32_t burst_packets = 32;
-constexpr std::uint32_t empty_place = 0xFFFFFFFF;
+constexpr std::uint32_t kIpUdpBytes = 28;
+constexpr std::uint32_t kOverheadBytes = 42;
+constexpr std::uint32_t kBurstPackets = 32;
+constexpr std::uint32_t kEmptyPlace = 0xFFFFFFFF;
 
-constexpr Bytes pause_frame_bytes = 64;
+constexpr Bytes kPauseFrameBytes = 64;
 
 // Parameters of modelled machines' loops: those of transport/poll_loop.cpp with Idle::sleep.
-constexpr Nanos awake_after_packet{6'000};   // idle rounds before a sleep
-constexpr Nanos naps_after_packet{200'000};  // instead of waiting for the next packet
-constexpr Nanos not_worth_a_nap{5'000};
+constexpr Nanos kAwakeAfterPacket{6'000};   // idle rounds before a sleep
+constexpr Nanos kNapsAfterPacket{200'000};  // instead of waiting for the next packet
+constexpr Nanos kNotWorthANap{5'000};
 
 /// Time from the decision to pause a link until its sender reacts.
-Nanos pause_time(const fabric::LinkConfig& link) { return link.delay + link.rate.time_for(pause_frame_bytes); }
+Nanos pause_time(const fabric::LinkConfig& link) { return link.delay + link.rate.time_for(kPauseFrameBytes); }
 
 const NetworkOptions& checked(const NetworkOptions& options) {
   if (options.mtu < 576 || options.mtu > 9000)
     throw InputError(fmt::format("the MTU is {}; give 576 to 9000 bytes", options.mtu));
-  if (options.transmit_queue_packets < burst_packets)
+  if (options.transmit_queue_packets < kBurstPackets)
     throw InputError(fmt::format("the transmit queue holds {} packets; give at least {}",
-                                 options.transmit_queue_packets, burst_packets));
+                                 options.transmit_queue_packets, kBurstPackets));
   return options;
 }
 
@@ -72,10 +72,10 @@ const PacketIo::Limits& Host::limits() const { return network_.limits_; }
 std::size_t Host::receive(std::span<RxPacket> out) { return network_.receive(*this, out); }
 std::size_t Host::send(std::span<const TxPacket> packets) { return network_.send(*this, packets); }
 
-Network::Network(const NetworkOptions& options) : options_(checked(options)), pool_(options.mtu - ip_udp_bytes) {
-  limits_.max_packet_bytes = options.mtu - ip_udp_bytes;
-  limits_.overhead_bytes = overhead_bytes;
-  limits_.burst = burst_packets;
+Network::Network(const NetworkOptions& options) : options_(checked(options)), pool_(options.mtu - kIpUdpBytes) {
+  limits_.max_packet_bytes = options.mtu - kIpUdpBytes;
+  limits_.overhead_bytes = kOverheadBytes;
+  limits_.burst = kBurstPackets;
   limits_.virtual_payload = options.virtual_payload;
 }
 
@@ -84,19 +84,19 @@ Network::~Network() = default;
 // Set-up.
 
 Host& Network::add_host(const Address& address) {
-  if (find_host(address) != empty_place)
+  if (find_host(address) != kEmptyPlace)
     throw InputError(fmt::format("two hosts have the address {}; give each its own", to_text(address)));
   const auto number = static_cast<std::uint32_t>(hosts_.size());
   hosts_.emplace_back(*this, number, address);
   address_hashes_.push_back(hash(address));
-  events_.add(EventQueue::second + number);
+  events_.add(EventQueue::kSecond + number);
   if (options_.machines.host.on()) {
     hosts_.back().machine_ = static_cast<std::uint32_t>(machines_.size());
     machines_.push_back(
         {.lateness = {options_.machines.host, Random::stream(options_.machines.seed, number)}, .hosts = {number}});
   }
   if (table_.size() < 2 * hosts_.size()) {
-    table_.assign(std::bit_ceil(4 * hosts_.size()), empty_place);
+    table_.assign(std::bit_ceil(4 * hosts_.size()), kEmptyPlace);
     for (const Host& host : hosts_) enter(host);
   } else {
     enter(hosts_.back());
@@ -106,15 +106,15 @@ Host& Network::add_host(const Address& address) {
 
 void Network::enter(const Host& host) {
   std::size_t place = hash(host.address_);
-  while (table_[place & (table_.size() - 1)] != empty_place) ++place;
+  while (table_[place & (table_.size() - 1)] != kEmptyPlace) ++place;
   table_[place & (table_.size() - 1)] = host.number_;
 }
 
 std::uint32_t Network::find_host(const Address& address) const {
-  if (table_.empty()) return empty_place;
+  if (table_.empty()) return kEmptyPlace;
   for (std::size_t place = hash(address);; ++place) {
     const std::uint32_t number = table_[place & (table_.size() - 1)];
-    if (number == empty_place || hosts_[number].address_ == address) return number;
+    if (number == kEmptyPlace || hosts_[number].address_ == address) return number;
   }
 }
 
@@ -141,7 +141,7 @@ void Network::check_link(LinkId link) const {
 }
 
 void Network::check_unconnected(const Host& host) {
-  if (host.uplink_ != Host::no_link)
+  if (host.uplink_ != Host::kNoLink)
     throw InputError(fmt::format("host {} has its link already; connect it once", to_text(host.address_)));
 }
 
@@ -161,7 +161,7 @@ Network::LinkId Network::add_priority_link(std::optional<Switch> from, Switch to
   check_switch(to);
   if (from) check_switch(*from);
   LinkState state(config, to);
-  state.near_end = from.value_or(no_switch);
+  state.near_end = from.value_or(kNoSwitch);
   state.priority = std::make_unique<fabric::PriorityLink>(config, classes, from ? nodes_[*from].memory.get() : nullptr);
   const auto id = static_cast<LinkId>(links_.size());
   if (nodes_[to].memory != nullptr) {
@@ -215,7 +215,7 @@ void Network::connect(Host& host, LinkId link) {
 void Network::set_next(Switch at, const Host& destination, std::uint32_t next) {
   check_switch(at);
   std::vector<std::uint32_t>& table = nodes_[at].next;
-  if (table.size() <= destination.number_) table.resize(destination.number_ + 1, no_route);
+  if (table.size() <= destination.number_) table.resize(destination.number_ + 1, kNoRoute);
   table[destination.number_] = next;
 }
 
@@ -234,10 +234,10 @@ Network::Group Network::add_group(std::span<const LinkId> links, std::uint64_t s
 void Network::route_group(Switch at, const Host& destination, Group group) {
   if (group >= groups_.size())
     throw InputError(fmt::format("there is no group {}; the network has {}", group, groups_.size()));
-  set_next(at, destination, first_group + group);
+  set_next(at, destination, kFirstGroup + group);
 }
 
-void Network::route_to_host(Switch at, const Host& destination) { set_next(at, destination, here); }
+void Network::route_to_host(Switch at, const Host& destination) { set_next(at, destination, kHere); }
 
 void Network::meter(LinkId link, fabric::UsageMeter* meter) {
   check_link(link);
@@ -281,11 +281,11 @@ bool Network::run(Nanos until, const std::function<bool()>& stop) {
   while (!events_.empty() && events_.time() <= until) {
     now_ = events_.time();
     const EventQueue::Source source = events_.source();
-    if (source < EventQueue::second) {
+    if (source < EventQueue::kSecond) {
       deliver(source);
       continue;
     }
-    poll(hosts_[source - EventQueue::second]);
+    poll(hosts_[source - EventQueue::kSecond]);
     if (stoppable && stop()) return true;
   }
   if (!until.is_never() && until > now_) now_ = until;
@@ -309,7 +309,7 @@ void Network::deliver(LinkId id) {
     return;
   }
   const Node& node = nodes_[state.far_end];
-  if (node.loop != no_loop) [[unlikely]] {
+  if (node.loop != kNoLoop) [[unlikely]] {
     deliver_to_loop(node);
     return;
   }
@@ -340,14 +340,14 @@ void Network::deliver_to_loop(const Node& node) {
 /// Forwards a packet that link `from` has delivered to `node` at time `at`.
 void Network::forward(const Node& node, Packet* packet, LinkId from, Nanos at) {
   ++counters_.packet_hops;
-  const std::uint32_t next = packet->destination < node.next.size() ? node.next[packet->destination] : no_route;
-  if (next < first_group) {
+  const std::uint32_t next = packet->destination < node.next.size() ? node.next[packet->destination] : kNoRoute;
+  if (next < kFirstGroup) {
     ++packet->hops;
     launch(next, packet, from, at);
-  } else if (next < here) {
+  } else if (next < kHere) {
     ++packet->hops;
-    launch(pick(groups_[next - first_group], packet), packet, from, at);
-  } else if (next == here) {
+    launch(pick(groups_[next - kFirstGroup], packet), packet, from, at);
+  } else if (next == kHere) {
     arrive(hosts_[packet->destination], packet);
   } else {
     ++counters_.unknown_destination;
@@ -394,14 +394,14 @@ void Network::count(LinkState& state, Packet* packet, Nanos departure) {
 
 void Network::launch_by_class(LinkId id, Packet* packet, LinkId from) {
   LinkState& state = links_[id];
-  const std::uint32_t ingress = from == no_link ? fabric::SwitchMemory::no_ingress : links_[from].ingress;
+  const std::uint32_t ingress = from == kNoLink ? fabric::SwitchMemory::kNoIngress : links_[from].ingress;
   const auto admission = state.priority->offer(std::bit_cast<fabric::Link::Handle>(packet), packet->wire_bytes,
                                                packet->ecn != Ecn::not_ect, packet->priority, ingress, now_);
   if (!admission.admitted) {
     pool_.free(packet);
   } else {
     if (admission.mark) packet->ecn = Ecn::ce;
-    if (state.near_end == no_switch) ++hosts_[packet->source].waiting_;
+    if (state.near_end == kNoSwitch) ++hosts_[packet->source].waiting_;
   }
   transmit(id);
 }
@@ -420,10 +420,10 @@ void Network::transmit(LinkId id) {
   while (const auto start = state.priority->start(now_)) {
     auto* packet = std::bit_cast<Packet*>(start->packet);
     const fabric::Link::Admission& admission = start->admission;
-    if (state.near_end == no_switch) {
+    if (state.near_end == kNoSwitch) {
       Host& host = hosts_[packet->source];
       --host.waiting_;
-      if (host.refused_ && host.waiting_ + burst_packets <= options_.transmit_queue_packets) {
+      if (host.refused_ && host.waiting_ + kBurstPackets <= options_.transmit_queue_packets) {
         host.refused_ = false;
         host.room_at_ = now_;
         schedule(host);
@@ -438,7 +438,7 @@ void Network::transmit(LinkId id) {
     if (admission.corrupt) flip(packet, admission.corrupt_bits);
   }
   schedule(id);
-  if (state.near_end == no_switch) return;
+  if (state.near_end == kNoSwitch) return;
   const Node& node = nodes_[state.near_end];
   while (node.memory != nullptr && node.memory->has_pauses()) {
     const fabric::SwitchMemory::Pause pause = node.memory->take_pause();
@@ -459,8 +459,8 @@ void Network::schedule(LinkId id) {
     if (!next.is_never()) __builtin_prefetch(std::bit_cast<const Packet*>(state.link.next_packet()), 1);
   }
   if (!switch_loops_.empty() && !next.is_never()) [[unlikely]] {
-    if (state.near_loop != no_loop) next = switch_loops_[state.near_loop].looks.at_or_after(next, now_);
-    if (const std::uint32_t far = nodes_[state.far_end].loop; far != no_loop)
+    if (state.near_loop != kNoLoop) next = switch_loops_[state.near_loop].looks.at_or_after(next, now_);
+    if (const std::uint32_t far = nodes_[state.far_end].loop; far != kNoLoop)
       next = switch_loops_[far].looks.at_or_after(next, now_);
   }
   if (next != events_.time(id)) events_.set(id, next);
@@ -475,8 +475,8 @@ void Network::arrive(Host& host, Packet* packet) {
   packet->next = nullptr;
   if (host.arrived_ == nullptr) {
     host.arrived_ = packet;
-    if (host.machine_ == Host::no_machine) [[likely]]
-      events_.set(EventQueue::second + host.number_, now_);
+    if (host.machine_ == Host::kNoMachine) [[likely]]
+      events_.set(EventQueue::kSecond + host.number_, now_);
     else
       rouse(machines_[host.machine_], false);
   } else {
@@ -503,21 +503,21 @@ void Network::plan(Machine& machine, Host& host) {
     due = std::min({due, other.deadline_, other.room_at_});
     if (other.woken_ || other.arrived_ != nullptr) due = now_;
   }
-  machine.asleep_from = std::max(now_, machine.busy_at + awake_after_packet);
+  machine.asleep_from = std::max(now_, machine.busy_at + kAwakeAfterPacket);
   machine.waits = false;
-  if (due <= machine.asleep_from + not_worth_a_nap) {
+  if (due <= machine.asleep_from + kNotWorthANap) {
     machine.look = std::max(due, now_);
     machine.asleep_from = machine.look;
   } else {
     if (machine.late < Nanos(0)) machine.late = machine.lateness.draw(nap);
-    machine.waits = machine.asleep_from - machine.busy_at >= naps_after_packet;
+    machine.waits = machine.asleep_from - machine.busy_at >= kNapsAfterPacket;
     if (machine.waits)
       machine.look = due.is_never() ? due : due + machine.late;
     else
       machine.look = machine.asleep_from + std::min(due - machine.asleep_from, nap) + machine.late;
   }
   for (const std::uint32_t number : machine.hosts)
-    events_.set(EventQueue::second + number, hosts_[number].polled_at_ == now_ ? machine.look : now_);
+    events_.set(EventQueue::kSecond + number, hosts_[number].polled_at_ == now_ ? machine.look : now_);
 }
 
 /// A packet has arrived for the machine, or a poll is requested.
@@ -529,7 +529,7 @@ void Network::rouse(Machine& machine, bool at_once) {
     look = std::min(look, now_ + machine.late);
   if (look == machine.look) return;
   machine.look = look;
-  for (const std::uint32_t number : machine.hosts) events_.set(EventQueue::second + number, look);
+  for (const std::uint32_t number : machine.hosts) events_.set(EventQueue::kSecond + number, look);
 }
 
 void Network::poll(Host& host) {
@@ -546,7 +546,7 @@ void Network::poll(Host& host) {
     deadline = host.pollable_->poll(now_);
   } catch (...) {
     // Otherwise the host would still be due now, and the next run() could not proceed.
-    events_.set(EventQueue::second + host.number_, Nanos::never());
+    events_.set(EventQueue::kSecond + host.number_, Nanos::never());
     throw;
   }
   if (host.pollable_ == nullptr) return;                // it has detached itself
@@ -554,14 +554,14 @@ void Network::poll(Host& host) {
   if (host.active_ || host.idle_since_ != now_) {
     host.idle_since_ = now_;
     host.idle_polls_ = 0;
-  } else if (++host.idle_polls_ >= max_idle_polls) {
+  } else if (++host.idle_polls_ >= kMaxIdlePolls) {
     throw RunError(fmt::format("host {} was polled {} times at {} ns without receiving or sending a packet; {}",
-                               to_text(host.address_), max_idle_polls, now_.count,
+                               to_text(host.address_), kMaxIdlePolls, now_.count,
                                host.arrived_ != nullptr
                                    ? "it must take the packets that have arrived"
                                    : "the deadline that it returns must lie after the time of the poll"));
   }
-  if (host.machine_ != Host::no_machine) [[unlikely]]
+  if (host.machine_ != Host::kNoMachine) [[unlikely]]
     plan(machines_[host.machine_], host);
   else
     schedule(host);
@@ -569,12 +569,12 @@ void Network::poll(Host& host) {
 
 void Network::schedule(Host& host) {
   Nanos due = std::min(host.deadline_, host.room_at_);
-  if (host.machine_ != Host::no_machine) [[unlikely]] {
+  if (host.machine_ != Host::kNoMachine) [[unlikely]] {
     rouse(machines_[host.machine_], true);
     return;
   }
   if (host.woken_ || host.arrived_ != nullptr || due < now_) due = now_;
-  events_.set(EventQueue::second + host.number_, due);
+  events_.set(EventQueue::kSecond + host.number_, due);
 }
 
 // The hosts' datapath.
@@ -588,7 +588,7 @@ std::size_t Network::transmit_queue(Host& host) {
 
 /// When the full transmit queue will have room for a burst; never() if transmit() will detect that.
 Nanos Network::time_of_room(Host& host) {
-  const std::size_t most = options_.transmit_queue_packets - burst_packets;
+  const std::size_t most = options_.transmit_queue_packets - kBurstPackets;
   if (host.counting_ == Host::Counting::link) return links_[host.uplink_].link.time_of_queue(most, now_);
   if (host.counting_ == Host::Counting::packets) {
     host.refused_ = true;
@@ -599,7 +599,7 @@ Nanos Network::time_of_room(Host& host) {
 }
 
 std::size_t Network::send(Host& host, std::span<const TxPacket> packets) {
-  if (host.uplink_ == Host::no_link) [[unlikely]] {
+  if (host.uplink_ == Host::kNoLink) [[unlikely]] {
     counters_.sent_packets += packets.size();
     counters_.unknown_destination += packets.size();
     return packets.size();
@@ -607,7 +607,7 @@ std::size_t Network::send(Host& host, std::span<const TxPacket> packets) {
   const std::size_t waiting = transmit_queue(host);
   const std::size_t room =
       options_.transmit_queue_packets - std::min<std::size_t>(waiting, options_.transmit_queue_packets);
-  const std::size_t taken = std::min({packets.size(), room, static_cast<std::size_t>(burst_packets)});
+  const std::size_t taken = std::min({packets.size(), room, static_cast<std::size_t>(kBurstPackets)});
   for (const TxPacket& out : packets.first(taken)) {
     const bool is_virtual = out.payload.data() == nullptr && !out.payload.empty();
     const std::size_t length = out.header.size() + out.payload.size();
@@ -616,14 +616,14 @@ std::size_t Network::send(Host& host, std::span<const TxPacket> packets) {
       continue;
     }
     const std::uint32_t destination = find_host(*out.destination);
-    if (destination == empty_place) [[unlikely]] {
+    if (destination == kEmptyPlace) [[unlikely]] {
       ++counters_.unknown_destination;
       continue;
     }
     Packet* packet = pool_.allocate(is_virtual ? out.header.size() : length);
     packet->source = host.number_;
     packet->destination = destination;
-    packet->wire_bytes = static_cast<std::uint32_t>(length) + overhead_bytes;
+    packet->wire_bytes = static_cast<std::uint32_t>(length) + kOverheadBytes;
     packet->virtual_bytes = is_virtual ? static_cast<std::uint32_t>(out.payload.size()) : 0;
     packet->ecn = out.ecn;
     packet->corrupted = false;
@@ -632,7 +632,7 @@ std::size_t Network::send(Host& host, std::span<const TxPacket> packets) {
     if (!out.header.empty()) std::memcpy(packet->data(), out.header.data(), out.header.size());
     if (!is_virtual && !out.payload.empty())
       std::memcpy(packet->data() + out.header.size(), out.payload.data(), out.payload.size());
-    const Nanos departure = launch(host.uplink_, packet, no_link, now_);
+    const Nanos departure = launch(host.uplink_, packet, kNoLink, now_);
     if (host.counting_ == Host::Counting::departures) host.departures_.push(departure);
   }
   counters_.sent_packets += taken;
@@ -640,7 +640,7 @@ std::size_t Network::send(Host& host, std::span<const TxPacket> packets) {
   if (taken == room && taken < packets.size()) {
     // Not at the first departure: polling for every packet would cost more than the packet.
     host.room_at_ = time_of_room(host);
-    if (host.machine_ == Host::no_machine) [[likely]]
+    if (host.machine_ == Host::kNoMachine) [[likely]]
       schedule(host);
   }
   return taken;
@@ -648,7 +648,7 @@ std::size_t Network::send(Host& host, std::span<const TxPacket> packets) {
 
 std::size_t Network::receive(Host& host, std::span<RxPacket> out) {
   free_list(host.lent_);
-  const std::size_t most = std::min(out.size(), static_cast<std::size_t>(burst_packets));
+  const std::size_t most = std::min(out.size(), static_cast<std::size_t>(kBurstPackets));
   std::size_t count = 0;
   Packet* packet = host.arrived_;
   Packet* last = nullptr;

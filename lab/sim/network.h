@@ -11,7 +11,7 @@
 // A host is polled: when it is attached; when packets have arrived; at the deadline that its last poll returned; on
 // wake(); and when its transmit queue, having refused packets, has room for a full burst again. A deadline at or before
 // now means: again at this instant, after the other hosts that are due; so does a poll that took some, but not all, of
-// the packets that had arrived. If a host is polled `max_idle_polls` times at one instant without receiving or sending
+// the packets that had arrived. If a host is polled `kMaxIdlePolls` times at one instant without receiving or sending
 // a packet, or leaves arrived packets unread, run() throws RunError that names the host.
 //
 // If polling loops are modelled (loop_model.h), a host is polled when its machine's loop runs, that is, later.
@@ -104,12 +104,12 @@ class Host final : public PacketIo {
 
  private:
   friend class Network;
-  static constexpr std::uint32_t no_link = 0xFFFFFFFF;
-  static constexpr std::uint32_t no_machine = 0xFFFFFFFF;
+  static constexpr std::uint32_t kNoLink = 0xFFFFFFFF;
+  static constexpr std::uint32_t kNoMachine = 0xFFFFFFFF;
 
   Network& network_;
   std::uint32_t number_;
-  std::uint32_t uplink_ = no_link;
+  std::uint32_t uplink_ = kNoLink;
   Pollable* pollable_ = nullptr;
   // Linked lists, through Packet::next.
   Packet* arrived_ = nullptr;
@@ -126,7 +126,7 @@ class Host final : public PacketIo {
   GrowableRing<Nanos> departures_;
   bool woken_ = false;
   bool active_ = false;  // a packet was received or sent during the current poll
-  std::uint32_t machine_ = no_machine;
+  std::uint32_t machine_ = kNoMachine;
   Nanos polled_at_ = Nanos(-1);  // only if loops are modelled
   std::uint32_t idle_polls_ = 0;
   Nanos idle_since_ = Nanos(-1);
@@ -136,7 +136,7 @@ class Host final : public PacketIo {
 class Network {
  public:
   /// Maximum number of consecutive idle polls of a host at one instant; then run() throws.
-  static constexpr std::uint32_t max_idle_polls = 10'000;
+  static constexpr std::uint32_t kMaxIdlePolls = 10'000;
 
   using Switch = std::uint32_t;
   using LinkId = std::uint32_t;
@@ -231,17 +231,17 @@ class Network {
 
  private:
   friend class Host;
-  static constexpr std::uint32_t no_route = 0xFFFFFFFF;
-  static constexpr std::uint32_t no_loop = 0xFFFFFFFF;
-  static constexpr std::uint32_t here = 0xFFFFFFFE;  // table entry: the packet has arrived
-  static constexpr std::uint32_t first_group =
+  static constexpr std::uint32_t kNoRoute = 0xFFFFFFFF;
+  static constexpr std::uint32_t kNoLoop = 0xFFFFFFFF;
+  static constexpr std::uint32_t kHere = 0xFFFFFFFE;  // table entry: the packet has arrived
+  static constexpr std::uint32_t kFirstGroup =
       0x80000000;  // table entries from here on are groups; lower ones are links
 
   struct Node {
-    std::vector<std::uint32_t> next;  // by destination host: a link, a group, `here` or `no_route`
+    std::vector<std::uint32_t> next;  // by destination host: a link, a group, `kHere` or `kNoRoute`
     std::unique_ptr<fabric::SwitchMemory> memory;
     std::vector<std::uint32_t> incoming;  // incoming links, by their ingress number in `memory`
-    std::uint32_t loop = no_loop;         // index in switch_loops_
+    std::uint32_t loop = kNoLoop;         // index in switch_loops_
   };
   /// The polling loop of a switch, if modelled.
   struct SwitchLoop {
@@ -269,17 +269,17 @@ class Network {
     std::vector<LinkId> links;
     std::uint64_t seed = 0;
   };
-  static constexpr std::uint32_t no_switch = 0xFFFFFFFF;
-  static constexpr std::uint32_t no_link = 0xFFFFFFFF;
+  static constexpr std::uint32_t kNoSwitch = 0xFFFFFFFF;
+  static constexpr std::uint32_t kNoLink = 0xFFFFFFFF;
   struct LinkState {
     LinkState(const fabric::LinkConfig& config, Switch to) : link(config), far_end(to) {}
     fabric::Link link;
     Switch far_end;
     fabric::UsageMeter* meter = nullptr;
     std::unique_ptr<fabric::PriorityLink> priority;            // used instead of `link`
-    Switch near_end = no_switch;                               // sender of a priority link; none: hosts
-    std::uint32_t ingress = fabric::SwitchMemory::no_ingress;  // ingress number in the memory of the far end
-    std::uint32_t near_loop = no_loop;                         // of the sending switch
+    Switch near_end = kNoSwitch;                               // sender of a priority link; none: hosts
+    std::uint32_t ingress = fabric::SwitchMemory::kNoIngress;  // ingress number in the memory of the far end
+    std::uint32_t near_loop = kNoLoop;                         // of the sending switch
   };
 
   void check_switch(Switch at) const;
@@ -314,7 +314,7 @@ class Network {
   PacketIo::Limits limits_;
   Nanos now_;
   NetworkCounters counters_;
-  EventQueue events_;  // links, then from EventQueue::second on hosts
+  EventQueue events_;  // links, then from EventQueue::kSecond on hosts
   PacketPool pool_;
   std::vector<LinkState> links_;
   std::vector<Node> nodes_;

@@ -9,17 +9,17 @@ namespace mltcp::sim {
 
 PacketPool::PacketPool(std::size_t max_length) {
   const auto slot_for = [](std::size_t length) {
-    return (sizeof(Packet) + length + alignment - 1) / alignment * alignment;
+    return (sizeof(Packet) + length + kAlignment - 1) / kAlignment * kAlignment;
   };
-  classes_[0] = {nullptr, slot_for(small_length), false};
-  classes_[1] = {nullptr, slot_for(std::max(max_length, small_length)), true};
+  classes_[0] = {nullptr, slot_for(kSmallLength), false};
+  classes_[1] = {nullptr, slot_for(std::max(max_length, kSmallLength)), true};
 }
 
 void PacketPool::grow(Class& wanted) {
   constexpr std::size_t slab_bytes = 65536;
   const std::size_t count = std::max<std::size_t>(slab_bytes / wanted.slot_bytes, 1);
   const std::size_t bytes = count * wanted.slot_bytes;
-  auto* memory = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{alignment}));
+  auto* memory = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kAlignment}));
   slabs_.push_back({std::unique_ptr<std::byte, Slab::Deleter>(memory), bytes});
   for (std::size_t i = count; i-- > 0;) {
     auto* packet = new (memory + i * wanted.slot_bytes) Packet;

@@ -42,7 +42,7 @@ class PacketPool {
 
   /// A packet with `length` bytes (at most max_length); nothing else is initialised. The caller owns it until free().
   Packet* allocate(std::size_t length) {
-    Class& wanted = classes_[length > small_length ? 1 : 0];
+    Class& wanted = classes_[length > kSmallLength ? 1 : 0];
     if (wanted.free == nullptr) [[unlikely]]
       grow(wanted);
     Packet* packet = wanted.free;
@@ -68,12 +68,12 @@ class PacketPool {
 
  private:
   /// Fits headers without payload, and acknowledgements.
-  static constexpr std::size_t small_length = 256 - sizeof(Packet);
-  static constexpr std::size_t alignment = 64;
+  static constexpr std::size_t kSmallLength = 256 - sizeof(Packet);
+  static constexpr std::size_t kAlignment = 64;
 
   struct Slab {
     struct Deleter {
-      void operator()(std::byte* slab) const { ::operator delete (slab, std::align_val_t{alignment}); }
+      void operator()(std::byte* slab) const { ::operator delete (slab, std::align_val_t{kAlignment}); }
     };
     std::unique_ptr<std::byte, Deleter> memory;
     std::size_t bytes = 0;

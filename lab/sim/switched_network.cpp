@@ -15,9 +15,9 @@ namespace {
 
 // Random streams: below this number for the switches' hashes, from here on for the links' marking. Overlap in networks
 // with more switches is harmless, since a hash stream is only used as a seed to mix with.
-constexpr std::uint64_t first_link_stream = 1024;
-constexpr std::uint32_t first_ip = 10U << 24 | 1;
-constexpr std::uint32_t ethernet_bytes = 14;
+constexpr std::uint64_t kFirstLinkStream = 1024;
+constexpr std::uint32_t kFirstIp = 10U << 24 | 1;
+constexpr std::uint32_t kEthernetBytes = 14;
 
 NetworkOptions network_options(const SwitchedNetworkConfig& config, const SwitchedNetworkOptions& options) {
   NetworkOptions result;
@@ -38,7 +38,7 @@ Bytes headroom(const SwitchedNetworkConfig& config, Topology::Link number) {
   fabric::LinkConfig link;
   link.rate = config.topology->capacity(number);
   link.delay = config.topology->delay(number);
-  return Network::pfc_headroom(link, config.mtu + ethernet_bytes);
+  return Network::pfc_headroom(link, config.mtu + kEthernetBytes);
 }
 
 /// With PFC, the memory must have room for all classes of all links into a switch at once.
@@ -70,12 +70,12 @@ void check(const SwitchedNetworkConfig& config) {
                         "their rate, or make it several hosts",
                         links.size(), what, in_quotes(topology.host_name(host))));
   topology.check_all_paths();
-  if (config.buffer_bytes != 0 && config.buffer_bytes < config.mtu + ethernet_bytes)
+  if (config.buffer_bytes != 0 && config.buffer_bytes < config.mtu + kEthernetBytes)
     throw InputError(fmt::format("the buffer of a port, {}, holds no packet of the MTU; give at least {} B",
-                                 bytes_to_text(config.buffer_bytes), config.mtu + ethernet_bytes));
-  if (config.classes < 1 || config.classes > fabric::PriorityLink::most_classes)
+                                 bytes_to_text(config.buffer_bytes), config.mtu + kEthernetBytes));
+  if (config.classes < 1 || config.classes > fabric::PriorityLink::kMaxClasses)
     throw InputError(
-        fmt::format("a port has {} classes; give 1 to {}", config.classes, fabric::PriorityLink::most_classes));
+        fmt::format("a port has {} classes; give 1 to {}", config.classes, fabric::PriorityLink::kMaxClasses));
   if (config.memory.pfc.enabled) check_memory(config);
 }
 
@@ -85,7 +85,7 @@ SwitchedNetworkMap::SwitchedNetworkMap(const SwitchedNetworkConfig& config) : co
 }
 
 Address SwitchedNetworkMap::address(std::uint32_t host, std::uint16_t udp_port) {
-  return Address::v4(first_ip + host, udp_port);
+  return Address::v4(kFirstIp + host, udp_port);
 }
 
 std::vector<SwitchedNetworkMap::LinkId> SwitchedNetworkMap::path(std::uint32_t from, std::uint16_t from_port,
@@ -117,7 +117,7 @@ void SwitchedNetwork::add(LinkId number) {
   link.buffer_bytes = from_switch && config.memory.bytes == 0 ? config.buffer_bytes : 0;
   if (from_switch) link.ecn = config.ecn;
   // Each link has its own random stream for marking.
-  link.seed = Random::stream(config.seed, first_link_stream + number).next();
+  link.seed = Random::stream(config.seed, kFirstLinkStream + number).next();
   const bool by_class = config.classes > 1 || (from_switch ? config.memory.bytes > 0 : config.memory.pfc.enabled);
   const std::string name = topology().link_name(number);
   try {
@@ -154,7 +154,7 @@ const std::vector<SwitchedNetwork::Route>& SwitchedNetwork::routes_to(std::uint3
 Host& SwitchedNetwork::add_port(std::uint32_t host, std::uint16_t udp_port) {
   if (host >= topology().hosts())
     throw InputError(fmt::format("there is no host {}; the network has hosts 0 to {}", host, topology().hosts() - 1));
-  if (++ports_ * topology().switches() > kMostRoutes)
+  if (++ports_ * topology().switches() > kMaxRoutes)
     throw InputError(
         fmt::format("{} switches can't have routes to as many ends of jobs as {}; take a smaller network or fewer "
                     "workers, or go to flow level",

@@ -86,7 +86,7 @@ struct SwitchedNetworkOptions {
 class SwitchedNetwork : public Network {
  public:
   /// Routes take 4 bytes per switch and port; add_port() refuses to exceed this number.
-  static constexpr std::uint64_t kMostRoutes = 1U << 28;
+  static constexpr std::uint64_t kMaxRoutes = 1U << 28;
 
   struct NamedLink {
     std::string name;                     ///< as in the topology
@@ -102,7 +102,7 @@ class SwitchedNetwork : public Network {
   [[nodiscard]] const SwitchedNetworkMap& map() const { return map_; }
   [[nodiscard]] const Topology& topology() const { return map_.topology(); }
   /// Adds a port to host `host`, below config().hosts(). The first host's address is 10.0.0.1, the others follow.
-  /// Throws InputError if the host does not exist or has the port already, or beyond kMostRoutes.
+  /// Throws InputError if the host does not exist or has the port already, or beyond kMaxRoutes.
   Host& add_port(std::uint32_t host, std::uint16_t udp_port);
 
   /// All links, in the order of the topology.

@@ -18,7 +18,7 @@ using experiment::Experiment;
 
 using Node = Topology::Node;
 
-constexpr std::size_t kMostPorts = 64;  // of `mltcp switch`
+constexpr std::size_t kMaxPorts = 64;  // of `mltcp switch`
 
 [[noreturn]] void refuse(const Experiment& experiment, const std::string& why) {
   throw InputError(fmt::format("{}: {}", one_line(experiment.file), why));
@@ -86,9 +86,9 @@ void add_switches(TestbedLayout& layout, const Experiment& experiment) {
         ++between;
       }
     }
-    if (made.ports.size() > kMostPorts)
+    if (made.ports.size() > kMaxPorts)
       refuse(experiment, fmt::format("switch {} would have {} ports, and mltcp switch has {} at most",
-                                     in_quotes(made.name), made.ports.size(), kMostPorts));
+                                     in_quotes(made.name), made.ports.size(), kMaxPorts));
   }
   // Every host has a path to every other, so it is a tree exactly if it has one cable less than nodes.
   if (between / 2 + 1 != numbers.size())
@@ -102,10 +102,10 @@ void add_switches(TestbedLayout& layout, const Experiment& experiment) {
 TestbedLayout testbed_layout(const Experiment& experiment) {
   TestbedLayout layout;
   layout.hosts = host_layout(experiment).hosts;
-  if (layout.hosts.size() > TestbedLayout::kMostHosts)
+  if (layout.hosts.size() > TestbedLayout::kMaxHosts)
     refuse(experiment, fmt::format("its jobs run on {} hosts, and a testbed has {} at most; take some jobs out, or run "
                                    "it on datapath \"sim\"",
-                                   layout.hosts.size(), TestbedLayout::kMostHosts));
+                                   layout.hosts.size(), TestbedLayout::kMaxHosts));
   if (experiment.topology) {
     layout.mtu = experiment.topology->mtu;
     add_switches(layout, experiment);
@@ -131,8 +131,8 @@ TestbedLayout testbed_layout(const Experiment& experiment) {
 }
 
 TestbedLayout testbed_layout(std::uint32_t hosts, std::uint32_t mtu) {
-  if (hosts < 2 || hosts > TestbedLayout::kMostHosts)
-    throw InputError(fmt::format("--hosts {}: a testbed has 2 to {} hosts", hosts, TestbedLayout::kMostHosts));
+  if (hosts < 2 || hosts > TestbedLayout::kMaxHosts)
+    throw InputError(fmt::format("--hosts {}: a testbed has 2 to {} hosts", hosts, TestbedLayout::kMaxHosts));
   TestbedLayout layout;
   layout.mtu = mtu;
   auto& made = layout.switches.emplace_back(TestbedLayout::Switch{"switch 0", {}});

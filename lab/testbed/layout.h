@@ -38,14 +38,14 @@ struct TestbedLayout {
   std::uint32_t mtu = 1500;
 
   /// Most hosts of a testbed, each of which is a process.
-  static constexpr std::uint32_t kMostHosts = 63;
+  static constexpr std::uint32_t kMaxHosts = 63;
 };
 
 /// Throws InputError "FILE: cause; cure" for what a testbed can't be: networks with loops or one-way cables, memory
-/// that a switch's ports share, more than kMostHosts hosts.
+/// that a switch's ports share, more than kMaxHosts hosts.
 TestbedLayout testbed_layout(const experiment::Experiment& experiment);
 /// Hosts 0 to `hosts` - 1 on one switch whose outputs are left to the switch's options. Throws InputError unless there
-/// are 2 to kMostHosts.
+/// are 2 to kMaxHosts.
 TestbedLayout testbed_layout(std::uint32_t hosts, std::uint32_t mtu);
 
 /// The port in the words of `mltcp switch --port`: "af_xdp:h0,rate=1000000000bps,delay=10000ns,...".

@@ -97,7 +97,7 @@ std::string TestbedNetwork::cables(const TestbedLayout& layout, std::uint32_t mt
 
 std::string TestbedNetwork::host_setup(std::uint32_t host) {
   return fmt::format("link set lo up\nlink set eth0 addrgenmode none\naddr add {}/{} dev eth0\nlink set eth0 up\n",
-                     kernel_address(host), prefix);
+                     kernel_address(host), kPrefix);
 }
 
 TestbedNetwork::TestbedNetwork(const TestbedLayout& layout, std::uint32_t mtu) {

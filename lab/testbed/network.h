@@ -16,8 +16,8 @@ class TestbedNetwork {
   TestbedNetwork(const TestbedLayout& layout, std::uint32_t mtu);
 
   /// The namespace of layout.hosts[index], open in this process under number(index).
-  [[nodiscard]] static int host(std::size_t index) { return first_file + 1 + static_cast<int>(index); }
-  [[nodiscard]] static int switches() { return first_file; }
+  [[nodiscard]] static int host(std::size_t index) { return kFirstFile + 1 + static_cast<int>(index); }
+  [[nodiscard]] static int switches() { return kFirstFile; }
 
   /// What is asked of iproute2, of which `host` is asked in the namespace of a host.
   [[nodiscard]] static std::string cables(const TestbedLayout& layout, std::uint32_t mtu);
@@ -26,10 +26,10 @@ class TestbedNetwork {
   /// Of the kernel of a host, as "10.77.0.1", and of what runs on its port, which must have one of its own.
   [[nodiscard]] static std::string kernel_address(std::uint32_t host);
   [[nodiscard]] static std::string port_address(std::uint32_t host);
-  static constexpr int prefix = 12;  ///< of both, bits
+  static constexpr int kPrefix = 12;  ///< of both, bits
 
  private:
-  static constexpr int first_file = 100;
+  static constexpr int kFirstFile = 100;
 };
 
 }  // namespace mltcp::testbed

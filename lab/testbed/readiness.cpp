@@ -19,8 +19,8 @@
 namespace mltcp::testbed {
 namespace {
 
-constexpr const char* variable = "NOTIFY_SOCKET";
-constexpr std::string_view ready = "READY=1";
+constexpr const char* kVariable = "NOTIFY_SOCKET";
+constexpr std::string_view kReady = "READY=1";
 
 /// A path, or "@NAME" for an abstract one, as NOTIFY_SOCKET has it.
 class Address {
@@ -46,7 +46,7 @@ class Address {
 bool says_ready(std::string_view message) {
   while (!message.empty()) {
     const std::size_t end = message.find('\n');
-    if (message.substr(0, end) == ready) return true;
+    if (message.substr(0, end) == kReady) return true;
     message = end == std::string_view::npos ? std::string_view() : message.substr(end + 1);
   }
   return false;
@@ -65,7 +65,7 @@ Readiness::Readiness(const std::string& name)
 
 Readiness::~Readiness() { close(socket_); }
 
-std::pair<std::string, std::string> Readiness::environment() const { return {variable, name_}; }
+std::pair<std::string, std::string> Readiness::environment() const { return {kVariable, name_}; }
 
 bool Readiness::told() {
   std::array<char, 4096> message{};
@@ -75,17 +75,17 @@ bool Readiness::told() {
 }
 
 std::string tell_ready() {
-  const char* const name = std::getenv(variable);
+  const char* const name = std::getenv(kVariable);
   if (name == nullptr) return "";
   const Address address(name);
-  if (!address.valid()) return fmt::format("{} is {}, neither /PATH nor @NAME of a socket", variable, in_quotes(name));
+  if (!address.valid()) return fmt::format("{} is {}, neither /PATH nor @NAME of a socket", kVariable, in_quotes(name));
   const int file = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  const bool sent = file >= 0 && sendto(file, ready.data(), ready.size(), MSG_NOSIGNAL, address.get(),
-                                        address.size()) == static_cast<ssize_t>(ready.size());
+  const bool sent = file >= 0 && sendto(file, kReady.data(), kReady.size(), MSG_NOSIGNAL, address.get(),
+                                        address.size()) == static_cast<ssize_t>(kReady.size());
   const int error = errno;
   if (file >= 0) close(file);
   return sent ? ""
-              : fmt::format("{} {} can't be told that this is ready: {}", variable, in_quotes(name),
+              : fmt::format("{} {} can't be told that this is ready: {}", kVariable, in_quotes(name),
                             std::strerror(error));
 }
 

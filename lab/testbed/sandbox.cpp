@@ -35,7 +35,7 @@ using std::chrono::steady_clock;
 
 std::string reason() { return std::strerror(errno); }
 
-constexpr std::array<int, 3> ending_signals{SIGINT, SIGTERM, SIGHUP};
+constexpr std::array<int, 3> kEndingSignals{SIGINT, SIGTERM, SIGHUP};
 
 // NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables): a signal handler reaches nothing else
 volatile pid_t supervisor = 0;
@@ -65,20 +65,20 @@ class PassOn {
   PassOn() {
     struct sigaction action {};
     action.sa_handler = pass_on;
-    for (std::size_t i = 0; i < ending_signals.size(); ++i) sigaction(ending_signals[i], &action, &before_[i]);
+    for (std::size_t i = 0; i < kEndingSignals.size(); ++i) sigaction(kEndingSignals[i], &action, &before_[i]);
   }
   ~PassOn() {
-    for (std::size_t i = 0; i < ending_signals.size(); ++i) sigaction(ending_signals[i], &before_[i], nullptr);
+    for (std::size_t i = 0; i < kEndingSignals.size(); ++i) sigaction(kEndingSignals[i], &before_[i], nullptr);
   }
   PassOn(const PassOn&) = delete;
   PassOn& operator=(const PassOn&) = delete;
 
  private:
-  std::array<struct sigaction, ending_signals.size()> before_{};
+  std::array<struct sigaction, kEndingSignals.size()> before_{};
 };
 
 void set_handlers(void (*handler)(int)) {
-  for (const int signal : ending_signals) std::signal(signal, handler);
+  for (const int signal : kEndingSignals) std::signal(signal, handler);
 }
 
 sigset_t awaited_signals() {

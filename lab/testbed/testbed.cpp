@@ -86,9 +86,9 @@ void Testbed::await_ready(Programs::Number number, Readiness& readiness) {
 
 void Testbed::fail(const Programs::End& end) {
   const Program& program = programs_.program(end.number);
-  constexpr std::size_t most_lines = 10;
+  constexpr std::size_t max_lines = 10;
   options_.last_words(program.name,
-                      program.log.empty() ? std::vector<std::string>() : last_lines(program.log, most_lines));
+                      program.log.empty() ? std::vector<std::string>() : last_lines(program.log, max_lines));
   throw RunError(fmt::format("{} {}, so the testbed was taken down; {}", program.name, end.text, options_.log_hint));
 }
 

@@ -16,10 +16,10 @@
 namespace mltcp::workload {
 namespace {
 
-constexpr Nanos latest(std::int64_t{1} << 53);  // 104 days
-constexpr std::uint32_t most_workers = 1'000'000;
-constexpr std::uint32_t most_iterations = 1'000'000;
-constexpr std::uint32_t most_batch = 1'000'000;
+constexpr Nanos kLatest(std::int64_t{1} << 53);  // 104 days
+constexpr std::uint32_t kMaxWorkers = 1'000'000;
+constexpr std::uint32_t kMaxIterations = 1'000'000;
+constexpr std::uint32_t kMaxBatch = 1'000'000;
 
 class ArrivalReader {
  public:
@@ -28,7 +28,7 @@ class ArrivalReader {
   ArrivalFile read() {
     if (!csv_.next()) csv_.fail("columns", "the file is empty", "begin it with arrival,job,workers,iterations");
     csv_.read_columns(
-        known, needed,
+        kKnown, kNeeded,
         "the columns are arrival (times with their unit, as in 1.5 s), job, workers, iterations and batch");
     while (csv_.next()) read_row();
     if (result_.rows.empty()) csv_.fail("arrival", "no job arrives", "add a line such as 0 s,VGG16,8,500");
@@ -38,8 +38,8 @@ class ArrivalReader {
   }
 
  private:
-  static constexpr std::array<std::string_view, 5> known{"arrival", "job", "workers", "iterations", "batch"};
-  static constexpr std::size_t needed = 4;  // of them
+  static constexpr std::array<std::string_view, 5> kKnown{"arrival", "job", "workers", "iterations", "batch"};
+  static constexpr std::size_t kNeeded = 4;  // of them
 
   void read_row() {
     const auto& fields = csv_.fields();
@@ -53,11 +53,11 @@ class ArrivalReader {
       else if (columns[i] == "job")
         row.arrival.type = job(field);
       else if (columns[i] == "workers")
-        row.arrival.workers = whole("workers", field, 2, most_workers);
+        row.arrival.workers = whole("workers", field, 2, kMaxWorkers);
       else if (columns[i] == "iterations")
-        row.arrival.iterations = whole("iterations", field, 1, most_iterations);
+        row.arrival.iterations = whole("iterations", field, 1, kMaxIterations);
       else if (!field.empty())
-        row.arrival.batch = whole("batch", field, 1, most_batch);
+        row.arrival.batch = whole("batch", field, 1, kMaxBatch);
     }
     result_.rows.push_back(row);
   }
@@ -68,8 +68,8 @@ class ArrivalReader {
       csv_.fail("arrival", fmt::format("{} is a time without its unit", in_quotes(field)),
                 "write one of the units ns, us, ms, s, min, as in 1.5 s");
     const Nanos result = csv_.parsed("arrival", field, parse_duration);
-    if (result > latest)
-      csv_.fail("arrival", fmt::format("{} is too late", to_text(result)), "write at most " + to_text(latest));
+    if (result > kLatest)
+      csv_.fail("arrival", fmt::format("{} is too late", to_text(result)), "write at most " + to_text(kLatest));
     return result;
   }
 
@@ -98,9 +98,9 @@ class ArrivalReader {
 }  // namespace
 
 double TypeChoices::mean_iterations() const {
-  if (least_iterations >= most_iterations) return least_iterations;
-  const double ratio = static_cast<double>(most_iterations) / least_iterations;
-  return static_cast<double>(most_iterations - least_iterations) / std::log(ratio);
+  if (min_iterations >= kMaxIterations) return min_iterations;
+  const double ratio = static_cast<double>(kMaxIterations) / min_iterations;
+  return static_cast<double>(kMaxIterations - min_iterations) / std::log(ratio);
 }
 
 namespace {
@@ -146,11 +146,11 @@ std::vector<Arrival> draw_arrivals(std::span<const TypeChoices> mix, std::uint32
     const TypeChoices& type = mix[arrival.type];
     arrival.workers = type.workers[jobs.below(type.workers.size())];
     arrival.batch = type.batches[jobs.below(type.batches.size())];
-    const double least = std::log(type.least_iterations);
-    const double most = std::log(type.most_iterations);
+    const double least = std::log(type.min_iterations);
+    const double most = std::log(type.max_iterations);
     arrival.iterations =
         std::clamp(static_cast<std::uint32_t>(std::lround(std::exp(least + (most - least) * jobs.uniform()))),
-                   type.least_iterations, type.most_iterations);
+                   type.min_iterations, type.max_iterations);
     if (i >= at_start) now -= std::log(1.0 - times.uniform()) * static_cast<double>(gap.count);
     arrival.at = Nanos(static_cast<std::int64_t>(now));
     result.push_back(arrival);

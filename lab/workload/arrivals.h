@@ -37,8 +37,8 @@ struct TypeChoices {
   double weight = 1;                      ///< above 0, relative to those of the other types
   std::vector<std::uint32_t> workers{2};  ///< drawn uniformly; a number listed twice is twice as likely
   std::vector<std::uint32_t> batches{0};  ///< drawn like `workers`
-  std::uint32_t least_iterations = 1;     ///< 1 or more
-  std::uint32_t most_iterations = 1;      ///< inclusive
+  std::uint32_t min_iterations = 1;       ///< 1 or more
+  std::uint32_t max_iterations = 1;       ///< inclusive
 
   /// Mean number of iterations of a job, ignoring rounding to integers.
   [[nodiscard]] double mean_iterations() const;

@@ -6,7 +6,7 @@
 namespace mltcp::workload {
 namespace {
 
-constexpr Uint128 kMostBytes = std::numeric_limits<std::int64_t>::max();
+constexpr Uint128 kMaxBytes = std::numeric_limits<std::int64_t>::max();
 
 // times (n-1)/n S, rounded up.
 Uint128 share(Uint128 size, std::uint32_t workers, std::uint32_t times) {
@@ -58,7 +58,7 @@ std::optional<Bytes> bytes_sent(Collective collective, Bytes size, std::uint32_t
       sent = share(size, workers, 2) + share(size, workers, 1);
       break;
   }
-  if (sent > kMostBytes) return std::nullopt;
+  if (sent > kMaxBytes) return std::nullopt;
   return static_cast<Bytes>(sent);
 }
 

@@ -30,8 +30,8 @@ class Checker {
       first_.push_back(nodes);
       nodes += rank.nodes.size();
     }
-    if (nodes > kMostGraphNodes)
-      fail(fmt::format("the ranks have {} nodes, more than {}", nodes, kMostGraphNodes),
+    if (nodes > kMaxGraphNodes)
+      fail(fmt::format("the ranks have {} nodes, more than {}", nodes, kMaxGraphNodes),
            "take fewer steps, or fewer ranks");
     for (std::uint32_t rank = 0; rank < graph_.ranks.size(); ++rank) check_rank(rank);
     check_collectives();

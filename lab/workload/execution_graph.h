@@ -70,7 +70,7 @@ struct ExecutionGraph {
   std::vector<std::string> warnings;
 };
 
-inline constexpr std::size_t kMostGraphNodes = 16'000'000;  ///< of all ranks; a replay takes no more
+inline constexpr std::size_t kMaxGraphNodes = 16'000'000;  ///< of all ranks; a replay takes no more
 
 /// Throws InputError "SOURCE: cause; cure" unless the graph is as described above: indices in range, nodes that depend
 /// on earlier ones, groups that list their node's rank, collectives that agree among their ranks in kind, bytes and

@@ -10,36 +10,36 @@
 
 namespace mltcp::workload {
 
-inline constexpr std::int64_t kMostIterations = 1'000'000;
-inline constexpr std::int64_t kMostFlows = 1000;
-inline constexpr Nanos kMostCompute(24LL * 3600 * 1'000'000'000LL);  // a day
-inline constexpr double kMostWeight = 1000;
-inline constexpr double kMostStraggling = 1000;
-inline constexpr std::int64_t kMostPriority = 7;
+inline constexpr std::int64_t kMaxIterations = 1'000'000;
+inline constexpr std::int64_t kMaxFlows = 1000;
+inline constexpr Nanos kMaxCompute(24LL * 3600 * 1'000'000'000LL);  // a day
+inline constexpr double kMaxWeight = 1000;
+inline constexpr double kMaxStraggling = 1000;
+inline constexpr std::int64_t kMaxPriority = 7;
 
 struct FileKey {};  ///< base of all options below
 
 struct WholeKey : FileKey {
-  constexpr WholeKey(std::int64_t its_least, std::int64_t its_most) : least(its_least), most(its_most) {}
+  constexpr WholeKey(std::int64_t its_min, std::int64_t its_max) : least(its_min), most(its_max) {}
   std::int64_t least;
   std::int64_t most;
 };
 struct TimeKey : FileKey {
   explicit constexpr TimeKey(std::string_view its_example) : example(its_example) {}
   std::string_view example;
-  Nanos most = kMostCompute;
+  Nanos most = kMaxCompute;
 };
 /// A number from `least` to `most`.
 struct NumberKey : FileKey {
-  constexpr NumberKey(double its_least, double its_most, std::string_view its_example)
-      : least(its_least), most(its_most), example(its_example) {}
+  constexpr NumberKey(double its_min, double its_max, std::string_view its_example)
+      : least(its_min), most(its_max), example(its_example) {}
   double least;
   double most;
   std::string_view example;
 };
 /// A number above 0 and at most `most`.
 struct FactorKey : FileKey {
-  explicit constexpr FactorKey(double its_most) : most(its_most) {}
+  explicit constexpr FactorKey(double its_max) : most(its_max) {}
   double most;
 };
 struct ProbabilityKey : FileKey {};
@@ -53,7 +53,7 @@ struct TableKey : FileKey {
 
 /// Whether the field is a key of experiment files.
 template <typename Field>
-inline constexpr bool is_file_key =
+inline constexpr bool kIsFileKey =
     std::is_base_of_v<FileKey, std::remove_cvref_t<decltype(std::remove_cvref_t<Field>::about)>>;
 
 }  // namespace mltcp::workload

@@ -19,11 +19,11 @@ namespace {
 
 using Kind = GraphNode::Kind;
 
-constexpr double kAlike = 0.9;                      // share of pairs that a period needs
-constexpr std::size_t kMostSearched = 200'000;      // communications
-constexpr std::size_t kMostCompared = 200'000'000;  // pairs of them, in all: what repeats itself is found long before
-constexpr Nanos kLatest(std::int64_t{1} << 62);     // of what is laid out
-constexpr Bytes kMostSent = std::uint64_t{1} << 62;
+constexpr double kAlike = 0.9;                     // share of pairs that a period needs
+constexpr std::size_t kMaxSearched = 200'000;      // communications
+constexpr std::size_t kMaxCompared = 200'000'000;  // pairs of them, in all: what repeats itself is found long before
+constexpr Nanos kLatestPlaced(std::int64_t{1} << 62);  // of what is laid out
+constexpr Bytes kMaxSent = std::uint64_t{1} << 62;
 
 /// A part of time in which something is done.
 struct Span {
@@ -127,8 +127,8 @@ class Summary {
                                                             : std::string(name(node.collective));
       GraphSummary::Sum& sum = result_.communications[kind];
       ++sum.count;
-      sum.size = std::min(sum.size + std::min(node.bytes, kMostSent), kMostSent);
-      sum.sent = std::min(sum.sent + sent_[index], kMostSent);
+      sum.size = std::min(sum.size + std::min(node.bytes, kMaxSent), kMaxSent);
+      sum.sent = std::min(sum.sent + sent_[index], kMaxSent);
     }
     phases_of(typical);
     return std::move(result_);
@@ -148,10 +148,10 @@ class Summary {
       bytes = bytes_sent(
           node.collective, node.bytes,
           options_.workers > 0 ? options_.workers : static_cast<std::uint32_t>(graph_.groups[node.group].size()));
-    if (options_.bytes_scale == 1) return std::min(bytes.value_or(kMostSent), kMostSent);
+    if (options_.bytes_scale == 1) return std::min(bytes.value_or(kMaxSent), kMaxSent);
     // Rounded up: something is sent as long as there is something to send.
-    const double scaled = std::ceil(static_cast<double>(bytes.value_or(kMostSent)) * options_.bytes_scale);
-    return scaled < static_cast<double>(kMostSent) ? static_cast<Bytes>(scaled) : kMostSent;
+    const double scaled = std::ceil(static_cast<double>(bytes.value_or(kMaxSent)) * options_.bytes_scale);
+    return scaled < static_cast<double>(kMaxSent) ? static_cast<Bytes>(scaled) : kMaxSent;
   }
 
   void lay_out() {
@@ -198,7 +198,7 @@ class Summary {
         sent = from + options_.link.time_for(sent_[i]);
         times_.push_back({from, sent});
       }
-      if (times_.back().to > kLatest)
+      if (times_.back().to > kLatestPlaced)
         throw InputError(
             fmt::format("{}: laid out, rank {} takes more than 146 years; give a higher rate of the link, or "
                         "lower factors",
@@ -254,7 +254,7 @@ class Summary {
   bool by_repetition(const std::vector<std::uint32_t>& all) {
     const std::size_t count = all.size();
     if (count < 4) return false;
-    if (count > kMostSearched) return give_up();
+    if (count > kMaxSearched) return give_up();
     // A number for each sort of communication, as they are compared often.
     std::map<std::tuple<Kind, Collective, Bytes, std::uint32_t, std::uint32_t>, std::uint32_t> sorts;
     std::vector<std::uint32_t> sort_of;
@@ -266,15 +266,15 @@ class Summary {
           sorts.try_emplace({node.kind, node.collective, node.bytes, node.group, node.peer}, next).first->second);
     }
     std::size_t compared = 0;
-    for (std::size_t period = 2; period <= count / 2 && compared < kMostCompared; ++period) {
+    for (std::size_t period = 2; period <= count / 2 && compared < kMaxCompared; ++period) {
       const std::size_t pairs = count - period;
-      const auto most_others = static_cast<std::size_t>(static_cast<double>(pairs) * (1 - kAlike));
+      const auto max_others = static_cast<std::size_t>(static_cast<double>(pairs) * (1 - kAlike));
       std::size_t others = 0;
       std::size_t pair = 0;
-      for (; pair < pairs && others <= most_others; ++pair)
+      for (; pair < pairs && others <= max_others; ++pair)
         if (sort_of[pair] != sort_of[pair + period]) ++others;
       compared += pair;
-      if (others > most_others) continue;
+      if (others > max_others) continue;
       const bool different = std::any_of(
           all.begin() + 1, all.begin() + static_cast<std::ptrdiff_t>(period), [&](const std::uint32_t& one) {
             return sort_of[static_cast<std::size_t>(&one - all.data())] != sort_of.front() &&
@@ -305,7 +305,7 @@ class Summary {
                            (1 - 1 / static_cast<double>(repetitions)) / (1 + spread(lengths));
       return true;
     }
-    return compared >= kMostCompared && give_up();
+    return compared >= kMaxCompared && give_up();
   }
 
   bool give_up() {
@@ -324,7 +324,7 @@ class Summary {
     step.communications = one.communications.size();
     for (const std::uint32_t index : one.communications) {
       communicating.push_back({std::max(times_[index].from, one.time.from), std::min(times_[index].to, one.time.to)});
-      step.sent = std::min(step.sent + sent_[index], kMostSent);
+      step.sent = std::min(step.sent + sent_[index], kMaxSent);
     }
     communicating = merged(std::move(communicating));
     step.compute = within(computing_, one.time);
@@ -450,8 +450,8 @@ Job to_job(const GraphSummary& summary, const std::string& job_name) {
 }
 
 std::string describe(const GraphSummary& summary, Rate link) {
-  constexpr std::size_t most_steps = 12;
-  constexpr std::size_t most_arcs = 12;
+  constexpr std::size_t max_steps = 12;
+  constexpr std::size_t max_arcs = 12;
   std::string text = fmt::format("{}: {}{}, {}; rank {}\n", summary.sources.front(), summary.format,
                                  summary.sources.size() > 1 ? fmt::format(" ({} files)", summary.sources.size()) : "",
                                  plural(summary.ranks, "rank"), summary.rank);
@@ -460,14 +460,14 @@ std::string describe(const GraphSummary& summary, Rate link) {
   if (!summary.recorded)
     text += fmt::format("times       {}laid out by dependencies, communication at {}\n",
                         summary.computes ? "" : "none of computation; ", to_text(link));
-  for (std::size_t i = 0; i < std::min(summary.steps.size(), most_steps); ++i) {
+  for (std::size_t i = 0; i < std::min(summary.steps.size(), max_steps); ++i) {
     const auto& step = summary.steps[i];
     text += fmt::format("  {:<18}{}{}: computes {}, communicates {}, both {}; sends {} in {}\n",
                         step.name.empty() ? fmt::format("iteration {}", i) : one_line(step.name), in_ms(step.length),
                         i == summary.typical ? " (typical)" : "", in_ms(step.compute), in_ms(step.communicate),
                         in_ms(step.both), rounded(step.sent), plural(step.communications, "communication"));
   }
-  if (summary.steps.size() > most_steps) text += fmt::format("  and {} more\n", summary.steps.size() - most_steps);
+  if (summary.steps.size() > max_steps) text += fmt::format("  and {} more\n", summary.steps.size() - max_steps);
   const auto& typical = summary.steps[summary.typical];
   if (typical.communicate.count > 0)
     text += fmt::format("overlap     {} of communication is beside computation\n",
@@ -489,10 +489,10 @@ std::string describe(const GraphSummary& summary, Rate link) {
                         in_ms(ideal.sending), percent(ideal.duty_cycle()));
     const auto transfers = ideal_transfers(summary.phases, link);
     text += fmt::format("circle      of {}, {}:", in_ms(ideal.length), plural(transfers.size(), "arc"));
-    for (std::size_t i = 0; i < std::min(transfers.size(), most_arcs); ++i)
+    for (std::size_t i = 0; i < std::min(transfers.size(), max_arcs); ++i)
       text += fmt::format("{} {:.1f} to {:.1f} degrees", i == 0 ? "" : ",",
                           360 * ratio(transfers[i].from, ideal.length), 360 * ratio(transfers[i].to, ideal.length));
-    if (transfers.size() > most_arcs) text += fmt::format(", and {} more", transfers.size() - most_arcs);
+    if (transfers.size() > max_arcs) text += fmt::format(", and {} more", transfers.size() - max_arcs);
     text += '\n';
   }
   for (const std::string& warning : summary.warnings) text += fmt::format("warning: {}\n", warning);

@@ -31,10 +31,10 @@ using internal::tag_of;
 using internal::Waits;
 using Kind = GraphNode::Kind;
 
-constexpr std::int64_t kMostInAll = std::int64_t{1} << 60U;  // nanoseconds, and bytes
+constexpr std::int64_t kMaxInAll = std::int64_t{1} << 60U;  // nanoseconds, and bytes
 
 // Ends of a collective differ by less on clocks that agree.
-constexpr Nanos kLeastClockError{100'000};
+constexpr Nanos kMinClockError{100'000};
 
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
@@ -405,7 +405,7 @@ class Maker {
       std::nth_element(sorted.begin(), middle, sorted.end());
       for (const std::uint32_t rank : together) {
         error[rank] -= *middle;
-        if (magnitude(error[rank]) < kLeastClockError) error[rank] = Nanos();
+        if (magnitude(error[rank]) < kMinClockError) error[rank] = Nanos();
         if (error[rank].count != 0) ++wrong;
         if (magnitude(error[rank]) > magnitude(error[worst])) worst = rank;
       }
@@ -528,12 +528,12 @@ class Maker {
 
   /// Of times of all ranks; programs and sums of them can't overflow then.
   void sum_up(Nanos& sum, Nanos time) const {
-    if (time.count > kMostInAll - sum.count)
+    if (time.count > kMaxInAll - sum.count)
       refuse("its times are more than 36 years in all; give a trace with times in its format's unit, or a lower scale");
     sum += time;
   }
   void sum_up_bytes() const {
-    constexpr auto most = static_cast<Bytes>(kMostInAll);
+    constexpr auto most = static_cast<Bytes>(kMaxInAll);
     Bytes sum = 0;
     for (std::uint32_t rank = 0; rank < ranks_; ++rank)
       for (std::uint32_t i = 0; i < nodes_[rank].size(); ++i) {
@@ -736,11 +736,11 @@ class Maker {
     of.resize(writers_[rank].operations(), index);
     total_ = total_ + of.size() - counted_[rank];
     counted_[rank] = of.size();
-    if (total_ > kMostOperationsInAll)
+    if (total_ > kMaxOperationsInAll)
       refuse(
           fmt::format("its ranks have more than {} operations; replay fewer steps or ranks, or whole rings in place "
                       "of their steps",
-                      kMostOperationsInAll));
+                      kMaxOperationsInAll));
   }
 
   void write_collective(std::uint32_t number, std::uint32_t joint) {
@@ -765,11 +765,11 @@ class Maker {
     if (!is_new) return group;
     group.members = members_of(number).all;
     group.me = place_in(*group.members, rank);
-    if (!options_.whole && group.size() > kMostRanks)
+    if (!options_.whole && group.size() > kMaxRanks)
       refuse(
           fmt::format("a group has {} ranks, and collectives in steps have at most {}; replay whole rings, or fewer "
                       "ranks",
-                      group.size(), kMostRanks));
+                      group.size(), kMaxRanks));
     return group;
   }
 

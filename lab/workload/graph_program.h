@@ -66,7 +66,7 @@ std::uint32_t typical_step(const ExecutionGraph& graph);
 
 /// Throws InputError "FILE: cause; cure": for options out of range, ranks or steps that there are none of, ranks that
 /// wait for each other in a circle, messages that are received more or less often than sent, collectives that differ
-/// among their ranks, nothing to send, and for programs above kMostOperations or kMostOperationsInAll.
+/// among their ranks, nothing to send, and for programs above kMaxOperations or kMaxOperationsInAll.
 GraphPrograms graph_programs(const ExecutionGraph& graph, const GraphOptions& options = {});
 
 /// A job of these programs: its phases summarise them. Jobs share the programs.

@@ -137,7 +137,7 @@ std::string to_toml(const Job& job) {
   std::string text = fmt::format("[[job]]\nname = \"{}\"\n", escaped(job.name));
   auto out = std::back_inserter(text);
   for_each_field<Job>([&](const auto& field) {
-    if constexpr (is_file_key<decltype(field)>)
+    if constexpr (kIsFileKey<decltype(field)>)
       if (differs(job.*field.member, Job().*field.member))
         fmt::format_to(out, "{} = {}\n", field.name, value_toml(job.*field.member));
   });

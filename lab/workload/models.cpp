@@ -16,11 +16,11 @@
 namespace mltcp::workload {
 namespace {
 
-constexpr std::uint64_t million = 1'000'000;
-constexpr double giga = 1e9;
-constexpr std::uint32_t most_workers = 1'000'000;
-constexpr std::uint32_t most_batch = 1'000'000;
-constexpr double most_bytes_per_parameter = 16;
+constexpr std::uint64_t kMillion = 1'000'000;
+constexpr double kGiga = 1e9;
+constexpr std::uint32_t kMaxWorkers = 1'000'000;
+constexpr std::uint32_t kMaxBatch = 1'000'000;
+constexpr double kMaxBytesPerParameter = 16;
 
 /// A vision model by its multiply-adds.
 constexpr Model vision(std::string_view name, std::uint64_t parameters, double multiply_adds, std::uint32_t batch,
@@ -34,37 +34,37 @@ constexpr Model language(std::string_view name, std::uint64_t parameters, std::u
 }
 
 // Of DLRM, the layers of 2048 and of 4096 neurons, and what joins them: 64 looked-up rows of 128 and the 2048.
-constexpr std::uint64_t dlrm_dense = 8 * 2048 * 2048 + (64 * 128 + 2048) * 4096 + 16 * 4096 * 4096;
+constexpr std::uint64_t kDlrmDense = 8 * 2048 * 2048 + (64 * 128 + 2048) * 4096 + 16 * 4096 * 4096;
 // Of GPT-3 XL, per sample at the boundary of two layers.
-constexpr std::uint64_t gpt3_tokens = 2048;
-constexpr std::uint64_t gpt3_width = 2048;
+constexpr std::uint64_t kGpt3Tokens = 2048;
+constexpr std::uint64_t kGpt3Width = 2048;
 
-constexpr std::string_view vgg_paper =
+constexpr std::string_view kVggPaper =
     "Simonyan and Zisserman, ICLR 2015, table 2 (133, 138, 144 million for A, D, E); multiply-adds of D and E: He et "
     "al., CVPR 2016; of A: counted from table 1";
-constexpr std::string_view gpt2_paper = "Radford et al., \"Language models are unsupervised multitask learners\", 2019";
+constexpr std::string_view kGpt2Paper = "Radford et al., \"Language models are unsupervised multitask learners\", 2019";
 
-constexpr std::array<Model, 13> table{{
-    vision("VGG11", 133 * million, 7.6 * giga, 256, vgg_paper),
-    vision("VGG16", 138 * million, 15.3 * giga, 128, vgg_paper),
-    vision("VGG19", 144 * million, 19.6 * giga, 128, vgg_paper),
-    vision("ResNet50", 25'600'000, 3.8 * giga, 256,
+constexpr std::array<Model, 13> kTable{{
+    vision("VGG11", 133 * kMillion, 7.6 * kGiga, 256, kVggPaper),
+    vision("VGG16", 138 * kMillion, 15.3 * kGiga, 128, kVggPaper),
+    vision("VGG19", 144 * kMillion, 19.6 * kGiga, 128, kVggPaper),
+    vision("ResNet50", 25'600'000, 3.8 * kGiga, 256,
            "He et al., CVPR 2016, table 1 (operations); parameters as in Zagoruyko and Komodakis, BMVC 2016"),
-    vision("WideResNet101", 126'900'000, 22.8 * giga, 96,
+    vision("WideResNet101", 126'900'000, 22.8 * kGiga, 96,
            "Zagoruyko and Komodakis, BMVC 2016, widening factor 2 of the 101 layers of He et al., counted from there"),
-    language("BERT", 110 * million, 512, 32, "base", "Devlin et al., NAACL 2019, section 3 (110M)"),
-    language("RoBERTa", 355 * million, 512, 24, "large", "Liu et al., arXiv 1907.11692, 2019, section 5 (355M)"),
-    language("CamemBERT", 110 * million, 512, 32, "base", "Martin et al., ACL 2020 (110M)"),
-    language("XLM", 250 * million, 256, 64, "XLM-15",
+    language("BERT", 110 * kMillion, 512, 32, "base", "Devlin et al., NAACL 2019, section 3 (110M)"),
+    language("RoBERTa", 355 * kMillion, 512, 24, "large", "Liu et al., arXiv 1907.11692, 2019, section 5 (355M)"),
+    language("CamemBERT", 110 * kMillion, 512, 32, "base", "Martin et al., ACL 2020 (110M)"),
+    language("XLM", 250 * kMillion, 256, 64, "XLM-15",
              "Lample and Conneau, NeurIPS 2019; Conneau et al., ACL 2020, appendix (250M)"),
     language(
-        "GPT-1", 117 * million, 512, 32, "12 layers of 768",
+        "GPT-1", 117 * kMillion, 512, 32, "12 layers of 768",
         "Radford et al., \"Improving language understanding by generative pre-training\", 2018; 117M as in Radford "
         "et al., 2019, table 2"),
-    language("GPT-2", 345 * million, 1024, 12, "medium, 24 layers of 1024", gpt2_paper),
-    {"GPT-3", Strategy::pipeline, 1300 * million, 2.0 * 1300e6 * gpt3_tokens, 4, gpt3_tokens* gpt3_width,
+    language("GPT-2", 345 * kMillion, 1024, 12, "medium, 24 layers of 1024", kGpt2Paper),
+    {"GPT-3", Strategy::pipeline, 1300 * kMillion, 2.0 * 1300e6 * kGpt3Tokens, 4, kGpt3Tokens* kGpt3Width,
      "XL, 24 layers of 2048: scaled to fit", "Brown et al., NeurIPS 2020, table 2.1 (1.3B)"},
-    {"DLRM", Strategy::embedding, dlrm_dense, 2.0 * dlrm_dense, 16384, std::uint64_t{64} * 128,
+    {"DLRM", Strategy::embedding, kDlrmDense, 2.0 * kDlrmDense, 16384, std::uint64_t{64} * 128,
      "8 layers of 2048, 16 of 4096, 64 tables of rows of 128",
      "Naumov et al., arXiv 1906.00091, 2019; sizes as in Wang et al., \"TopoOpt\", NSDI 2023"},
 }};
@@ -77,19 +77,19 @@ std::string lower(std::string_view text) {
 }
 
 void check(const ModelOptions& options) {
-  if (options.workers < 2 || options.workers > most_workers)
-    throw InputError(fmt::format("the job has {} workers; give 2 to {}", options.workers, most_workers));
-  if (options.batch > most_batch)
-    throw InputError(fmt::format("a batch of {} samples is out of range; give at most {}", options.batch, most_batch));
+  if (options.workers < 2 || options.workers > kMaxWorkers)
+    throw InputError(fmt::format("the job has {} workers; give 2 to {}", options.workers, kMaxWorkers));
+  if (options.batch > kMaxBatch)
+    throw InputError(fmt::format("a batch of {} samples is out of range; give at most {}", options.batch, kMaxBatch));
   if (!(options.peak_flops >= 1e9 && options.peak_flops <= 1e18))
     throw InputError(
         fmt::format("a peak of {} operations per second is out of range; give 1e9 to 1e18", options.peak_flops));
   if (!(options.utilisation > 0 && options.utilisation <= 1))
     throw InputError(
         fmt::format("a utilisation of {} is out of range; give one above 0 and at most 1", options.utilisation));
-  if (!(options.bytes_per_parameter > 0 && options.bytes_per_parameter <= most_bytes_per_parameter))
+  if (!(options.bytes_per_parameter > 0 && options.bytes_per_parameter <= kMaxBytesPerParameter))
     throw InputError(fmt::format("{} bytes per parameter are out of range; give a number above 0 and at most {}",
-                                 options.bytes_per_parameter, most_bytes_per_parameter));
+                                 options.bytes_per_parameter, kMaxBytesPerParameter));
   if (options.replicas < 1) throw InputError("the model has 0 replicas; give 1 or more");
 }
 
@@ -124,14 +124,14 @@ std::string_view name(Strategy strategy) {
   return "embedding parallel";
 }
 
-std::span<const Model> models() { return table; }
+std::span<const Model> models() { return kTable; }
 
 const Model& find_model(std::string_view name) {
   const std::string wanted = lower(name);
-  for (const Model& model : table)
+  for (const Model& model : kTable)
     if (lower(model.name) == wanted) return model;
   std::string known;
-  for (const Model& model : table) known += (known.empty() ? "" : ", ") + std::string(model.name);
+  for (const Model& model : kTable) known += (known.empty() ? "" : ", ") + std::string(model.name);
   throw InputError(fmt::format("{} is not a known model; write one of {}", in_quotes(name), known));
 }
 

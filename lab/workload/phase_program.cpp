@@ -113,9 +113,9 @@ RankProgram rank_program(const Job& job, std::uint32_t rank) {
   const bool receives = !job.hosts.empty() || rank == 1;
   const bool barriers = ranks > 2;  // two know of each other
   const auto rounds = static_cast<std::uint64_t>(barriers ? std::bit_width(ranks - 1) : 0);
-  if ((job.phases.size() + 1) * (2 + 2 * rounds) > kMostOperations)
+  if ((job.phases.size() + 1) * (2 + 2 * rounds) > kMaxOperations)
     throw InputError(fmt::format("{} phases of {} ranks are more than {} operations of a rank; give fewer phases",
-                                 job.phases.size(), ranks, kMostOperations));
+                                 job.phases.size(), ranks, kMaxOperations));
   constexpr std::uint64_t tags_of_barriers = std::uint64_t{1} << 32U;
   constexpr std::uint64_t tags_of_a_barrier = 32;
   Builder builder(rank, ranks);

@@ -22,7 +22,7 @@ std::uint32_t ranks_of(const Job& job);
 
 /// The program of a rank, by the job's programs, its pattern or its phases. A job with hosts is a ring of workers, each
 /// of which sends a phase's bytes to the next. A job without hosts has two ranks: 0 computes and sends, 1 receives.
-/// Throws InputError for a phase without bytes, whose end could not be detected, for a program above kMostOperations,
+/// Throws InputError for a phase without bytes, whose end could not be detected, for a program above kMaxOperations,
 /// and like rank_program() of a pattern.
 RankProgram rank_program(const Job& job, std::uint32_t rank);
 

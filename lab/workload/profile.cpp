@@ -72,8 +72,8 @@ class ProfileReader {
   }
 
   void row(std::string_view time, std::string_view rate) {
-    if (profile_.steps.size() > kMostProfileSteps)
-      csv_.fail("row", fmt::format("there are more than {} of them", kMostProfileSteps), "average over longer steps");
+    if (profile_.steps.size() > kMaxProfileSteps)
+      csv_.fail("row", fmt::format("there are more than {} of them", kMaxProfileSteps), "average over longer steps");
     const double nanos = number("time", time) * unit_;
     if (nanos > kLongestPeriod) csv_.fail("time", "it is more than a day", "give one iteration");
     const double bps = number("rate", rate);

@@ -157,8 +157,8 @@ void check_training(const Pattern& pattern) {
   for (const auto& [count, what] : {std::pair(training.tensor, "tensor"), std::pair(training.pipeline, "pipeline"),
                                     std::pair(training.micro_batches, "micro_batches"),
                                     std::pair(training.layers, "layers"), std::pair(training.buckets, "buckets")})
-    if (count < 1 || count > kMostOperations)
-      throw InputError(fmt::format("{} is {}; write 1 to {}", what, count, kMostOperations));
+    if (count < 1 || count > kMaxOperations)
+      throw InputError(fmt::format("{} is {}; write 1 to {}", what, count, kMaxOperations));
   const std::uint64_t groups = std::uint64_t{training.tensor} * training.pipeline;
   if (pattern.ranks % groups != 0)
     throw InputError(fmt::format("tensor times pipeline, {}, doesn't divide the {} ranks; take other numbers", groups,
@@ -233,8 +233,8 @@ bool RankProgram::communicates() const {
 
 void check(const Pattern& pattern) {
   using Kind = Pattern::Kind;
-  if (pattern.ranks < 2 || pattern.ranks > kMostRanks)
-    throw InputError(fmt::format("there are {} ranks; take 2 to {}", pattern.ranks, kMostRanks));
+  if (pattern.ranks < 2 || pattern.ranks > kMaxRanks)
+    throw InputError(fmt::format("there are {} ranks; take 2 to {}", pattern.ranks, kMaxRanks));
   if (pattern.compute.count < 0) throw InputError("the compute time is below 0; write 0 or more");
   if (pattern.kind == Kind::training) return check_training(pattern);
   if (pattern.size == 0)
@@ -263,11 +263,11 @@ Outline outline(const Pattern& pattern) {
     all.compute = std::max(all.compute, load.compute);
     all.bytes = std::max({all.bytes, load.sent, load.received});
     all.operations += program.operations.size();
-    if (all.operations > kMostOperationsInAll)
+    if (all.operations > kMaxOperationsInAll)
       throw InputError(
           fmt::format("ranks 0 to {} alone have more than {} operations in an iteration; lower ranks, "
                       "micro-batches, layers or buckets, or raise the size of chunks",
-                      rank, kMostOperationsInAll));
+                      rank, kMaxOperationsInAll));
     peers.assign(pattern.ranks, false);
     for (const Operation& operation : program.operations)
       if (operation.communicates() && operation.peer > rank) peers[operation.peer] = true;

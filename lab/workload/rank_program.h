@@ -84,8 +84,8 @@ std::string_view name(Pattern::Kind kind);
 /// broadcast and point-to-point. 0 if the pattern is not a single collective (training, parameter-server).
 double bus_factor(const Pattern& pattern);
 
-inline constexpr std::uint32_t kMostRanks = 1024;
-inline constexpr std::uint32_t kMostOperations = 1'000'000;  ///< per rank
+inline constexpr std::uint32_t kMaxRanks = 1024;
+inline constexpr std::uint32_t kMaxOperations = 1'000'000;  ///< per rank
 
 struct Operation {
   enum class Kind : std::uint8_t {
@@ -146,11 +146,11 @@ struct Outline {
   std::uint64_t operations = 0;  ///< of all ranks
   std::uint64_t pairs = 0;       ///< pairs of ranks that exchange data
 };
-/// Throws like rank_program(), and for more than kMostOperationsInAll operations.
+/// Throws like rank_program(), and for more than kMaxOperationsInAll operations.
 Outline outline(const Pattern& pattern);
-inline constexpr std::uint64_t kMostOperationsInAll = 16'000'000;
+inline constexpr std::uint64_t kMaxOperationsInAll = 16'000'000;
 
-/// Ranks count from 0. Throws InputError like check(), and for a program above kMostOperations.
+/// Ranks count from 0. Throws InputError like check(), and for a program above kMaxOperations.
 RankProgram rank_program(const Pattern& pattern, std::uint32_t rank);
 
 }  // namespace mltcp::workload

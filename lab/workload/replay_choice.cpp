@@ -14,7 +14,7 @@
 namespace mltcp::workload {
 namespace {
 
-constexpr std::uint32_t kMostListed = 1U << 16U;
+constexpr std::uint32_t kMaxListed = 1U << 16U;
 
 std::optional<std::uint32_t> number(std::string_view text) {
   std::uint32_t value = 0;
@@ -60,7 +60,7 @@ std::vector<std::uint32_t> ranks_from_text(const std::string& text) {
   std::vector<std::uint32_t> ranks;
   for (const std::string& part : parts(text, ',')) {
     const auto own = range_in(part);
-    if (!own || own->second - own->first >= kMostListed)
+    if (!own || own->second - own->first >= kMaxListed)
       throw InputError(fmt::format("{} are no ranks; write numbers in ascending order, as in 0-3,6", in_quotes(text)));
     for (std::uint32_t rank = own->first; rank <= own->second; ++rank) ranks.push_back(rank);
   }

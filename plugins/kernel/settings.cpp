@@ -13,10 +13,10 @@
 namespace mltcp::kernel {
 namespace {
 
-constexpr double kMostGain = 1024;
+constexpr double kMaxGain = 1024;
 
 std::uint32_t fixed_point(double gain) {
-  if (!(gain >= 1 / kMostGain) || !(gain <= kMostGain))
+  if (!(gain >= 1 / kMaxGain) || !(gain <= kMaxGain))
     throw InputError(fmt::format("a gain of {} is out of range; in the kernel it is from 1/1024 to 1024", gain));
   return static_cast<std::uint32_t>(std::lround(gain * static_cast<double>(MLTCP_GAIN_ONE)));
 }

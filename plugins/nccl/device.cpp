@@ -33,8 +33,8 @@ endpoint::EndpointConfig Device::config() const {
   config.connection.max_sends = 2 * kRequests;
   config.connection.max_receives = 2 * kRequests;
   config.peer_timeout = settings_.peer_timeout;
-  config.max_connections = kMostComms;
-  config.max_operations = kMostComms * (kRequests / 2);
+  config.max_connections = kMaxComms;
+  config.max_operations = kMaxComms * (kRequests / 2);
   config.max_jobs = 1;
   config.event_callback = &on_event;
   return config;

@@ -25,7 +25,7 @@
 namespace mltcp::nccl {
 
 /// Connections that a device may have, and of an endpoint's places.
-inline constexpr std::uint32_t kMostComms = 1024;
+inline constexpr std::uint32_t kMaxComms = 1024;
 
 class Device;
 

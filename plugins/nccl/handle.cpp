@@ -13,7 +13,7 @@ constexpr std::size_t kVersionAt = 4;
 constexpr std::size_t kTokenAt = 6;
 constexpr std::size_t kLengthAt = 14;
 constexpr std::size_t kAddressAt = 16;
-constexpr std::size_t kChecksumAt = kAddressAt + endpoint::EndpointAddress::most_bytes;
+constexpr std::size_t kChecksumAt = kAddressAt + endpoint::EndpointAddress::kMaxBytes;
 constexpr std::size_t kAttemptAt = 88;
 constexpr std::size_t kHelloTokenAt = 8;
 static_assert(kChecksumAt == 80 && kAttemptAt + 8 <= kHandleBytes);
@@ -53,7 +53,7 @@ const char* read_handle(std::span<const std::byte, kHandleBytes> handle, endpoin
     return "the peer's handle is of another version of the plug-in; install the same on all hosts";
   const std::size_t length = get(handle.subspan(kLengthAt, 2));
   if (get(handle.subspan(kChecksumAt, 4)) != crc32c(0, handle.first(kChecksumAt)) ||
-      length > endpoint::EndpointAddress::most_bytes)
+      length > endpoint::EndpointAddress::kMaxBytes)
     return "the peer's handle was damaged on its way; report it, with NCCL_DEBUG=INFO";
   const endpoint::Code code = endpoint::EndpointAddress::parse(handle.subspan(kAddressAt, length), address);
   if (code != endpoint::Code::ok)

@@ -11,7 +11,7 @@
 namespace mltcp::nccl {
 namespace {
 
-constexpr std::size_t kMostDevices = 16;
+constexpr std::size_t kMaxDevices = 16;
 
 std::string interface_with(const Address& address, const std::vector<Interface>& interfaces) {
   for (const Interface& one : interfaces)
@@ -65,7 +65,7 @@ std::vector<DevicePlan> choose_devices(const Settings& settings, const std::vect
   std::vector<DevicePlan> plans;
   const auto add = [&plans](const Interface& one) {
     const auto same = [&one](const DevicePlan& plan) { return plan.interface == one.name; };
-    if (plans.size() < kMostDevices && std::ranges::none_of(plans, same))
+    if (plans.size() < kMaxDevices && std::ranges::none_of(plans, same))
       plans.push_back(plan_of("udp:" + one.name, one.address, one.name));
   };
   for (const Interface& one : interfaces)

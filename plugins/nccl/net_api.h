@@ -126,10 +126,10 @@ struct PropertiesV11 {
 };
 
 struct PeerAttributes {
-  std::int32_t most_peers;
-  std::int32_t least_peers;
-  std::int32_t most_flows;
-  std::int32_t least_flows;
+  std::int32_t max_peers;
+  std::int32_t min_peers;
+  std::int32_t max_flows;
+  std::int32_t min_flows;
 };
 struct NetAttributes {
   PeerAttributes send;

@@ -105,7 +105,7 @@ Result Plugin::devices(int* count) {
 Result Plugin::properties(int device, Properties& out) {
   const std::lock_guard lock(guard_);
   out.number = device;
-  out.max_comms = static_cast<int>(kMostComms);
+  out.max_comms = static_cast<int>(kMaxComms);
   // The longest power of two whose length test() can tell, in an int.
   out.max_bytes = std::size_t{1} << 30;
   out.name = "unusable";

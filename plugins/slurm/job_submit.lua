@@ -23,8 +23,8 @@
 
 local heartbeat_file = mltcp_heartbeat or "/run/mltcp/slurm.heartbeat"
 local longest_profile = 32768
-local most_phases = 1000
-local most_parts = 1000000 -- of heterogeneous jobs; beyond it there are Slurm's NO_VAL and INFINITE
+local max_phases = 1000
+local max_parts = 1000000 -- of heterogeneous jobs; beyond it there are Slurm's NO_VAL and INFINITE
 
 -- Reading JSON: objects, arrays, whole numbers, true and strings without escapes; more is in no profile. Errors are
 -- tables with a text, so that they come without a place in this file.
@@ -68,7 +68,7 @@ function read_value(text, position, depth)
     local array = {is_array = true}
     position = read_list(text, position, "]", function(at)
       local value, stop = read_value(text, at, depth + 1)
-      if #array == most_phases then refuse("it has more than " .. most_phases .. " phases") end
+      if #array == max_phases then refuse("it has more than " .. max_phases .. " phases") end
       array[#array + 1] = value
       return stop
     end)
@@ -198,7 +198,7 @@ function slurm_job_submit(job, _, _)
   local reason
   if job.array_inx ~= nil then
     reason = "job arrays are not placed; submit their jobs one by one"
-  elseif type(job.het_job_offset) == "number" and job.het_job_offset < most_parts then -- otherwise it is NO_VAL
+  elseif type(job.het_job_offset) == "number" and job.het_job_offset < max_parts then -- otherwise it is NO_VAL
     reason = "heterogeneous jobs are not placed; submit their parts one by one"
   else
     reason = trouble()

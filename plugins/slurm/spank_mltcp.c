@@ -45,8 +45,8 @@ enum {
   longest_file = 1 << 20,  /* of a profile as the user has it */
   longest_profile = 32768, /* as it travels: in the environment, and in AdminComment */
   longest_reason = 200,
-  most_wait_s = 600,
-  most_refresh_s = 3600,
+  max_wait_s = 600,
+  max_refresh_s = 3600,
   reading_ms = 10000, /* for `mltcp profile` */
 };
 
@@ -469,13 +469,13 @@ int slurm_spank_init(spank_t spank, int count, char* words[]) {
     const char* value = strchr(words[i], '=');
     if (strncmp(words[i], "wait=", 5) == 0 && isdigit((unsigned char)value[1])) {
       const long seconds = strtol(value + 1, &end, 10);
-      if (*end == '\0' && seconds <= most_wait_s) {
+      if (*end == '\0' && seconds <= max_wait_s) {
         settings.wait_s = (int)seconds;
         continue;
       }
     } else if (strncmp(words[i], "refresh=", 8) == 0 && isdigit((unsigned char)value[1])) {
       const long seconds = strtol(value + 1, &end, 10);
-      if (*end == '\0' && seconds <= most_refresh_s) {
+      if (*end == '\0' && seconds <= max_refresh_s) {
         settings.refresh_s = (int)seconds;
         continue;
       }

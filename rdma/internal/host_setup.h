@@ -14,7 +14,7 @@
 
 namespace mltcp::rdma {
 
-inline constexpr std::uint32_t kMostSendDepth = 512;
+inline constexpr std::uint32_t kMaxSendDepth = 512;
 inline constexpr std::uint32_t kInlineBytes = 256;
 
 /// "port NAME: why".

@@ -70,9 +70,9 @@ struct RouteNews {
 
 template <typename Request, typename News>
 struct MailboxOf {
-  static constexpr std::size_t most_requests = 256;
-  SpscRing<Request, most_requests> requests;  ///< from the shard
-  SpscRing<News, 256> news;                   ///< to it
+  static constexpr std::size_t kMaxRequests = 256;
+  SpscRing<Request, kMaxRequests> requests;  ///< from the shard
+  SpscRing<News, 256> news;                  ///< to it
   WakeFile shard_wake;
 };
 using Mailbox = MailboxOf<RouteRequest, RouteNews>;

@@ -40,9 +40,9 @@ inline constexpr std::size_t kCacheLine = 64;
 template <typename Self, typename Route, typename Counters, typename Service, typename Mailbox>
 class PairIo : public PacketIo {
  public:
-  static constexpr std::uint32_t burst = WorkQueues::burst;
+  static constexpr std::uint32_t kBurst = WorkQueues::kBurst;
   /// A route in use is asked for anew so often.
-  static constexpr Nanos refresh_after{1'000'000'000};
+  static constexpr Nanos kRefreshAfter{1'000'000'000};
 
   ~PairIo() override = default;
   PairIo(const PairIo&) = delete;
@@ -77,7 +77,7 @@ class PairIo : public PacketIo {
   }
 
   std::size_t send(std::span<const TxPacket> packets) override {
-    packets = packets.first(std::min<std::size_t>(packets.size(), burst));
+    packets = packets.first(std::min<std::size_t>(packets.size(), kBurst));
     blocked_ = false;
     if (device_.is_gone()) [[unlikely]] {
       work_.finish_for_good();
@@ -108,9 +108,9 @@ class PairIo : public PacketIo {
       send_waiting();
     work_.reap_holds();
     work_.recover_if_failed(clock_);
-    const std::size_t most = std::min<std::size_t>(out.size(), burst);
+    const std::size_t most = std::min<std::size_t>(out.size(), kBurst);
     std::size_t count = 0;
-    for (int bursts = 0; bursts < kMostIdleBursts && count == 0; ++bursts) {
+    for (int bursts = 0; bursts < kMaxIdleBursts && count == 0; ++bursts) {
       const std::span<const ibv_wc> got = work_.poll(most);
       if (got.empty()) break;
       for (const ibv_wc& one : got) count += self().accept(one, out[count]) ? 1U : 0U;
@@ -132,7 +132,7 @@ class PairIo : public PacketIo {
         routes_(routes),
         sets_(routes / kWays),
         work_(device, work, counters_) {
-    limits_.burst = burst;
+    limits_.burst = kBurst;
     limits_.keeps_payload_from = work.zero_copy_from;
   }
 
@@ -177,7 +177,7 @@ class PairIo : public PacketIo {
     on_refreshed(route, now);
   }
   void on_refreshed(Route& route, Nanos now) {
-    route.ask_at = now + refresh_after;
+    route.ask_at = now + kRefreshAfter;
     service_->wake();
   }
 
@@ -200,7 +200,7 @@ class PairIo : public PacketIo {
  private:
   static constexpr std::uint32_t kWays = 4;
   /// Bursts without packets for the transport that one call of receive() passes over.
-  static constexpr int kMostIdleBursts = 8;
+  static constexpr int kMaxIdleBursts = 8;
 
   static KeyedHash random_hash() {
     SystemRandom random;
@@ -233,7 +233,7 @@ class PairIo : public PacketIo {
       Route& route = routes_[news->route];
       if (!route.is_used || route.generation != news->generation) continue;
       self().apply(route, *news);
-      route.ask_at = now + refresh_after;
+      route.ask_at = now + kRefreshAfter;
     }
     send_waiting();
   }

@@ -72,16 +72,16 @@ struct WorkConfig {
 
 class WorkQueues {
  public:
-  static constexpr std::uint32_t burst = 64;
-  static constexpr std::uint32_t most_waiting = 256;
-  static constexpr std::uint32_t no_buffer = ~std::uint32_t{0};
+  static constexpr std::uint32_t kBurst = 64;
+  static constexpr std::uint32_t kMaxWaiting = 256;
+  static constexpr std::uint32_t kNoBuffer = ~std::uint32_t{0};
   /// A queue pair that fails again and again is not made ready more often.
-  static constexpr Nanos recover_after{100'000'000};
+  static constexpr Nanos kRecoverAfter{100'000'000};
   /// Pieces of a request: headers and payload, or one more.
-  static constexpr std::size_t most_pieces = 3;
+  static constexpr std::size_t kMaxPieces = 3;
 
   struct Flight {
-    std::uint32_t buffer = no_buffer;
+    std::uint32_t buffer = kNoBuffer;
     std::uint32_t* busy = nullptr;  ///< its route's count of packets; null: nobody counts
     PayloadHold* hold = nullptr;
   };
@@ -139,7 +139,7 @@ class WorkQueues {
     return flights_.size() < config_.send_depth;
   }
   /// A request to be posted with others; its pieces, and what else it wants, are filled in by the caller. At most
-  /// `burst` until post().
+  /// `kBurst` until post().
   ibv_send_wr& add(const Flight& flight) {
     const std::uint64_t position = flights_.push(flight);
     if (flight.busy != nullptr) ++*flight.busy;
@@ -186,7 +186,7 @@ class WorkQueues {
 
   /// Takes the place of the oldest if there are too many: call before take_buffer().
   void make_room_to_wait() {
-    if (waiting_.size() >= most_waiting) drop_oldest_waiting();
+    if (waiting_.size() >= kMaxWaiting) drop_oldest_waiting();
   }
   void wait(const Waiting& packet) {
     waiting_.push(packet);
@@ -216,7 +216,7 @@ class WorkQueues {
         continue;
       }
       send(next);
-      if (request_count_ == burst) post();
+      if (request_count_ == kBurst) post();
     }
     post();
   }
@@ -256,7 +256,7 @@ class WorkQueues {
       recover(clock.now());
   }
   /// When that is due again: nothing would wake who waits for packets of it.
-  [[nodiscard]] Nanos deadline() const { return has_failed_ ? recovered_at_ + recover_after : Nanos::never(); }
+  [[nodiscard]] Nanos deadline() const { return has_failed_ ? recovered_at_ + kRecoverAfter : Nanos::never(); }
   /// The device is gone: nothing is sent any more, and who waits for what was need not wait.
   void finish_for_good();
 
@@ -305,8 +305,8 @@ class WorkQueues {
   std::uint32_t holds_ = 0;                  ///< of those in flight
   /// Of the first request in flight of which the device did not say whether it has taken it.
   std::uint64_t doubtful_from_ = kNoPosition;
-  std::array<ibv_send_wr, burst> requests_{};
-  std::array<std::array<ibv_sge, most_pieces>, burst> pieces_{};
+  std::array<ibv_send_wr, kBurst> requests_{};
+  std::array<std::array<ibv_sge, kMaxPieces>, kBurst> pieces_{};
   std::size_t request_count_ = 0;
 
   // Receiving.
@@ -315,7 +315,7 @@ class WorkQueues {
   std::vector<bool> is_here_;              ///< scratch of recover(): buffers that the transport has
   std::array<ibv_recv_wr, kRepost> receives_{};
   std::array<std::array<ibv_sge, 2>, kRepost> receive_pieces_{};
-  std::array<ibv_wc, burst> done_{};
+  std::array<ibv_wc, kBurst> done_{};
 };
 
 }  // namespace mltcp::rdma

@@ -178,7 +178,7 @@ void Sweep::collect_points(Int128 level, Int128 slope, std::int64_t times) {
   }
   if (at < period_) *point++ = {period_, false, level + slope * (period_ - at), slope};
   point_count_ = static_cast<std::size_t>(point - points_.data());
-  least_ = least;
+  min_ = least;
 }
 
 void Sweep::find_meetings(const Curve& curve, std::span<const Entry> profile, std::int64_t capacity,

@@ -127,7 +127,7 @@ class Sweep {
   /// Meetings that the last run looked at.
   [[nodiscard]] std::size_t work() const { return work_; }
   [[nodiscard]] std::span<const Point> points() const { return {points_.data(), point_count_}; }
-  [[nodiscard]] Int128 least() const { return least_; }
+  [[nodiscard]] Int128 least() const { return min_; }
   [[nodiscard]] Int128 excess_at(std::int64_t shift) const;  ///< 0 <= shift < period
   /// Slopes of E on the left and on the right of a shift.
   [[nodiscard]] std::pair<Int128, Int128> slopes_at(std::int64_t shift) const;
@@ -159,7 +159,7 @@ class Sweep {
   std::vector<std::uint32_t> places_;
   std::vector<Point> points_;  // the first `point_count_`
   std::size_t point_count_ = 0;
-  Int128 least_ = 0;
+  Int128 min_ = 0;
   std::int64_t period_ = 0;
   std::size_t work_ = 0;
 };

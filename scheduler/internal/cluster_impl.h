@@ -20,7 +20,7 @@ namespace mltcp::scheduler {
 
 /// Meetings of steps (descent.h) in one pass over the jobs up to which a question goes to solve(): about a tenth of a
 /// second at most, with the default node_limit.
-inline constexpr double kMostToSearch = 5'000;
+inline constexpr double kMaxToSearch = 5'000;
 inline constexpr double kEqualScores = 1e-12;  ///< that differ by less
 
 /// Throws InputError that names the option which is out of range.
@@ -46,7 +46,7 @@ struct Asking {
       joint.emplace_back();
       if (group.loops == 0) continue;
       joint.back().emplace(state, group.vertices);
-      if (!shifts.empty() && joint.back()->meetings > kMostToSearch) joint.back()->begin_with(shifts);
+      if (!shifts.empty() && joint.back()->meetings > kMaxToSearch) joint.back()->begin_with(shifts);
     }
   }
   [[nodiscard]] const Question& of_group(std::uint32_t group) const {

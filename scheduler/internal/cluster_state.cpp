@@ -19,7 +19,7 @@
 namespace mltcp::scheduler {
 namespace {
 
-constexpr std::uint32_t most_flows = 1U << 16;  // of one job from host to host
+constexpr std::uint32_t kMaxFlows = 1U << 16;  // of one job from host to host
 
 /// FNV-1a, so that a job's paths depend on its name and not on the order of the jobs.
 std::uint64_t hash_of(std::string_view text) {
@@ -74,9 +74,9 @@ void RoutedJob::route(const Topology& topology, std::uint64_t routing_seed) {
   const std::uint64_t key = Random::stream(routing_seed, hash_of(job.name)).next();
   std::vector<Topology::Link> crossed;
   for (const Flow& flow : job.flows) {
-    if (flow.multiplicity == 0 || flow.multiplicity > most_flows)
+    if (flow.multiplicity == 0 || flow.multiplicity > kMaxFlows)
       throw InputError(fmt::format("{} flows from host {} to host {}; give 1 to {}", flow.multiplicity, flow.from,
-                                   flow.to, most_flows));
+                                   flow.to, kMaxFlows));
     if (!flow.path.empty()) topology.check_path(flow.from, flow.to, flow.path);
     for (std::uint32_t i = 0; i < flow.multiplicity; ++i) {
       // A number for each flow: hosts have 20 bits.
@@ -206,13 +206,13 @@ Question::Question(const ClusterState& state, const std::vector<std::uint32_t>& 
       all_steps += steps * static_cast<double>(repetitions);
     }
     // Whoever solves it, before memory is spent on it.
-    if (all_steps > 2 * internal::kMostBursts)
+    if (all_steps > 2 * internal::kMaxBursts)
       throw InputError(fmt::format(
           "the perimeter of {} of jobs that share a link, {} among them, holds {:.0f} bursts, more than {:.0f}; let "
           "jobs "
           "whose periods differ less share links",
           to_text(Nanos(perimeter)), in_quotes(state.jobs[graph.vertices[vertex].uses.front().job]->job.name),
-          all_steps / 2, internal::kMostBursts));
+          all_steps / 2, internal::kMaxBursts));
     meetings += all_steps * steps_of_slots;
   }
 }

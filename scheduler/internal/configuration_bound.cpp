@@ -50,10 +50,10 @@ void ConfigurationBound::fill_blocks() {
     for (const Curve& curve : model_.jobs[j].curves) {
       const std::vector<Item> items = items_of(j, curve);
       // A job with too many levels is left out, which only lowers the bound.
-      if (items.size() > kMostItems) continue;
+      if (items.size() > kMaxItems) continue;
       std::size_t& block = open[curve.link];
-      if (block == blocks_.max_size() || sizes[block] * (items.size() + 1) > kMostConfigurations ||
-          blocks_[block].items.size() + items.size() > kMostItems) {
+      if (block == blocks_.max_size() || sizes[block] * (items.size() + 1) > kMaxConfigurations ||
+          blocks_[block].items.size() + items.size() > kMaxItems) {
         block = blocks_.size();
         blocks_.push_back({curve.link, {}, {}, {}, 0});
         sizes.push_back(1);

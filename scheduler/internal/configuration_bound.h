@@ -55,9 +55,9 @@ class ConfigurationBound {
   [[nodiscard]] Int128 root() const { return root_; }
 
  private:
-  static constexpr std::size_t kMostConfigurations = 2'048;
-  static constexpr std::size_t kMostItems = 60;  // of a block; they have a bit each
-  static constexpr int kFraction = 20;           // most bits of prices and weights after the point
+  static constexpr std::size_t kMaxConfigurations = 2'048;
+  static constexpr std::size_t kMaxItems = 60;  // of a block; they have a bit each
+  static constexpr int kFraction = 20;          // most bits of prices and weights after the point
 
   /// A job at one of its levels above 0.
   struct Item {

@@ -12,9 +12,9 @@
 namespace mltcp::scheduler::internal {
 namespace {
 
-constexpr double least_gain = 1e-9;   // of the sum of scores, for which a job moves
-constexpr double same_score = 1e-11;  // difference of sums of scores that is due to rounding
-constexpr int most_centred = 2;       // times that each job is put in the middle of the shifts that are as good
+constexpr double kMinGain = 1e-9;     // of the sum of scores, for which a job moves
+constexpr double kSameScore = 1e-11;  // difference of sums of scores that is due to rounding
+constexpr int kMostCentred = 2;       // times that each job is put in the middle of the shifts that are as good
 
 class Descent {
  public:
@@ -39,7 +39,7 @@ class Descent {
     }
   }
 
-  std::vector<Nanos> run(const std::vector<Nanos>& start, double most_meetings, bool centred) {
+  std::vector<Nanos> run(const std::vector<Nanos>& start, double max_meetings, bool centred) {
     std::vector<std::uint32_t> order(jobs_.size());
     std::iota(order.begin(), order.end(), 0U);
     std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return jobs_[a].area > jobs_[b].area; });
@@ -61,20 +61,20 @@ class Descent {
     if (missing.size() < jobs_.size()) {
       for (const std::uint32_t job : missing) wait_for_neighbours(job);
     }
-    while (!waiting_.empty() && done_ < most_meetings) {
+    while (!waiting_.empty() && done_ < max_meetings) {
       const std::uint32_t job = waiting_.front();
       waiting_.pop_front();
       jobs_[job].waits = false;
       const std::int64_t old = jobs_[job].shift;
       take_away(job);
       const Best best = best_shift(job, old);
-      if (best.excess >= best.excess_before - least_gain) continue;
+      if (best.excess >= best.excess_before - kMinGain) continue;
       place(job, best.at);
       wait_for_neighbours(job);
     }
     if (centred) {
-      const double most = done_ + most_meetings / 4;
-      for (int pass = 0; pass < most_centred; ++pass)
+      const double most = done_ + max_meetings / 4;
+      for (int pass = 0; pass < kMostCentred; ++pass)
         for (std::size_t i = 0; i < order.size() && done_ < most; ++i) centre(order[i]);
     }
     std::vector<Nanos> shifts;
@@ -197,7 +197,7 @@ class Descent {
       value += slope * static_cast<double>(kink.at - at);
       at = kink.at;
       slope += kink.change;
-      if (value < best.excess - least_gain) {
+      if (value < best.excess - kMinGain) {
         best.excess = value;
         best.at = at % period(job);
       }
@@ -234,7 +234,7 @@ class Descent {
         const std::int64_t k = static_cast<std::int64_t>(here) + direction * i;
         const std::int64_t turns = k < 0 ? -1 : k / count;
         const Level& level = levels_[static_cast<std::size_t>(k - turns * count)];
-        if (std::abs(level.value - levels_[here].value) > same_score) break;
+        if (std::abs(level.value - levels_[here].value) > kSameScore) break;
         reached = direction * (level.at + turns * period(job) - shift);
       }
       return reached;
@@ -259,8 +259,8 @@ class Descent {
 }  // namespace
 
 std::vector<Nanos> descend(const Problem& problem, const Slots& slots, const std::vector<Nanos>& start,
-                           double most_meetings, bool centred) {
-  return Descent(problem, slots).run(start, most_meetings, centred);
+                           double max_meetings, bool centred) {
+  return Descent(problem, slots).run(start, max_meetings, centred);
 }
 
 }  // namespace mltcp::scheduler::internal

@@ -17,6 +17,6 @@ namespace mltcp::scheduler::internal {
 /// of steps have been examined. All are placed in any case. `centred`: at last each is moved into the middle of the
 /// shifts that are as good, for up to a quarter of that work more.
 std::vector<Nanos> descend(const Problem& problem, const Slots& slots, const std::vector<Nanos>& start,
-                           double most_meetings, bool centred = false);
+                           double max_meetings, bool centred = false);
 
 }  // namespace mltcp::scheduler::internal

@@ -11,20 +11,20 @@ namespace mltcp::scheduler::internal {
 namespace {
 
 /// Nodes that a search keeps at most; beyond, it stops as if its limit were reached.
-constexpr std::size_t kMostNodes = 1'000'000;
+constexpr std::size_t kMaxNodes = 1'000'000;
 /// A node is a sweep over so many meetings, or part of one over more.
 constexpr std::size_t kMeetingsPerNode = 64;
 /// Triples are solved by themselves for the bound by configurations, if there are no more jobs than this.
-constexpr std::size_t kMostForTriples = 10;
+constexpr std::size_t kMaxForTriples = 10;
 /// Each gets this part of all nodes, divided by their number, and so many at least and at most.
 constexpr std::uint64_t kPartForTriples = 4;
-constexpr std::uint64_t kLeastPerTriple = 100;
-constexpr std::uint64_t kMostPerTriple = 2'000;
+constexpr std::uint64_t kMinPerTriple = 100;
+constexpr std::uint64_t kMaxPerTriple = 2'000;
 /// How long two jobs overlap enters the bound by configurations, if there are no more jobs and levels than this.
-constexpr std::size_t kMostForOverlaps = 8;
-constexpr std::size_t kMostLevelPairs = 4;
+constexpr std::size_t kMaxForOverlaps = 8;
+constexpr std::size_t kMaxLevelPairs = 4;
 /// Optimal shifts kept to choose from.
-constexpr std::size_t kMostOthers = 8;
+constexpr std::size_t kMaxOthers = 8;
 
 Int128 area(const Model::Job& job, std::int64_t perimeter) {
   Int128 sum = 0;
@@ -91,7 +91,7 @@ class Minimiser {
     }
     root_bound();
     for (std::uint32_t i = 0; !done() && i <= limits_.restarts; ++i) {
-      if (i > limits_.least_restarts && best_.nodes > (free_.size() > 6 ? limits_.nodes / 4 * 3 : limits_.nodes / 2))
+      if (i > limits_.min_restarts && best_.nodes > (free_.size() > 6 ? limits_.nodes / 4 * 3 : limits_.nodes / 2))
         break;
       if (i < 4 || free_.size() < 4)
         insert(i);
@@ -169,7 +169,7 @@ class Minimiser {
       best_.others.clear();
       best_.excess = excess;
       best_.shifts = shifts_;
-    } else if (excess == best_.excess && best_.others.size() < kMostOthers && shifts_ != best_.shifts &&
+    } else if (excess == best_.excess && best_.others.size() < kMaxOthers && shifts_ != best_.shifts &&
                std::find(best_.others.begin(), best_.others.end(), shifts_) == best_.others.end()) {
       best_.others.push_back(shifts_);
     }
@@ -232,9 +232,9 @@ class Minimiser {
 
   /// Puts each job where it is best given the others, until none gets better or each has had some turns.
   void descend() {
-    constexpr std::size_t most_turns = 8;
+    constexpr std::size_t max_turns = 8;
     std::size_t quiet = 0;
-    std::size_t turns = most_turns * free_.size();
+    std::size_t turns = max_turns * free_.size();
     for (std::size_t i = 0; quiet < free_.size() && turns-- > 0; i = (i + 1) % free_.size()) {
       const std::uint32_t j = free_[i];
       const Int128 before = arrangement_.excess(j);
@@ -333,11 +333,11 @@ class Minimiser {
     for (std::uint32_t a = 0; a < jobs; ++a)
       for (std::uint32_t b = 0; b < a; ++b)
         if (pair(a, b) > 0) result.push_back({bits(a, b), pair(a, b), 0});
-    if (free_.size() < 4 || free_.size() > kMostForTriples || free_.size() < count) return result;
+    if (free_.size() < 4 || free_.size() > kMaxForTriples || free_.size() < count) return result;
     const std::uint64_t triples = std::max<std::size_t>(1, jobs * (jobs - 1) * (jobs - 2) / 6);
-    if (limits_.nodes < triples * kLeastPerTriple) return result;
+    if (limits_.nodes < triples * kMinPerTriple) return result;
     const std::uint64_t per_triple =
-        std::clamp(limits_.nodes / kPartForTriples / triples, kLeastPerTriple, kMostPerTriple);
+        std::clamp(limits_.nodes / kPartForTriples / triples, kMinPerTriple, kMaxPerTriple);
     for (std::uint32_t a = 0; a < jobs; ++a)
       for (std::uint32_t b = 0; b < a; ++b)
         for (std::uint32_t c = 0; c < b; ++c) {
@@ -359,7 +359,7 @@ class Minimiser {
   /// For how long any two jobs, where there aren't too many, are above which levels at once.
   std::vector<ConfigurationBound::Overlap> overlaps() {
     std::vector<ConfigurationBound::Overlap> result;
-    if (model_.capacities.size() > 1 || model_.jobs.size() > kMostForOverlaps) return result;
+    if (model_.capacities.size() > 1 || model_.jobs.size() > kMaxForOverlaps) return result;
     const std::int64_t one = 1;
     const std::int64_t none = 0;
     Profile profile;
@@ -370,7 +370,7 @@ class Minimiser {
         if (first.curves.empty() || second.curves.empty()) continue;
         const std::vector<std::int64_t> levels = levels_of(first.curves[0]);
         const std::vector<std::int64_t> other_levels = levels_of(second.curves[0]);
-        if (levels.size() * other_levels.size() > kMostLevelPairs) continue;
+        if (levels.size() * other_levels.size() > kMaxLevelPairs) continue;
         const std::int64_t perimeter = std::lcm(first.period, second.period);
         for (const std::int64_t level : levels) {
           add({{}}, at_least(first.curves[0], level), first.period, 0, 1, perimeter, profile);
@@ -416,7 +416,7 @@ class Minimiser {
       const Int128 lower = open.top().lower;
       if (lower >= best_.excess) break;
       best_.bound = std::max(best_.bound, lower);
-      if (best_.nodes >= limits_.nodes || pool_.size() >= kMostNodes || (limits_.zero_only && lower > 0)) return;
+      if (best_.nodes >= limits_.nodes || pool_.size() >= kMaxNodes || (limits_.zero_only && lower > 0)) return;
       open.pop();
       const std::size_t first = pool_.size();
       expand(top);
@@ -629,7 +629,7 @@ Found minimise(const Model& model, const Limits& limits, const std::vector<std::
 }
 
 void centre(const Model& model, std::vector<std::int64_t>& shifts) {
-  constexpr int most_passes = 64;
+  constexpr int max_passes = 64;
   Arrangement arrangement(model);
   Sweep sweep;
   const std::vector<std::int64_t> none(model.capacities.size(), 0);
@@ -640,7 +640,7 @@ void centre(const Model& model, std::vector<std::int64_t>& shifts) {
     if (!model.turns || j != model.root) movable.push_back(j);
   }
   bool moved = true;
-  for (int pass = 0; moved && pass < most_passes; ++pass) {
+  for (int pass = 0; moved && pass < max_passes; ++pass) {
     moved = false;
     for (const std::uint32_t j : movable) {
       const Model::Job& job = model.jobs[j];

@@ -96,7 +96,7 @@ struct Found {
 struct Limits {
   std::uint64_t nodes = 0;  ///< all work together; a node is one job's sweep over the shifts of its slot
   /// The heuristic's, at least and at most; beyond the least ones it leaves half of the nodes.
-  std::uint32_t least_restarts = 0;
+  std::uint32_t min_restarts = 0;
   std::uint32_t restarts = 0;
   std::uint64_t seed = 1;
   bool zero_only = false;  ///< give up as soon as it is proven that some excess is left

@@ -8,7 +8,7 @@
 namespace mltcp::scheduler::internal {
 namespace {
 
-constexpr int kMostSteps = 500;
+constexpr int kMaxSteps = 500;
 constexpr double kTiny = 1e-9;
 
 }  // namespace
@@ -86,7 +86,7 @@ std::vector<double> LinearProgram::prices(std::vector<std::size_t> basis) const 
       for (std::size_t c = 0; c < rows(); ++c) result[c] += cost * inverse[r][c];
     }
     const std::size_t column = entering(result, reduced);
-    if (step == kMostSteps || column == costs.size() + singles_.size()) return result;
+    if (step == kMaxSteps || column == costs.size() + singles_.size()) return result;
 
     std::fill(direction.begin(), direction.end(), 0.0);
     for (std::size_t k = 0; k < rows(); ++k)

@@ -12,22 +12,22 @@
 namespace mltcp::scheduler::internal {
 namespace {
 
-constexpr double worth = 3;        // a late iteration costs more than the excess that made it late
-constexpr double lasting = 0.005;  // however small the excess is: what isn't made up for grows until a slot is missed
-constexpr double equal = 1e-9;
+constexpr double kWorth = 3;        // a late iteration costs more than the excess that made it late
+constexpr double kLasting = 0.005;  // however small the excess is: what isn't made up for grows until a slot is missed
+constexpr double kEqual = 1e-9;
 
 // A candidate is to be told good or bad, not to be solved to the end.
-constexpr std::uint64_t quick_nodes = 300;
-constexpr double most_meetings = 5'000;
-constexpr std::size_t longer_perimeters = 2;  // than the first that keeps max_stretch
-constexpr double first_room = 0.0025;
-constexpr double least_room = 1e-6;  // below it roundings decide
-constexpr double room_growth = 1.5;
-constexpr int room_halvings = 4;
+constexpr std::uint64_t kQuickNodes = 300;
+constexpr double kMaxMeetings = 5'000;
+constexpr std::size_t kLongerPerimeters = 2;  // than the first that keeps max_stretch
+constexpr double kFirstRoom = 0.0025;
+constexpr double kMinRoom = 1e-6;  // below it roundings decide
+constexpr double kRoomGrowth = 1.5;
+constexpr int kRoomHalvings = 4;
 
 // Demands as whole parts of a capacity, up to some times the capacity.
 constexpr double parts = 64;
-constexpr std::size_t most_parts = 512;
+constexpr std::size_t kMaxParts = 512;
 using Distribution = std::vector<double>;  // share of the time, by parts
 
 struct Level {
@@ -43,7 +43,7 @@ std::vector<Level> levels_of(const Demand& demand, std::uint32_t flows, Rate cap
     const double share = (burst.to - burst.from).seconds() / demand.period.seconds();
     const double of_capacity =
         static_cast<double>(burst.rate.bits_per_second) * flows / static_cast<double>(capacity.bits_per_second);
-    levels.push_back({static_cast<std::size_t>(std::min<double>(std::round(parts * of_capacity), most_parts)), share});
+    levels.push_back({static_cast<std::size_t>(std::min<double>(std::round(parts * of_capacity), kMaxParts)), share});
     busy += share;
   }
   levels.front().share = std::max(0.0, 1 - busy);
@@ -51,10 +51,10 @@ std::vector<Level> levels_of(const Demand& demand, std::uint32_t flows, Rate cap
 }
 
 void add(Distribution& sum, const std::vector<Level>& levels) {
-  Distribution result(std::min(sum.size() + most_parts, most_parts + 1));
+  Distribution result(std::min(sum.size() + kMaxParts, kMaxParts + 1));
   for (std::size_t at = 0; at < sum.size(); ++at) {
     if (sum[at] == 0) continue;
-    for (const Level& level : levels) result[std::min(at + level.parts, most_parts)] += sum[at] * level.share;
+    for (const Level& level : levels) result[std::min(at + level.parts, kMaxParts)] += sum[at] * level.share;
   }
   while (result.size() > 1 && result.back() == 0) result.pop_back();
   sum = std::move(result);
@@ -128,30 +128,30 @@ double SlotCosts::without() const {
   return sum;
 }
 
-double SlotCosts::with(const std::vector<double>& scores, double least_score) const {
+double SlotCosts::with(const std::vector<double>& scores, double min_score) const {
   double sum = stretch();
   for (const std::vector<Meeting>& meetings : meetings_) {
     double avoided = 0;
     double lost = 0;
     for (const Meeting& meeting : meetings) {
-      if (scores[meeting.vertex] < least_score - equal) return without();
+      if (scores[meeting.vertex] < min_score - kEqual) return without();
       avoided = together(avoided, meeting.delay);
       lost = std::max(lost, 1 - scores[meeting.vertex]);
     }
-    if (lost > equal) sum += std::min(avoided, worth * lost + lasting);
+    if (lost > kEqual) sum += std::min(avoided, kWorth * lost + kLasting);
   }
   return sum;
 }
 
 std::optional<double> SlotCosts::searched(const ClusterOptions& options) const {
   SolveOptions quick = options.solve;
-  quick.node_limit = std::min(quick.node_limit, quick_nodes);
+  quick.node_limit = std::min(quick.node_limit, kQuickNodes);
   quick.robust = false;
   std::vector<double> scores(state_.graph.vertices.size());
   try {
     for (const std::uint32_t group : component_.groups) {
       const Question question(state_, state_.graph.groups[group].vertices);
-      if (question.meetings > most_meetings) return std::nullopt;
+      if (question.meetings > kMaxMeetings) return std::nullopt;
       const Solution solution = solve(question.problem(state_), state_.slots(question.jobs, options.solve), quick);
       for (const std::uint32_t vertex : state_.graph.groups[group].vertices)
         scores[vertex] = solution.links[question.place(vertex)].score;
@@ -159,7 +159,7 @@ std::optional<double> SlotCosts::searched(const ClusterOptions& options) const {
   } catch (const InputError&) {  // more bursts than can be solved
     return std::nullopt;
   }
-  return with(scores, options.least_score);
+  return with(scores, options.min_score);
 }
 
 void set_slot_periods(ClusterState& state, const AffinityGraph::Component& component, const std::vector<Nanos>& periods,
@@ -183,8 +183,8 @@ std::vector<Nanos> slots_worth_most(ClusterState& state, const AffinityGraph::Co
     set_slot_periods(state, component, periods, slots);
     return costs.stretch();
   };
-  const double margin = cost_margin * static_cast<double>(component.jobs.size());
-  const double most = options.most_stretch + options.solve.slack;
+  const double margin = kCostMargin * static_cast<double>(component.jobs.size());
+  const double most = options.max_slot_stretch + options.solve.slack;
   stretch_of(best);
   const std::optional<double> default_cost = costs.searched(options);
   if (!default_cost) return best;
@@ -196,7 +196,7 @@ std::vector<Nanos> slots_worth_most(ClusterState& state, const AffinityGraph::Co
     double cost = 0;
   };
   std::vector<Base> bases;
-  front.resize(std::min(front.size(), first + 1 + longer_perimeters));
+  front.resize(std::min(front.size(), first + 1 + kLongerPerimeters));
   for (std::size_t i = 0; i < front.size(); ++i) {
     if (i != first && front[i].stretch > most) continue;
     const double stretch = stretch_of(front[i].periods);
@@ -225,11 +225,11 @@ std::vector<Nanos> slots_worth_most(ClusterState& state, const AffinityGraph::Co
     double last = 0;
     double less = 0;  // than enough, by one step
     double enough = 0;
-    for (double step = first_room;; step *= room_growth) {
+    for (double step = kFirstRoom;; step *= kRoomGrowth) {
       // Of what is allowed, and of what could still be worth it.
       const double limit =
           std::min((1 + most) / (1 + base.slots.stretch) - 1, (least - margin - base.stretch) / (jobs + base.stretch)) -
-          least_room;
+          kMinRoom;
       const double room = std::min(last + step, limit);
       if (room <= last) break;
       const double before = least;
@@ -240,7 +240,7 @@ std::vector<Nanos> slots_worth_most(ClusterState& state, const AffinityGraph::Co
       }
       last = room;
     }
-    for (int i = 0; enough > 0 && i < room_halvings; ++i) {
+    for (int i = 0; enough > 0 && i < kRoomHalvings; ++i) {
       const double middle = (less + enough) / 2;
       const double before = least;
       considered(longer(base.slots, middle));

@@ -9,7 +9,7 @@
 //                  needs D / C of the time, so that an iteration grows by x, the mean of (D - C) / C over its bursts
 //                  with the other jobs anywhere in theirs; and by x / (1 + x), as jobs that are slower meet less often
 //
-// A component has slots only if all of its links score at least `least_score`: a job without slots meets others at any
+// A component has slots only if all of its links score at least `min_score`: a job without slots meets others at any
 // time, makes them miss theirs, and they those of others. So slots that bring nothing cost as much as none, and of
 // these the ones that are chosen by the periods alone are taken.
 //
@@ -27,17 +27,17 @@ namespace mltcp::scheduler::internal {
 class SlotCosts {
  public:
   /// Components with more jobs are not looked at: every candidate has to be solved.
-  static constexpr std::size_t most_jobs = 24;
+  static constexpr std::size_t kMaxJobs = 24;
   static bool applies(const AffinityGraph::Component& component, const ClusterOptions& options) {
-    return options.most_stretch > 0 && component.jobs.size() <= most_jobs;
+    return options.max_slot_stretch > 0 && component.jobs.size() <= kMaxJobs;
   }
 
-  /// For a component of at most most_jobs. Refers to both from now on.
+  /// For a component of at most kMaxJobs. Refers to both from now on.
   SlotCosts(const ClusterState& state, const AffinityGraph::Component& component);
   /// Of no slots.
   [[nodiscard]] double without() const;
   /// Of the state's slot periods, when links have these scores, by vertex of the graph.
-  [[nodiscard]] double with(const std::vector<double>& scores, double least_score) const;
+  [[nodiscard]] double with(const std::vector<double>& scores, double min_score) const;
   /// The part of with() that no scores change, if all jobs have slots.
   [[nodiscard]] double stretch() const;
   /// The same with the best scores that a quick search finds; none if the slots are too many to be searched.
@@ -56,7 +56,7 @@ class SlotCosts {
 };
 
 /// Costs that differ by less, per job, are equal: of equal ones the least change is taken.
-inline constexpr double cost_margin = 0.001;
+inline constexpr double kCostMargin = 0.001;
 
 /// The slot periods for a component, by place in `periods`, which are state.periods(component). Leaves the slot periods
 /// of the component's jobs in the state as it pleases, and touches no others.

@@ -15,7 +15,7 @@ void check(const SolveOptions& options);
 void check(const Problem& problem, const Slots& slots);
 
 /// Bursts of a link's jobs on a perimeter, at most: about 100 bytes each while it is searched.
-inline constexpr double kMostBursts = 1'000'000;
+inline constexpr double kMaxBursts = 1'000'000;
 double bursts_on(const Problem::Link& link, const Slots& slots, std::int64_t perimeter);
 /// Throws InputError that names the link if they are more.
 void check_size(const Problem::Link& link, const Slots& slots, std::int64_t perimeter);

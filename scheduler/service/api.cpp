@@ -19,9 +19,9 @@
 namespace mltcp::service {
 namespace {
 
-constexpr std::uint32_t default_candidates = 10;
-constexpr std::int64_t most_candidates = 1000;
-constexpr std::size_t most_placements = 1000;
+constexpr std::uint32_t kDefaultCandidates = 10;
+constexpr std::int64_t kMaxCandidates = 1000;
+constexpr std::size_t kMaxPlacements = 1000;
 
 std::string path_of(const ApiRequest& request) { return fmt::format("/{}", fmt::join(request.path, "/")); }
 
@@ -55,7 +55,7 @@ void only_parameters(const ApiRequest& request, std::initializer_list<std::strin
                                    known.size() == 0 ? "leave it out" : fmt::format("{} are", fmt::join(known, ", "))));
 }
 
-JsonDocument body_of(const ApiRequest& request) { return {request.body, "body", kMostBodyBytes, kBodyLimits}; }
+JsonDocument body_of(const ApiRequest& request) { return {request.body, "body", kMaxBodyBytes, kBodyLimits}; }
 
 Json to_json(const SchedulerService& service) {
   const Topology& topology = service.topology();
@@ -200,11 +200,11 @@ ApiAnswer Api::routed(const ApiRequest& request, Nanos now, bool may_wait) {
 ApiAnswer Api::arrive(const ApiRequest& request) {
   const JsonDocument document = body_of(request);
   const JsonReader body = document.root();
-  body.only({"id", "name", "workers", "flows", "profile", "allowed_hosts", "most_per_host", "hosts", "assume_room"});
+  body.only({"id", "name", "workers", "flows", "profile", "allowed_hosts", "max_per_host", "hosts", "assume_room"});
   const JobRequest job = request_from(body, service_.topology().fastest_host());
   std::vector<std::string> hosts;
   if (body.has("hosts")) {
-    hosts = body.texts("hosts", kMostWorkers);
+    hosts = body.texts("hosts", kMaxWorkers);
     if (hosts.empty()) body.fail("hosts", "the list is empty", "name the host of every worker, or leave it out");
   }
   const bool assumed = body.optional_truth("assume_room").value_or(false);
@@ -219,21 +219,20 @@ ApiAnswer Api::arrive(const ApiRequest& request) {
 ApiAnswer Api::rank(const ApiRequest& request) {
   const JsonDocument document = body_of(request);
   const JsonReader body = document.root();
-  body.only(
-      {"id", "name", "workers", "flows", "profile", "allowed_hosts", "most_per_host", "candidates", "placements"});
+  body.only({"id", "name", "workers", "flows", "profile", "allowed_hosts", "max_per_host", "candidates", "placements"});
   const JobRequest job = request_from(body, service_.topology().fastest_host());
   if (!body.has("placements")) {
     const std::int64_t candidates =
-        body.has("candidates") ? body.whole("candidates", 1, most_candidates) : default_candidates;
+        body.has("candidates") ? body.whole("candidates", 1, kMaxCandidates) : kDefaultCandidates;
     return {200,
             to_text(Json{{"placements", list_to_json(service_.rank(job, static_cast<std::uint32_t>(candidates)))}}),
             {}};
   }
   if (body.has("candidates")) body.fail("candidates", "placements are named", "give one of the two");
   std::vector<std::vector<std::string>> placements;
-  for (const JsonReader& one : body.list("placements", most_placements)) {
+  for (const JsonReader& one : body.list("placements", kMaxPlacements)) {
     one.only({"hosts"});
-    placements.push_back(one.texts("hosts", kMostWorkers));
+    placements.push_back(one.texts("hosts", kMaxWorkers));
   }
   return {200, to_text(Json{{"placements", list_to_json(service_.rank(job, placements))}}), {}};
 }

@@ -43,7 +43,7 @@ struct ApiAnswer {
 /// Longest wait_ms of GET /v1/jobs/ID/plan.
 inline constexpr Nanos kLongestWait(300'000'000'000);
 /// Maximum length of a body.
-inline constexpr std::size_t kMostBodyBytes = 4U << 20;
+inline constexpr std::size_t kMaxBodyBytes = 4U << 20;
 
 class Api {
  public:

@@ -584,9 +584,9 @@ class HttpServer::Impl {
     const std::string_view length = header(MHD_HTTP_HEADER_CONTENT_LENGTH);
     std::size_t size = 0;
     const auto [end, wrong] = std::from_chars(length.data(), length.data() + length.size(), size);
-    if (!length.empty() && (wrong != std::errc() || size > kMostBodyBytes))
+    if (!length.empty() && (wrong != std::errc() || size > kMaxBodyBytes))
       return error(
-          413, fmt::format("the body has {} bytes; send at most {}", one_line(length.substr(0, 20)), kMostBodyBytes));
+          413, fmt::format("the body has {} bytes; send at most {}", one_line(length.substr(0, 20)), kMaxBodyBytes));
     return std::nullopt;
   }
   [[nodiscard]] bool is_authorised(MHD_Connection* connection, std::string_view header) const {

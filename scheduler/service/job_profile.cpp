@@ -25,14 +25,14 @@ namespace {
 using workload::Phase;
 
 // Beyond these a value is assumed to be a mistake, as in experiment files.
-constexpr std::int64_t most_phase_bytes = 1'000'000'000'000'000;
-constexpr std::int64_t most_compute = 24LL * 3600 * 1'000'000'000;
-constexpr std::size_t most_phases = 10'000;
-constexpr std::uint32_t most_workers = 1'000'000;
-constexpr double most_scale = 1e6;
-constexpr JsonLimits profile_limits{8, 4 * most_phases + 1000};
+constexpr std::int64_t kMaxPhaseBytes = 1'000'000'000'000'000;
+constexpr std::int64_t kMaxCompute = 24LL * 3600 * 1'000'000'000;
+constexpr std::size_t kMaxPhases = 10'000;
+constexpr std::uint32_t kMaxWorkers = 1'000'000;
+constexpr double kMaxScale = 1e6;
+constexpr JsonLimits kProfileLimits{8, 4 * kMaxPhases + 1000};
 
-constexpr std::string_view usage =
+constexpr std::string_view kUsage =
     "give compute_ns and communicate_bytes, or phases, or toml, or trace, or csv (docs/scheduler-service.md)";
 
 Phase compute_phase(std::int64_t nanos) {
@@ -51,7 +51,7 @@ Phase communicate_phase(std::int64_t bytes, const JsonReader& reader) {
 
 std::vector<Phase> read_phases(const JsonReader& reader) {
   std::vector<Phase> phases;
-  for (const JsonReader& one : reader.list("phases", most_phases)) {
+  for (const JsonReader& one : reader.list("phases", kMaxPhases)) {
     one.only({"compute_ns", "communicate_bytes", "rate_bps", "overlap"});
     const bool compute = one.has("compute_ns");
     if (compute == one.has("communicate_bytes"))
@@ -59,11 +59,11 @@ std::vector<Phase> read_phases(const JsonReader& reader) {
     if (compute) {
       for (const std::string_view key : {"rate_bps", "overlap"})
         if (one.has(key)) one.fail(key, "it is about communication", "leave it out of a phase that computes");
-      const std::int64_t nanos = one.whole("compute_ns", 0, most_compute);
+      const std::int64_t nanos = one.whole("compute_ns", 0, kMaxCompute);
       if (nanos > 0) phases.push_back(compute_phase(nanos));
       continue;
     }
-    phases.push_back(communicate_phase(one.whole("communicate_bytes", 1, most_phase_bytes), one));
+    phases.push_back(communicate_phase(one.whole("communicate_bytes", 1, kMaxPhaseBytes), one));
     phases.back().overlap = one.optional_truth("overlap").value_or(false);
   }
   return phases;
@@ -74,7 +74,7 @@ std::vector<Phase> read_trace(const JsonReader& reader) {
   trace.only({"text", "workers", "network", "gather_size", "compute_scale", "bytes_scale"});
   workload::TraceView view;
   view.one_worker = true;
-  if (trace.has("workers")) view.workers = static_cast<std::uint32_t>(trace.whole("workers", 2, most_workers));
+  if (trace.has("workers")) view.workers = static_cast<std::uint32_t>(trace.whole("workers", 2, kMaxWorkers));
   if (trace.has("network")) {
     view.network = workload::network_from(trace.text("network"));
     if (!view.network)
@@ -86,8 +86,8 @@ std::vector<Phase> read_trace(const JsonReader& reader) {
       trace.fail("gather_size", "it is not known", "give \"total\" or \"shard\"");
     view.gather_size = written == "total" ? workload::GatherSize::total : workload::GatherSize::shard;
   }
-  if (const auto scale = trace.optional_factor("compute_scale", most_scale)) view.compute_scale = *scale;
-  if (const auto scale = trace.optional_factor("bytes_scale", most_scale)) view.bytes_scale = *scale;
+  if (const auto scale = trace.optional_factor("compute_scale", kMaxScale)) view.compute_scale = *scale;
+  if (const auto scale = trace.optional_factor("bytes_scale", kMaxScale)) view.bytes_scale = *scale;
   const workload::GraphSummary summary = workload::summarise_trace_text(trace.text("text"), trace.path("text"), view);
   for (const std::string_view key : {"network", "gather_size"})
     if (trace.has(key) && !workload::is_training_loop(summary))
@@ -103,11 +103,11 @@ void check_sums(const workload::Job& job, const std::string& where) {
     nanos += static_cast<std::uint64_t>(phase.compute.count);
     bytes += phase.bytes;
   }
-  if (bytes == 0) throw InputError(fmt::format("{}: the job sends nothing; {}", where, usage));
-  if (nanos > static_cast<std::uint64_t>(most_compute) || bytes > static_cast<std::uint64_t>(most_phase_bytes))
+  if (bytes == 0) throw InputError(fmt::format("{}: the job sends nothing; {}", where, kUsage));
+  if (nanos > static_cast<std::uint64_t>(kMaxCompute) || bytes > static_cast<std::uint64_t>(kMaxPhaseBytes))
     throw InputError(fmt::format("{}: an iteration computes for {:.6g} s and sends {:.6g} B; give at most {} and {}",
                                  where, static_cast<double>(nanos) * 1e-9, static_cast<double>(bytes),
-                                 to_text(Nanos(most_compute)), bytes_to_text(most_phase_bytes)));
+                                 to_text(Nanos(kMaxCompute)), bytes_to_text(kMaxPhaseBytes)));
 }
 
 }  // namespace
@@ -120,14 +120,14 @@ JobProfile profile_from_json(const JsonReader& reader) {
     if (!way.empty()) reader.fail(key, fmt::format("the profile has {} too", way), "keep one of the two");
     way = key;
   }
-  if (way.empty()) reader.fail("", "this is no profile of a job", usage);
+  if (way.empty()) reader.fail("", "this is no profile of a job", kUsage);
   JobProfile profile;
   const std::string where = reader.path(way);
   if (way == "communicate_bytes") {
     reader.only({"compute_ns", "communicate_bytes", "rate_bps", "period_ns"});
-    const std::int64_t nanos = reader.has("compute_ns") ? reader.whole("compute_ns", 0, most_compute) : 0;
+    const std::int64_t nanos = reader.has("compute_ns") ? reader.whole("compute_ns", 0, kMaxCompute) : 0;
     if (nanos > 0) profile.job.phases.push_back(compute_phase(nanos));
-    profile.job.phases.push_back(communicate_phase(reader.whole("communicate_bytes", 1, most_phase_bytes), reader));
+    profile.job.phases.push_back(communicate_phase(reader.whole("communicate_bytes", 1, kMaxPhaseBytes), reader));
   } else {
     reader.only({way, "rate_bps", "period_ns"});
     if (way == "phases")
@@ -140,19 +140,19 @@ JobProfile profile_from_json(const JsonReader& reader) {
       profile.job.phases = workload::to_phases(workload::parse_profile(reader.text(way), where));
   }
   if (const auto rate = reader.optional_rate("rate_bps")) profile.job.rate = *rate;
-  if (reader.has("period_ns")) profile.period = Nanos(reader.whole("period_ns", 1, most_compute));
+  if (reader.has("period_ns")) profile.period = Nanos(reader.whole("period_ns", 1, kMaxCompute));
   check_sums(profile.job, where);
   return profile;
 }
 
 JobProfile profile_from_json(std::string_view text, const std::string& where) {
-  const JsonDocument document(text, where, kMostProfileBytes, profile_limits);
+  const JsonDocument document(text, where, kMaxProfileBytes, kProfileLimits);
   return profile_from_json(document.root());
 }
 
 JobProfile profile_from_toml(std::string_view text, const std::string& where) {
-  if (text.size() > kMostProfileBytes)
-    throw InputError(fmt::format("{}: it has {} bytes; give at most {}", where, text.size(), kMostProfileBytes));
+  if (text.size() > kMaxProfileBytes)
+    throw InputError(fmt::format("{}: it has {} bytes; give at most {}", where, text.size(), kMaxProfileBytes));
   JobProfile profile;
   profile.job = experiment::parse_job(text, where);
   check_sums(profile.job, where);
@@ -180,7 +180,7 @@ scheduler::Demand demand_of(const JobProfile& profile, Rate host_rate) {
                     to_text(ideal), to_text(profile.period), ideal.count));
   scheduler::Demand demand =
       profile.period.count == 0 ? experiment::demand_of(job, job.rate) : experiment::demand_of(job, profile.period);
-  experiment::limit_bursts(demand.bursts, kMostDemandBursts);
+  experiment::limit_bursts(demand.bursts, kMaxDemandBursts);
   return demand;
 }
 

@@ -23,13 +23,13 @@
 namespace mltcp::service {
 
 /// Maximum length of a profile's text.
-inline constexpr std::size_t kMostProfileBytes = 1U << 20;
+inline constexpr std::size_t kMaxProfileBytes = 1U << 20;
 
 // What a job asks of the scheduler is bounded, so that no arrival takes it long.
 /// The least time of an iteration.
 inline constexpr Nanos kShortestIteration(100'000);
 /// Bursts of an iteration, at most; those of a profile with more are joined with their neighbours.
-inline constexpr std::size_t kMostDemandBursts = 64;
+inline constexpr std::size_t kMaxDemandBursts = 64;
 
 struct JobProfile {
   workload::Job job;  ///< with its phases; rate 0: the hosts' rate

@@ -26,15 +26,15 @@
 namespace mltcp::service {
 namespace {
 
-constexpr std::string_view schema = "mltcp.scheduler-journal/1";
-constexpr TextFile journal_file{"a journal", std::size_t{1} << 32};
-constexpr std::size_t most_line_bytes = std::size_t{1} << 28;
-constexpr JsonLimits line_limits{8, std::size_t{1} << 24};
-constexpr std::uint64_t least_to_rewrite = 1U << 20;  // of events, in bytes
-constexpr std::string_view sum_key = ",\"sum\":\"";
-constexpr std::size_t sum_digits = 32;
-constexpr std::int64_t most_whole = std::numeric_limits<std::int64_t>::max();
-constexpr std::size_t most_listed = std::size_t{1} << 22;
+constexpr std::string_view kSchema = "mltcp.scheduler-journal/1";
+constexpr TextFile kJournalFile{"a journal", std::size_t{1} << 32};
+constexpr std::size_t kMaxLineBytes = std::size_t{1} << 28;
+constexpr JsonLimits kLineLimits{8, std::size_t{1} << 24};
+constexpr std::uint64_t kMinToRewrite = 1U << 20;  // of events, in bytes
+constexpr std::string_view kSumKey = ",\"sum\":\"";
+constexpr std::size_t kSumDigits = 32;
+constexpr std::int64_t kMaxWhole = std::numeric_limits<std::int64_t>::max();
+constexpr std::size_t kMaxListed = std::size_t{1} << 22;
 
 // ---- lines ---------------------------------------------------------------------------------------------------------
 
@@ -65,23 +65,23 @@ Json to_json(const StoredJob& job) {
 }
 
 StoredJob job_from(const JsonReader& reader) {
-  constexpr auto most_number = std::int64_t{std::numeric_limits<std::uint32_t>::max()};
+  constexpr auto max_number = std::int64_t{std::numeric_limits<std::uint32_t>::max()};
   StoredJob job;
   job.request.id = reader.text("id");
   job.request.name = reader.text("name");
-  job.request.workers = static_cast<std::uint32_t>(reader.whole("workers", 1, kMostWorkers));
-  job.request.flows = static_cast<std::uint32_t>(reader.whole("flows", 1, most_number));
-  job.request.demand.period = Nanos(reader.whole("period_ns", 1, most_whole));
-  for (const JsonReader& burst : reader.list("bursts", most_listed))
-    job.request.demand.bursts.push_back({Nanos(burst.whole("from_ns", 0, most_whole)),
-                                         Nanos(burst.whole("to_ns", 0, most_whole)),
-                                         Rate(static_cast<std::uint64_t>(burst.whole("rate_bps", 1, most_whole)))});
+  job.request.workers = static_cast<std::uint32_t>(reader.whole("workers", 1, kMaxWorkers));
+  job.request.flows = static_cast<std::uint32_t>(reader.whole("flows", 1, max_number));
+  job.request.demand.period = Nanos(reader.whole("period_ns", 1, kMaxWhole));
+  for (const JsonReader& burst : reader.list("bursts", kMaxListed))
+    job.request.demand.bursts.push_back({Nanos(burst.whole("from_ns", 0, kMaxWhole)),
+                                         Nanos(burst.whole("to_ns", 0, kMaxWhole)),
+                                         Rate(static_cast<std::uint64_t>(burst.whole("rate_bps", 1, kMaxWhole)))});
   scheduler::check(job.request.demand);
-  job.hosts = reader.texts("hosts", kMostWorkers);
-  job.number = static_cast<std::uint32_t>(reader.whole("number", 1, most_number));
-  job.slot_period = Nanos(reader.whole("slot_period_ns", 1, most_whole));
-  job.time_shift = Nanos(reader.whole("time_shift_ns", 0, most_whole));
-  job.revision = static_cast<std::uint64_t>(reader.whole("revision", 0, most_whole));
+  job.hosts = reader.texts("hosts", kMaxWorkers);
+  job.number = static_cast<std::uint32_t>(reader.whole("number", 1, max_number));
+  job.slot_period = Nanos(reader.whole("slot_period_ns", 1, kMaxWhole));
+  job.time_shift = Nanos(reader.whole("time_shift_ns", 0, kMaxWhole));
+  job.revision = static_cast<std::uint64_t>(reader.whole("revision", 0, kMaxWhole));
   job.slots = reader.optional_truth("slots");
   if (reader.has("reason")) job.reason = reader.text("reason");
   return job;
@@ -94,15 +94,15 @@ std::string line_of(std::uint64_t number, const Json& members) {
   std::string line = object.dump();
   line.pop_back();
   const std::string sum = Fingerprint().add(line).text();
-  return fmt::format("{}{}{}\"}}\n", line, sum_key, sum);
+  return fmt::format("{}{}{}\"}}\n", line, kSumKey, sum);
 }
 
 /// Whether the check sum of a line, without its end, is right.
 bool checks(std::string_view line) {
-  const std::size_t tail = sum_key.size() + sum_digits + 2;
+  const std::size_t tail = kSumKey.size() + kSumDigits + 2;
   if (line.size() <= tail) return false;
   const std::string_view body = line.substr(0, line.size() - tail);
-  return line.substr(body.size()) == fmt::format("{}{}\"}}", sum_key, Fingerprint().add(body).text());
+  return line.substr(body.size()) == fmt::format("{}{}\"}}", kSumKey, Fingerprint().add(body).text());
 }
 
 // ---- states --------------------------------------------------------------------------------------------------------
@@ -167,12 +167,12 @@ Json to_json(const JournalEvent& event) {
 
 JournalEvent event_from(const JsonReader& reader) {
   JournalEvent event;
-  event.revision = static_cast<std::uint64_t>(reader.whole("revision", 0, most_whole));
-  for (const JsonReader& job : reader.list("arrived", most_listed)) event.arrived.push_back(job_from(job));
-  event.departed = reader.texts("departed", most_listed);
-  for (const JsonReader& change : reader.list("changed", most_listed))
-    event.changed.push_back({change.text("id"), Nanos(change.whole("slot_period_ns", 1, most_whole)),
-                             Nanos(change.whole("time_shift_ns", 0, most_whole)), change.optional_truth("slots"),
+  event.revision = static_cast<std::uint64_t>(reader.whole("revision", 0, kMaxWhole));
+  for (const JsonReader& job : reader.list("arrived", kMaxListed)) event.arrived.push_back(job_from(job));
+  event.departed = reader.texts("departed", kMaxListed);
+  for (const JsonReader& change : reader.list("changed", kMaxListed))
+    event.changed.push_back({change.text("id"), Nanos(change.whole("slot_period_ns", 1, kMaxWhole)),
+                             Nanos(change.whole("time_shift_ns", 0, kMaxWhole)), change.optional_truth("slots"),
                              change.has("reason") ? change.text("reason") : std::string()});
   return event;
 }
@@ -201,7 +201,7 @@ std::string sync_folder(const std::filesystem::path& folder) {
   return wrong;
 }
 
-constexpr std::string_view cure = "give --state a folder on a disk with room that this user may write";
+constexpr std::string_view kCure = "give --state a folder on a disk with room that this user may write";
 
 }  // namespace
 
@@ -232,10 +232,10 @@ void Journal::lock() {
   std::filesystem::path parent = folder_.parent_path();
   if (!parent.empty()) std::filesystem::create_directories(parent, error);
   if (mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST)
-    throw RunError(fmt::format("{}: the folder can't be made ({}); {}", folder_.string(), why(), cure));
+    throw RunError(fmt::format("{}: the folder can't be made ({}); {}", folder_.string(), why(), kCure));
   const std::filesystem::path name = folder_ / "lock";
   lock_ = open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (lock_ < 0) throw RunError(fmt::format("{}: it can't be opened ({}); {}", name.string(), why(), cure));
+  if (lock_ < 0) throw RunError(fmt::format("{}: it can't be opened ({}); {}", name.string(), why(), kCure));
   if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
     std::array<char, 32> holder{};
     const ssize_t length = pread(lock_, holder.data(), holder.size() - 1, 0);
@@ -253,10 +253,10 @@ void Journal::lock() {
 void Journal::load(std::int64_t epoch_if_new) {
   const std::filesystem::path left_over = file().string() + ".new";
   if (unlink(left_over.c_str()) != 0 && errno != ENOENT)
-    throw RunError(fmt::format("{}: it can't be removed ({}); {}", left_over.string(), why(), cure));
+    throw RunError(fmt::format("{}: it can't be removed ({}); {}", left_over.string(), why(), kCure));
   struct stat found {};
   if (stat(file().c_str(), &found) != 0) {
-    if (errno != ENOENT) throw RunError(fmt::format("{}: it can't be read ({}); {}", file().string(), why(), cure));
+    if (errno != ENOENT) throw RunError(fmt::format("{}: it can't be read ({}); {}", file().string(), why(), kCure));
     state_ = {};
     state_.epoch_unix_ns = epoch_if_new;
     try {
@@ -266,12 +266,12 @@ void Journal::load(std::int64_t epoch_if_new) {
     }
     return;
   }
-  read(read_text_file(file(), file().string(), journal_file));
+  read(read_text_file(file(), file().string(), kJournalFile));
   file_ = open(file().c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-  if (file_ < 0) throw RunError(fmt::format("{}: it can't be written ({}); {}", file().string(), why(), cure));
+  if (file_ < 0) throw RunError(fmt::format("{}: it can't be written ({}); {}", file().string(), why(), kCure));
   // What was dropped must not stand before the next event.
   if (ftruncate(file_, static_cast<off_t>(size_)) != 0 || fsync(file_) != 0)
-    throw RunError(fmt::format("{}: it can't be written ({}); {}", file().string(), why(), cure));
+    throw RunError(fmt::format("{}: it can't be written ({}); {}", file().string(), why(), kCure));
 }
 
 void Journal::read(std::string text) {
@@ -299,20 +299,20 @@ void Journal::read(std::string text) {
       break;
     }
     try {
-      const JsonDocument document(line, "line", most_line_bytes, line_limits);
+      const JsonDocument document(line, "line", kMaxLineBytes, kLineLimits);
       const JsonReader reader = document.root();
-      if (reader.whole("line", 0, most_whole) != static_cast<std::int64_t>(lines_))
+      if (reader.whole("line", 0, kMaxWhole) != static_cast<std::int64_t>(lines_))
         throw InputError("a line is missing before it");
       if (lines_ == 0) {
-        if (reader.text("schema") != schema)
+        if (reader.text("schema") != kSchema)
           throw InputError(
-              fmt::format("it has the schema {} and this version reads {}", in_quotes(reader.text("schema")), schema));
+              fmt::format("it has the schema {} and this version reads {}", in_quotes(reader.text("schema")), kSchema));
         state_ = {};
-        state_.epoch_unix_ns = reader.whole("epoch_unix_ns", 0, most_whole);
-        state_.revision = static_cast<std::uint64_t>(reader.whole("revision", 0, most_whole));
+        state_.epoch_unix_ns = reader.whole("epoch_unix_ns", 0, kMaxWhole);
+        state_.revision = static_cast<std::uint64_t>(reader.whole("revision", 0, kMaxWhole));
         state_.last_number =
             static_cast<std::uint32_t>(reader.whole("last_number", 0, std::numeric_limits<std::uint32_t>::max()));
-        snapshot_lines += static_cast<std::uint64_t>(reader.whole("jobs", 0, most_listed));
+        snapshot_lines += static_cast<std::uint64_t>(reader.whole("jobs", 0, kMaxListed));
       } else if (lines_ < snapshot_lines) {
         state_.jobs.push_back(job_from(reader.object("job")));
       } else {
@@ -333,9 +333,9 @@ void Journal::read(std::string text) {
 void Journal::rewrite() {
   const std::string name = file().string() + ".new";
   const auto fail = [&](std::string_view what, const std::string& because) {
-    throw Unavailable(fmt::format("{}: {} ({}); nothing has changed: {}", name, what, because, cure));
+    throw Unavailable(fmt::format("{}: {} ({}); nothing has changed: {}", name, what, because, kCure));
   };
-  std::string text = line_of(0, {{"schema", schema},
+  std::string text = line_of(0, {{"schema", kSchema},
                                  {"epoch_unix_ns", state_.epoch_unix_ns},
                                  {"revision", state_.revision},
                                  {"last_number", state_.last_number},
@@ -369,7 +369,7 @@ void Journal::write_event(const std::string& line) {
   // Once the disk has failed to synchronise, what it holds is not known (fsync(2), "Errors").
   broken_ = wrong.empty() || ftruncate(file_, static_cast<off_t>(size_)) != 0;
   throw Unavailable(
-      fmt::format("{}: it can't be written ({}); nothing has changed: {}", file().string(), because, cure));
+      fmt::format("{}: it can't be written ({}); nothing has changed: {}", file().string(), because, kCure));
 }
 
 void Journal::check_place() const {
@@ -407,7 +407,7 @@ void Journal::append(const JournalEvent& event) {
   }
   apply(event, state_);
   const std::uint64_t events = size_ - snapshot_size_;
-  if (folder_.empty() || events < least_to_rewrite || events < 4 * snapshot_size_) return;
+  if (folder_.empty() || events < kMinToRewrite || events < 4 * snapshot_size_) return;
   try {
     rewrite();
   } catch (const Unavailable& error) {

@@ -18,13 +18,13 @@
 namespace mltcp::service {
 namespace {
 
-constexpr std::string_view job_key = "mltcp.dev/job";
-constexpr std::string_view workers_key = "mltcp.dev/workers";
-constexpr std::string_view profile_key = "mltcp.dev/profile";
-constexpr std::string_view completion_index = "batch.kubernetes.io/job-completion-index";
-constexpr std::string_view pod_index = "apps.kubernetes.io/pod-index";
-constexpr int highest_score = 10;  // MaxExtenderPriority
-constexpr std::size_t most_nodes = 65'536;
+constexpr std::string_view kJobKey = "mltcp.dev/job";
+constexpr std::string_view kWorkersKey = "mltcp.dev/workers";
+constexpr std::string_view kProfileKey = "mltcp.dev/profile";
+constexpr std::string_view kCompletionIndex = "batch.kubernetes.io/job-completion-index";
+constexpr std::string_view kPodIndex = "apps.kubernetes.io/pod-index";
+constexpr int kHighestScore = 10;  // MaxExtenderPriority
+constexpr std::size_t kMaxNodes = 65'536;
 
 /// A text of an object of texts; empty if there is none.
 std::string text_in(const Json& object, std::string_view list, std::string_view key) {
@@ -58,24 +58,24 @@ bool KubernetesExtender::Group::complete() const {
 }
 
 KubernetesExtender::Args KubernetesExtender::read(std::string_view text) {
-  const JsonDocument document(text, "ExtenderArgs", kMostBodyBytes, kBodyLimits);
+  const JsonDocument document(text, "ExtenderArgs", kMaxBodyBytes, kBodyLimits);
   const JsonReader root = document.root();
   Args args;
   const JsonReader pod = root.object("Pod");
   const Json& metadata = pod.object("metadata").value();
   if (const auto found = metadata.find("uid"); found != metadata.end() && found->is_string())
     args.pod.uid = found->get<std::string>();
-  const std::string job = text_in(metadata, "annotations", job_key);
-  args.pod.workers = text_in(metadata, "annotations", workers_key);
-  args.pod.profile = text_in(metadata, "annotations", profile_key);
+  const std::string job = text_in(metadata, "annotations", kJobKey);
+  args.pod.workers = text_in(metadata, "annotations", kWorkersKey);
+  args.pod.profile = text_in(metadata, "annotations", kProfileKey);
   std::string name_space = "default";
   if (const auto found = metadata.find("namespace"); found != metadata.end() && found->is_string())
     name_space = found->get<std::string>();
   if (!job.empty()) args.pod.job = fmt::format("{}/{}", name_space, job);
-  for (const auto& [list, key] : {std::pair{"annotations", completion_index}, std::pair{"labels", pod_index}})
+  for (const auto& [list, key] : {std::pair{"annotations", kCompletionIndex}, std::pair{"labels", kPodIndex}})
     if (const std::string index = text_in(metadata, list, key); !index.empty()) args.pod.index = whole_from(index);
   if (root.has("NodeNames") && !root.value("NodeNames").is_null()) {
-    args.nodes = root.texts("NodeNames", most_nodes);
+    args.nodes = root.texts("NodeNames", kMaxNodes);
     return args;
   }
   if (!root.has("Nodes") || root.value("Nodes").is_null())
@@ -84,7 +84,7 @@ KubernetesExtender::Args KubernetesExtender::read(std::string_view text) {
   args.given = nodes.value();
   const std::string_view items = nodes.has("items") ? "items" : "Items";
   if (nodes.has(items) && !nodes.value(items).is_null())
-    for (const JsonReader& node : nodes.list(items, most_nodes))
+    for (const JsonReader& node : nodes.list(items, kMaxNodes))
       args.nodes.push_back(node.object("metadata").text("name"));
   return args;
 }
@@ -93,18 +93,18 @@ JobRequest KubernetesExtender::request_of(const Pod& pod, const std::vector<std:
   JobRequest request;
   request.id = pod.job;
   const auto workers = whole_from(pod.workers);
-  if (!workers || *workers < 1 || *workers > kMostWorkers)
+  if (!workers || *workers < 1 || *workers > kMaxWorkers)
     throw InputError(fmt::format("annotation {} of a pod of job {} is {}; write the number of its pods, 1 to {}",
-                                 workers_key, in_quotes(pod.job), in_quotes(pod.workers), kMostWorkers));
+                                 kWorkersKey, in_quotes(pod.job), in_quotes(pod.workers), kMaxWorkers));
   if (pod.index && *pod.index >= *workers)
     throw InputError(
         fmt::format("a pod of job {} has index {} and the job {}; write as many as there are in annotation {}",
-                    in_quotes(pod.job), *pod.index, plural(*workers, "pod"), workers_key));
+                    in_quotes(pod.job), *pod.index, plural(*workers, "pod"), kWorkersKey));
   request.workers = *workers;
   if (pod.profile.empty())
     throw InputError(fmt::format("a pod of job {} has no annotation {}; write what it does in an iteration",
-                                 in_quotes(pod.job), profile_key));
-  const JobProfile profile = profile_from_text(pod.profile, fmt::format("annotation {}", profile_key));
+                                 in_quotes(pod.job), kProfileKey));
+  const JobProfile profile = profile_from_text(pod.profile, fmt::format("annotation {}", kProfileKey));
   request.demand = demand_of(profile, service_.topology().fastest_host());
   request.flows = std::max<std::uint32_t>(1, profile.job.flows);
   request.name = profile.job.name;
@@ -269,7 +269,7 @@ std::string KubernetesExtender::prioritize(std::string_view text, Nanos now) {
   }
   Json list = Json::array();
   for (const std::string& node : args.nodes)
-    list.push_back({{"Host", node}, {"Score", best.contains(node) ? highest_score : 0}});
+    list.push_back({{"Host", node}, {"Score", best.contains(node) ? kHighestScore : 0}});
   return to_text(list);
 }
 

@@ -30,16 +30,16 @@ using scheduler::ClusterJob;
 using scheduler::ClusterSolution;
 using Host = Topology::Host;
 
-constexpr std::uint32_t most_slots_per_host = 1024;
-constexpr std::uint32_t most_candidates = 1000;
-constexpr std::uint32_t most_jobs = 100'000;
-constexpr std::int64_t latest_epoch = std::int64_t{1} << 62;
-constexpr double most_bursts =
+constexpr std::uint32_t kMaxSlotsPerHost = 1024;
+constexpr std::uint32_t kMaxCandidates = 1000;
+constexpr std::uint32_t kMaxJobs = 100'000;
+constexpr std::int64_t kLatestEpoch = std::int64_t{1} << 62;
+constexpr double kMaxBursts =
     100'000;                        // of a link's jobs, in the longest iteration: what is searched in about a second
-constexpr double cost_steps = 1e9;  // costs of placements count as equal within one of these
+constexpr double kCostSteps = 1e9;  // costs of placements count as equal within one of these
 
 bool is_id(std::string_view text) {
-  return !text.empty() && text.size() <= kMostIdBytes &&
+  return !text.empty() && text.size() <= kMaxIdBytes &&
          std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
 }
 
@@ -47,23 +47,23 @@ void check(const ServiceOptions& options) {
   const auto range = [](std::string_view what, std::uint32_t value, std::uint32_t most) {
     if (value < 1 || value > most) throw InputError(fmt::format("{} is {}; give from 1 to {}", what, value, most));
   };
-  range("slots_per_host", options.slots_per_host, most_slots_per_host);
-  range("candidates", options.candidates, most_candidates);
-  range("most_jobs", options.most_jobs, most_jobs);
-  if (options.epoch_unix_ns < 0 || options.epoch_unix_ns > latest_epoch)
-    throw InputError(fmt::format("epoch_unix_ns is {}; give from 0 to {}", options.epoch_unix_ns, latest_epoch));
+  range("slots_per_host", options.slots_per_host, kMaxSlotsPerHost);
+  range("candidates", options.candidates, kMaxCandidates);
+  range("max_jobs", options.max_jobs, kMaxJobs);
+  if (options.epoch_unix_ns < 0 || options.epoch_unix_ns > kLatestEpoch)
+    throw InputError(fmt::format("epoch_unix_ns is {}; give from 0 to {}", options.epoch_unix_ns, kLatestEpoch));
 }
 
 void check(const JobRequest& request) {
   if (!is_id(request.id))
     throw InputError(fmt::format("{} is no id of a job; give 1 to {} printable ASCII characters without spaces",
-                                 in_quotes(request.id), kMostIdBytes));
+                                 in_quotes(request.id), kMaxIdBytes));
   const std::string job = fmt::format("job {}", in_quotes(request.id));
-  if (request.name.size() > kMostIdBytes || one_line(request.name) != request.name)
+  if (request.name.size() > kMaxIdBytes || one_line(request.name) != request.name)
     throw InputError(fmt::format("{}: {} is no name; give at most {} bytes of printable UTF-8", job,
-                                 in_quotes(request.name), kMostIdBytes));
-  if (request.workers < 1 || request.workers > kMostWorkers)
-    throw InputError(fmt::format("{}: it has {} workers; give 1 to {}", job, request.workers, kMostWorkers));
+                                 in_quotes(request.name), kMaxIdBytes));
+  if (request.workers < 1 || request.workers > kMaxWorkers)
+    throw InputError(fmt::format("{}: it has {} workers; give 1 to {}", job, request.workers, kMaxWorkers));
   if (request.flows < 1 || request.flows > kMaxFlows)
     throw InputError(fmt::format("{}: it has {} flows; give 1 to {}", job, request.flows, kMaxFlows));
   try {
@@ -74,9 +74,9 @@ void check(const JobRequest& request) {
   if (request.demand.period < kShortestIteration)
     throw InputError(fmt::format("{}: an iteration takes {}; give one of {} ns or more, or several as one", job,
                                  mltcp::to_text(request.demand.period), kShortestIteration.count));
-  if (request.demand.bursts.size() > kMostDemandBursts)
+  if (request.demand.bursts.size() > kMaxDemandBursts)
     throw InputError(fmt::format("{}: it has {} bursts; give at most {}, joining neighbours", job,
-                                 request.demand.bursts.size(), kMostDemandBursts));
+                                 request.demand.bursts.size(), kMaxDemandBursts));
   if (request.demand.bursts.empty())
     throw InputError(fmt::format("{}: it sends nothing; give it a profile that does", job));
 }
@@ -134,8 +134,8 @@ class SchedulerService::Impl {
 
   std::vector<RankedPlacement> rank(const JobRequest& request, std::uint32_t candidates) {
     check(request);
-    if (candidates < 1 || candidates > most_candidates)
-      throw InputError(fmt::format("candidates is {}; give from 1 to {}", candidates, most_candidates));
+    if (candidates < 1 || candidates > kMaxCandidates)
+      throw InputError(fmt::format("candidates is {}; give from 1 to {}", candidates, kMaxCandidates));
     const std::scoped_lock lock(work_);
     refresh();
     refuse_running(request.id);
@@ -145,8 +145,8 @@ class SchedulerService::Impl {
   std::vector<RankedPlacement> rank(const JobRequest& request,
                                     const std::vector<std::vector<std::string>>& placements) {
     check(request);
-    if (placements.empty() || placements.size() > most_candidates)
-      throw InputError(fmt::format("there are {} placements; give from 1 to {}", placements.size(), most_candidates));
+    if (placements.empty() || placements.size() > kMaxCandidates)
+      throw InputError(fmt::format("there are {} placements; give from 1 to {}", placements.size(), kMaxCandidates));
     std::vector<Found> all;
     for (const std::vector<std::string>& hosts : placements) all.push_back({hosts_from(request, hosts), "given"});
     const std::scoped_lock lock(work_);
@@ -160,7 +160,7 @@ class SchedulerService::Impl {
     std::vector<Host> chosen = hosts.empty() ? std::vector<Host>() : hosts_from(given, hosts);
     JobRequest request = given;
     request.allowed_hosts.clear();
-    request.most_per_host = 0;
+    request.max_per_host = 0;
     const std::scoped_lock lock(work_);
     refresh();
     if (const RunningJob* const known = find(request.id)) {
@@ -171,7 +171,7 @@ class SchedulerService::Impl {
         throw Conflict(fmt::format("job {} runs already, on other hosts; let it depart first", in_quotes(request.id)));
       return {known->plan, {}, true};
     }
-    if (running_.size() >= options_.most_jobs)
+    if (running_.size() >= options_.max_jobs)
       throw Conflict(fmt::format("{} run, and no more may; let one depart first", plural(running_.size(), "job")));
     if (hosts.empty())
       chosen = best(given);
@@ -260,8 +260,8 @@ class SchedulerService::Impl {
     const auto found = host_of_.find(name);
     if (found != host_of_.end()) return found->second;
     // Looking through many names costs more than it tells.
-    constexpr std::size_t most_compared = 10'000;
-    const auto meant = names_.size() <= most_compared ? nearest(name, names_) : std::nullopt;
+    constexpr std::size_t max_compared = 10'000;
+    const auto meant = names_.size() <= max_compared ? nearest(name, names_) : std::nullopt;
     throw InputError(fmt::format("no host is called {}; {}", in_quotes(name),
                                  meant ? fmt::format("did you mean {}?", in_quotes(*meant))
                                        : fmt::format("give one of the topology's {}, such as {}",
@@ -300,7 +300,7 @@ class SchedulerService::Impl {
 
  private:
   static scheduler::ClusterOptions bounded(scheduler::ClusterOptions options) {
-    if (options.most_bursts == 0) options.most_bursts = most_bursts;
+    if (options.max_bursts == 0) options.max_bursts = kMaxBursts;
     return options;
   }
   static std::vector<std::string> names_of(const Topology& topology, const ServiceOptions& options) {
@@ -458,10 +458,10 @@ class SchedulerService::Impl {
     return result;
   }
   static std::string some_of(const std::vector<std::string>& hosts) {
-    constexpr std::size_t most_shown = 4;
+    constexpr std::size_t max_shown = 4;
     std::string text;
-    for (std::size_t i = 0; i < std::min(hosts.size(), most_shown); ++i) text += (i == 0 ? "" : ",") + hosts[i];
-    if (hosts.size() > most_shown) text += fmt::format(" and {} more", hosts.size() - most_shown);
+    for (std::size_t i = 0; i < std::min(hosts.size(), max_shown); ++i) text += (i == 0 ? "" : ",") + hosts[i];
+    if (hosts.size() > max_shown) text += fmt::format(" and {} more", hosts.size() - max_shown);
     return text;
   }
 
@@ -498,7 +498,7 @@ class SchedulerService::Impl {
   /// `jobs` are those of the solution, in any order.
   void fill_plans(std::vector<RunningJob>& jobs) const {
     const ClusterSolution& solution = cluster_.solution();
-    const double least = options_.cluster.least_score;
+    const double least = options_.cluster.min_score;
     struct OnLinks {
       double sum = 0;
       std::size_t links = 0;
@@ -585,7 +585,7 @@ class SchedulerService::Impl {
     for (Host host = 0; host < names_.size(); ++host) {
       const std::uint32_t all = options_.slots_per_host;
       std::uint32_t free = allowed[host] ? all - std::min(all, slots[host]) : 0;
-      if (request.most_per_host > 0) free = std::min(free, request.most_per_host);
+      if (request.max_per_host > 0) free = std::min(free, request.max_per_host);
       taken.insert(taken.end(), all - free, host);
     }
     if (!taken.empty()) occupancy.take("others", taken);
@@ -636,7 +636,7 @@ class SchedulerService::Impl {
     }
     if (result.empty()) throw Conflict(fmt::format("job {} goes nowhere: {}", in_quotes(request.id), discarded));
     std::stable_sort(result.begin(), result.end(), [](const RankedPlacement& a, const RankedPlacement& b) {
-      return std::llround((a.excess + a.stretch) * cost_steps) < std::llround((b.excess + b.stretch) * cost_steps);
+      return std::llround((a.excess + a.stretch) * kCostSteps) < std::llround((b.excess + b.stretch) * kCostSteps);
     });
     return result;
   }

@@ -50,22 +50,22 @@ struct Unavailable : std::runtime_error {
 };
 
 /// Maximum bytes of ids and names.
-inline constexpr std::size_t kMostIdBytes = 128;
-inline constexpr std::uint32_t kMostWorkers = 65'536;
+inline constexpr std::size_t kMaxIdBytes = 128;
+inline constexpr std::uint32_t kMaxWorkers = 65'536;
 inline constexpr std::uint32_t kMaxFlows = 1024;
 
 /// A job that asks for a place.
 struct JobRequest {
-  std::string id;    ///< the manager's, unique among running jobs: 1 to kMostIdBytes printable ASCII, no spaces
+  std::string id;    ///< the manager's, unique among running jobs: 1 to kMaxIdBytes printable ASCII, no spaces
   std::string name;  ///< for people; printable UTF-8; may be empty
   /// What one worker sends to the next of the ring, all of its flows together; see demand_of() in job_profile.h.
   scheduler::Demand demand;
   std::uint32_t flows = 1;    ///< parallel connections from a worker to the next, 1 to kMaxFlows
-  std::uint32_t workers = 2;  ///< 1 to kMostWorkers, in a ring
+  std::uint32_t workers = 2;  ///< 1 to kMaxWorkers, in a ring
   // For the choice of hosts alone, and not kept: a caller that names hosts has chosen already.
   /// Hosts that may be taken; empty: all.
   std::vector<std::string> allowed_hosts;
-  std::uint32_t most_per_host = 0;  ///< maximum number of its workers on one host; 0: as many as the host has slots
+  std::uint32_t max_per_host = 0;  ///< maximum number of its workers on one host; 0: as many as the host has slots
 
   bool operator==(const JobRequest&) const = default;
 };
@@ -127,8 +127,8 @@ struct ServiceOptions {
   std::vector<std::string> host_names;  ///< by host; unique; empty: the topology's
   std::uint32_t slots_per_host = 1;     ///< workers that fit on a host, 1 to 1024
   std::uint32_t candidates = 10;        ///< placements compared for a job that comes without hosts, 1 to 1000
-  std::uint32_t most_jobs = 10'000;     ///< that run at a time
-  scheduler::ClusterOptions cluster;    ///< with most_bursts 0 that is 100,000
+  std::uint32_t max_jobs = 10'000;      ///< that run at a time
+  scheduler::ClusterOptions cluster;    ///< with max_bursts 0 that is 100,000
   /// Epoch of slots if no state is there yet, in Unix time; 0 to 2^62.
   std::int64_t epoch_unix_ns = 0;
   /// Any that is monotonic: by it planning is timed.

@@ -32,7 +32,7 @@ namespace {
 using std::chrono::steady_clock;
 
 // Between fields: no name in Slurm has it.
-constexpr char separator = '\x1f';
+constexpr char kSeparator = '\x1f';
 
 // What squeue is asked for, in this order.
 enum JobField : std::size_t {
@@ -44,7 +44,7 @@ enum JobField : std::size_t {
   reason,
   node_count,
   cpu_count,
-  least_cpus,
+  min_cpus,
   sharing,
   node_list,
   asked_list,
@@ -55,7 +55,7 @@ enum JobField : std::size_t {
   admin_comment,
   job_fields
 };
-constexpr std::array<std::string_view, job_fields> job_columns{
+constexpr std::array<std::string_view, job_fields> kJobColumns{
     "JobID",     "ArrayTaskID", "SubmitTime", "StateCompact",  "PriorityLong", "Reason",
     "NumNodes",  "NumCPUs",     "MinCpus",    "OverSubscribe", "NodeList",     "ReqNodes",
     "Partition", "Feature",     "UserName",   "HetJobID",      "admin_comment"};
@@ -115,7 +115,7 @@ SlurmJob parse_job(std::string_view line) {
   // Comments are last, and may have anything in them.
   std::array<std::string_view, job_fields> fields;
   for (std::size_t i = 0; i < job_fields; ++i) {
-    const std::size_t end = i + 1 < job_fields ? line.find(separator) : line.rfind(separator);
+    const std::size_t end = i + 1 < job_fields ? line.find(kSeparator) : line.rfind(kSeparator);
     if (end == std::string_view::npos) throw refuse("the number of fields");
     fields[i] = line.substr(0, end);
     line.remove_prefix(end + 1);
@@ -126,7 +126,7 @@ SlurmJob parse_job(std::string_view line) {
   const auto submitted = number<std::int64_t>(fields[submit_time]);
   const auto nodes = count(fields[node_count]);
   const auto cpus = count(fields[cpu_count]);
-  const auto least = count(fields[least_cpus]);
+  const auto least = count(fields[min_cpus]);
   if (!id) throw refuse("the number of a job");
   if (!submitted) throw refuse("the time of submission");
   if (!nodes || !cpus || !least) throw refuse("a number of nodes or CPUs");
@@ -250,9 +250,9 @@ std::vector<SlurmJob> parse_jobs(std::string_view output) {
   // A comment may have ends of lines in it: a line that doesn't begin a job goes on with the one before.
   std::string whole;
   const auto begins = [](std::string_view line) {
-    const std::size_t end = line.find(separator);
+    const std::size_t end = line.find(kSeparator);
     return end != std::string_view::npos && number<std::uint32_t>(line.substr(0, end)) &&
-           static_cast<std::size_t>(std::count(line.begin(), line.end(), separator)) >= job_fields - 1;
+           static_cast<std::size_t>(std::count(line.begin(), line.end(), kSeparator)) >= job_fields - 1;
   };
   for (const std::string_view line : split(output, '\n')) {
     if (begins(line)) {
@@ -272,7 +272,7 @@ std::vector<SlurmJob> parse_jobs(std::string_view output) {
 void parse_barred_nodes(std::string_view output, std::vector<SlurmJob>& jobs) {
   for (const std::string_view line : split(output, '\n')) {
     if (trimmed(line).empty()) continue;
-    const auto fields = split(line, separator);
+    const auto fields = split(line, kSeparator);
     const auto id = number<std::uint32_t>(fields[0]);
     auto names = fields.size() == 2 ? expand_hosts(fields[1]) : std::nullopt;
     if (!id || !names) throw SlurmError(fmt::format("squeue says {}, which is not understood", in_quotes(line)));
@@ -285,7 +285,7 @@ std::vector<SlurmNode> parse_nodes(std::string_view output) {
   std::vector<SlurmNode> nodes;
   for (const std::string_view line : split(output, '\n')) {
     if (trimmed(line).empty()) continue;
-    const auto fields = split(line, separator);
+    const auto fields = split(line, kSeparator);
     const auto cpus = fields.size() == node_fields ? split(fields[node_cpus], '/') : std::vector<std::string_view>();
     const auto free = cpus.size() == 4 ? count(cpus[1]) : std::nullopt;  // allocated, idle, other, total
     if (!free) throw SlurmError(fmt::format("sinfo says {}, which is not understood", in_quotes(line)));
@@ -359,7 +359,7 @@ std::string SlurmPrograms::run(const std::string& program, const std::vector<std
         pipe.shut(0);
       } else {
         std::string& to = i == 0 ? text : complaint;
-        if (to.size() + static_cast<std::size_t>(got) <= options_.most_output)
+        if (to.size() + static_cast<std::size_t>(got) <= options_.max_output)
           to.append(piece.data(), static_cast<std::size_t>(got));
         else
           trouble = "prints more than it should";
@@ -388,19 +388,19 @@ std::string SlurmPrograms::run(const std::string& program, const std::vector<std
 std::vector<SlurmJob> SlurmPrograms::jobs() {
   // "NAME:SUFFIX" is a field of its own length.
   std::string format;
-  for (const std::string_view column : job_columns) format += fmt::format("{}:{},", column, separator);
+  for (const std::string_view column : kJobColumns) format += fmt::format("{}:{},", column, kSeparator);
   format.pop_back();
   std::vector<SlurmJob> jobs = parse_jobs(run("squeue", {"--noheader", "--all", "--states=all", "--Format=" + format}));
   if (std::none_of(jobs.begin(), jobs.end(), [](const SlurmJob& job) { return job.held; })) return jobs;
   // Version 22.05 has nothing to say in the column ExcNodes, and says it in the older form alone.
   parse_barred_nodes(
-      run("squeue", {"--noheader", "--all", "--states=PENDING", fmt::format("--format=%A{}%x", separator)}), jobs);
+      run("squeue", {"--noheader", "--all", "--states=PENDING", fmt::format("--format=%A{}%x", kSeparator)}), jobs);
   return jobs;
 }
 
 std::vector<SlurmNode> SlurmPrograms::nodes() {
   return parse_nodes(
-      run("sinfo", {"--noheader", "--all", "--Node", fmt::format("--format=%N{0}%t{0}%C{0}%R{0}%f", separator)}));
+      run("sinfo", {"--noheader", "--all", "--Node", fmt::format("--format=%N{0}%t{0}%C{0}%R{0}%f", kSeparator)}));
 }
 
 void SlurmPrograms::set_comment(std::uint32_t job, const std::string& comment) {

@@ -77,9 +77,9 @@ class SlurmControl {
 class SlurmPrograms : public SlurmControl {
  public:
   struct Options {
-    std::filesystem::path folder;          ///< of the programs; empty: PATH
-    Nanos limit = Nanos(10'000'000'000);   ///< of one run
-    std::size_t most_output = 256U << 20;  ///< bytes of one run
+    std::filesystem::path folder;         ///< of the programs; empty: PATH
+    Nanos limit = Nanos(10'000'000'000);  ///< of one run
+    std::size_t max_output = 256U << 20;  ///< bytes of one run
   };
   explicit SlurmPrograms(Options options) : options_(std::move(options)) {}
 

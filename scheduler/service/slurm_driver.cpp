@@ -20,10 +20,10 @@
 namespace mltcp::service {
 namespace {
 
-constexpr std::uint32_t most_placements = 2;  // that come to nothing, before Slurm decides
-constexpr std::uint32_t looks_for_absence = 2;
-constexpr std::uint32_t candidates_with_asked = 50;  // of which those are taken that have the nodes that were asked for
-constexpr std::chrono::seconds between_heartbeats(1);
+constexpr std::uint32_t kMaxPlacements = 2;  // that come to nothing, before Slurm decides
+constexpr std::uint32_t kLooksForAbsence = 2;
+constexpr std::uint32_t kCandidatesWithAsked = 50;  // of which those are taken that have the nodes that were asked for
+constexpr std::chrono::seconds kBetweenHeartbeats(1);
 
 bool same_hosts(std::vector<std::string> a, std::vector<std::string> b) {
   std::sort(a.begin(), a.end());
@@ -170,7 +170,7 @@ void SlurmDriver::step(Nanos now, std::int64_t unix_s) {
       if (stopping_) return;
       if (seen.job.state != state) continue;
       work(seen);
-      if (std::chrono::steady_clock::now() - refreshed_ >= between_heartbeats) refresh_heartbeat();
+      if (std::chrono::steady_clock::now() - refreshed_ >= kBetweenHeartbeats) refresh_heartbeat();
     }
   };
   one_by_one(SlurmJob::State::running, [&](Seen& seen) { arrive_where_it_runs(seen); });
@@ -206,7 +206,7 @@ void SlurmDriver::depart_ended(const std::vector<SlurmJob>& jobs) {
     Memory& memory = memory_[id];
     // Slurm forgets ended jobs after a while. One that it does not know at a single look may be a mistake.
     memory.missed = alive.contains(id) ? 0 : memory.missed + 1;
-    if (ended.contains(id) || memory.missed >= looks_for_absence) depart(id);
+    if (ended.contains(id) || memory.missed >= kLooksForAbsence) depart(id);
   }
   const Plans left = plans();
   std::erase_if(memory_,
@@ -229,7 +229,7 @@ JobRequest SlurmDriver::request_of(const Seen& seen) const {
   request.flows = profile.job.flows;
   // What it has counts, once it runs.
   request.workers = static_cast<std::uint32_t>(seen.job.nodes.empty() ? seen.job.node_count : seen.job.nodes.size());
-  request.most_per_host = 1;
+  request.max_per_host = 1;
   return request;
 }
 
@@ -303,7 +303,7 @@ void SlurmDriver::look_at_pending(Seen& seen, Nanos now) {
     memory.avoided.insert(hosts.begin(), hosts.end());
     memory.released = false;
     memory.since = now;
-    if (memory.placements >= most_placements) {
+    if (memory.placements >= kMaxPlacements) {
       tell(fmt::format("slurm: job {} has not started on {} within {}; Slurm decides where it does", seen.job.id,
                        fmt::join(hosts, " "), to_text(options_.start_patience)));
       hand_back(seen, "");
@@ -359,7 +359,7 @@ void SlurmDriver::place(Seen& seen, Nanos now) {
       // Nothing that it holds on to: it is placed anew in the next step, and at last by Slurm.
       depart(seen.id);
       seen.mark.plan.reset();
-      if (++memory.placements < most_placements) throw;
+      if (++memory.placements < kMaxPlacements) throw;
       tell_once(seen, error.what());
       return hand_back(seen, "");
     }
@@ -395,7 +395,7 @@ SlurmDriver::Choice SlurmDriver::choose(const Seen& seen, const JobRequest& requ
     partitions.push_back(job.partition.substr(begin, end - begin));
     begin = end + 1;
   }
-  std::size_t most_known = 0;
+  std::size_t max_known = 0;
   for (const std::string& partition : partitions) {
     std::size_t known = 0;
     std::vector<std::string> free;
@@ -413,7 +413,7 @@ SlurmDriver::Choice SlurmDriver::choose(const Seen& seen, const JobRequest& requ
       free.push_back(node.name);
       if (!avoided.contains(node.name)) not_avoided.push_back(node.name);
     }
-    most_known = std::max(most_known, known);
+    max_known = std::max(max_known, known);
     if (free.size() < request.workers) continue;
     if (std::any_of(asked.begin(), asked.end(), [&](const std::string& node) { return !has(free, node); })) continue;
     if (asked.size() >= request.workers) {
@@ -424,7 +424,7 @@ SlurmDriver::Choice SlurmDriver::choose(const Seen& seen, const JobRequest& requ
     asking.allowed_hosts = not_avoided.size() >= request.workers ? not_avoided : free;
     try {
       for (const RankedPlacement& placement :
-           service_.rank(asking, asked.empty() ? options_.candidates : candidates_with_asked))
+           service_.rank(asking, asked.empty() ? options_.candidates : kCandidatesWithAsked))
         if (std::all_of(asked.begin(), asked.end(), [&](const auto& node) { return has(placement.hosts, node); })) {
           choice.hosts = placement.hosts;
           return choice;
@@ -433,9 +433,9 @@ SlurmDriver::Choice SlurmDriver::choose(const Seen& seen, const JobRequest& requ
       continue;  // no slots of the service's are free there
     }
   }
-  if (most_known < request.workers)
+  if (max_known < request.workers)
     choice.never = fmt::format("the scheduler's topology has {} of the {} nodes that it needs in partition {}",
-                               most_known, request.workers, job.partition);
+                               max_known, request.workers, job.partition);
   choice.waits_for = fmt::format("{} free nodes in partition {}", request.workers, job.partition);
   return choice;
 }

@@ -15,10 +15,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view opening = "mltcp:";
+constexpr std::string_view kOpening = "mltcp:";
 // Marks come from job_submit.lua, which bounds them, and from the driver; administrators may have written others.
-constexpr std::size_t longest = std::size_t{1} << 20;
-constexpr JsonLimits limits{.depth = 6, .values = 100'000};
+constexpr std::size_t kLongest = std::size_t{1} << 20;
+constexpr JsonLimits kLimits{.depth = 6, .values = 100'000};
 
 /// Without what would end a string or an object for the reader on the nodes.
 std::string plain(std::string_view text) {
@@ -75,15 +75,15 @@ bool is_slurm_id(std::string_view id) {
 
 std::optional<SlurmMark> parse_mark(std::string_view comment) {
   const std::size_t begin = comment.find("mltcp:{");
-  if (begin == std::string_view::npos || comment.size() > longest) return std::nullopt;
+  if (begin == std::string_view::npos || comment.size() > kLongest) return std::nullopt;
   std::size_t end = begin;
   for (std::size_t depth = 0; end < comment.size(); ++end) {
     if (comment[end] == '{') ++depth;
     if (comment[end] == '}' && --depth == 0) break;
   }
   if (end == comment.size()) return std::nullopt;
-  const std::string_view text = comment.substr(begin + opening.size(), end + 1 - begin - opening.size());
-  if (!beyond_limits(text, limits).empty()) return std::nullopt;
+  const std::string_view text = comment.substr(begin + kOpening.size(), end + 1 - begin - kOpening.size());
+  if (!beyond_limits(text, kLimits).empty()) return std::nullopt;
   SlurmMark mark;
   try {
     Json object = Json::parse(text);
@@ -122,7 +122,7 @@ std::string to_text(const SlurmMark& mark) {
     plan["score"] = mark.plan->score;
     plan["revision"] = mark.plan->revision;
   }
-  return mark.before + std::string(opening) + object.dump() + mark.behind;
+  return mark.before + std::string(kOpening) + object.dump() + mark.behind;
 }
 
 SlurmMark::Plan to_mark(const JobPlan& plan) {
@@ -164,7 +164,7 @@ std::string to_line(const JobProfile& profile) {
 
 JobProfile profile_from_line(std::string_view text, const std::string& where) {
   // Only what is well-formed and bounded is taken apart here; about the rest the reader of profiles has better words.
-  if (text.find("\"flows\"") == std::string_view::npos || !beyond_limits(text, limits).empty())
+  if (text.find("\"flows\"") == std::string_view::npos || !beyond_limits(text, kLimits).empty())
     return profile_from_text(text, where);
   Json object = Json::parse(text, nullptr, false);
   if (!object.is_object() || !object.contains("flows")) return profile_from_text(text, where);

@@ -7,7 +7,7 @@ namespace mltcp::socket {
 
 /// Bytes. The kernel doubles what it is asked for, and reports that; without CAP_NET_ADMIN it gives net.core.rmem_max
 /// at most, doubled.
-inline constexpr std::uint32_t kLeastBuffer = 1 << 20;
-inline constexpr std::uint32_t kMostBuffer = 64 << 20;
+inline constexpr std::uint32_t kMinBuffer = 1 << 20;
+inline constexpr std::uint32_t kMaxBuffer = 64 << 20;
 
 }  // namespace mltcp::socket

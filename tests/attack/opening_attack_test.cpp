@@ -69,7 +69,7 @@ std::optional<wire::Frame> first_frame(const ByteVector& bytes) {
   wire::Frame frame;
   if (wire::is_sealed(bytes)) {
     if ((bytes[1] & std::byte{wire::clear}) == std::byte{}) return std::nullopt;
-    reader.begin_opened(std::span(bytes).subspan(wire::header_bytes), {}, 0);
+    reader.begin_opened(std::span(bytes).subspan(wire::kHeaderBytes), {}, 0);
   } else if (reader.begin(bytes, 0, header) != wire::ParseError::none) {
     return std::nullopt;
   }

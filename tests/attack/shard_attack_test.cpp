@@ -20,7 +20,7 @@ namespace {
 using namespace mltcp::literals;
 using Kind = mltcp::Completion::Kind;
 
-constexpr std::size_t connect_bytes = wire::header_bytes + wire::connect_frame_bytes;
+constexpr std::size_t kConnectBytes = wire::kHeaderBytes + wire::kConnectFrameBytes;
 
 /// A shard and its socket. What the test sends through the socket comes from the shard's address, as if forged.
 struct Host {

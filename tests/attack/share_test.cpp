@@ -183,7 +183,7 @@ class LyingIo final : public PacketIo {
       const auto at = sent_at_.find(static_cast<std::uint32_t>(frame.ack.ranges[0].last));
       if (at == sent_at_.end()) continue;
       latest_ = now - at->second;
-      least_ = std::min(least_, latest_);
+      min_ = std::min(min_, latest_);
       sent_at_.erase(sent_at_.begin(), std::next(at));
     }
   }
@@ -201,7 +201,7 @@ class LyingIo final : public PacketIo {
     wire::AckFrame less = ack;
     less.range_count = 0;
     const auto add = [&](std::uint64_t from, std::uint64_t to) {
-      if (less.range_count < wire::max_ack_ranges) less.ranges[less.range_count++] = {from, to};
+      if (less.range_count < wire::kMaxAckRanges) less.ranges[less.range_count++] = {from, to};
     };
     for (const wire::PacketRange& range : std::span(ack.ranges).first(ack.range_count)) {
       if (range.last > last) add(std::max(range.first, last + 1), range.last);
@@ -220,11 +220,11 @@ class LyingIo final : public PacketIo {
     wire::AckFrame ack = frame.ack;
     if (reader.next(frame)) return {{}};
     Nanos held = lies_.held;
-    if (lies_.held_queue && !least_.is_never()) held = (latest_ - least_) * 97 / 100;
+    if (lies_.held_queue && !min_.is_never()) held = (latest_ - min_) * 97 / 100;
     ack.delay_ns = std::max(ack.delay_ns, static_cast<std::uint32_t>(held.count));
     // Numbers of long ago, so that there may be no room for those of today.
     if (lies_.many_ranges && ack.ranges[ack.range_count - 1].first > 66)
-      for (std::uint32_t old = 64; ack.range_count < wire::max_ack_ranges; old -= 2)
+      for (std::uint32_t old = 64; ack.range_count < wire::kMaxAckRanges; old -= 2)
         ack.ranges[ack.range_count++] = {old, old};
     ack.ecn.ce_bytes = static_cast<std::uint32_t>(ack.ecn.ce_bytes * lies_.marked_bytes);
     const auto made = [&](const wire::AckFrame& frame_of_it, bool pings) {
@@ -260,7 +260,7 @@ class LyingIo final : public PacketIo {
         ack = without(ack, omitted_, omitted_);
       } else if (const std::uint64_t late = std::exchange(omitted_, 0);
                  ack.ranges[ack.range_count - 1].first > late + 1 && late > 0 &&
-                 ack.range_count < wire::max_ack_ranges) {
+                 ack.range_count < wire::kMaxAckRanges) {
         ack.ranges[ack.range_count++] = {late, late};
       }
     }
@@ -276,7 +276,7 @@ class LyingIo final : public PacketIo {
   std::map<std::uint32_t, wire::DataFrame> last_data_;
   std::map<std::uint32_t, Nanos> sent_at_;  ///< its PINGs, by packet number
   Nanos latest_;
-  Nanos least_ = Nanos::never();
+  Nanos min_ = Nanos::never();
   bool has_told_ = false;
   int packets_ = 0;
   std::set<std::uint64_t> bare_;  ///< numbers of the sender's packets that ask for no acknowledgement

@@ -200,11 +200,11 @@ class Attack {
   void on_frame(std::size_t side, const ByteVector& bytes, Wire& to) {
     encap::Frame frame;
     if (encap::parse(bytes, encap::VerifyUdp::no, frame) != encap::Reject::none) return;
-    if (frame.payload.size() < wire::header_bytes || frame.payload[0] != std::byte{wire::magic}) return;
+    if (frame.payload.size() < wire::kHeaderBytes || frame.payload[0] != std::byte{wire::magic}) return;
     ++seen_;
     if (wire::is_sealed(frame.payload)) ++sealed;
     // Answers to what is forged here say nothing of the job.
-    else if (frame.payload.size() > wire::header_bytes + wire::connect_frame_bytes)
+    else if (frame.payload.size() > wire::kHeaderBytes + wire::kConnectFrameBytes)
       ++unsealed;
     if (const std::uint32_t connection = wire::peek_connection(frame.payload); connection != 0)
       connections_[side] = connection;
@@ -216,9 +216,9 @@ class Attack {
     if (!reads_) return;
     to.send(bytes);
     to.send(heard[random_.below(heard.size())]);
-    if (frame.payload.size() > wire::header_bytes) {
+    if (frame.payload.size() > wire::kHeaderBytes) {
       ByteVector changed = bytes;
-      changed[changed.size() - 1 - random_.below(frame.payload.size() - wire::header_bytes)] ^= std::byte{1};
+      changed[changed.size() - 1 - random_.below(frame.payload.size() - wire::kHeaderBytes)] ^= std::byte{1};
       to.send(with_payload(frame, {changed.end() - std::ssize(frame.payload), changed.end()}));
     }
   }

@@ -46,7 +46,7 @@ TEST_F(ReadTextFile, file__every_byte) {
   const std::string text("a\0\r\n\xff", 5);
   std::ofstream(folder_ / "f", std::ios::binary) << text;
   EXPECT_EQ(read_text_file(folder_ / "f", "f", kSmall), text);
-  const std::string most(kSmall.most_bytes, 'x');
+  const std::string most(kSmall.max_bytes, 'x');
   std::ofstream(folder_ / "f", std::ios::binary) << most;
   EXPECT_EQ(read_text_file(folder_ / "f", "f", kSmall), most);
 }
@@ -57,7 +57,7 @@ TEST_F(ReadTextFile, byte_order_mark__skipped) {
 }
 
 TEST_F(ReadTextFile, too_large__refused) {
-  std::ofstream(folder_ / "f") << std::string(kSmall.most_bytes + 1, 'x');
+  std::ofstream(folder_ / "f") << std::string(kSmall.max_bytes + 1, 'x');
   EXPECT_EQ(refusal(folder_ / "f"), "NAME: the file is larger than 1 MiB; give the path of a small file");
 }
 

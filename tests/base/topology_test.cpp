@@ -288,7 +288,7 @@ TEST(topology, limits__are_checked_up_front) {
               return Topology::leaf_spine({1024, 4, 1024, kRate});
             }),
             "the network has 1048576 hosts; give 1 to 65536");
-  EXPECT_EQ(Topology::single_switch(Topology::kMostHosts, kRate).hosts(), 65536U);
+  EXPECT_EQ(Topology::single_switch(Topology::kMaxHosts, kRate).hosts(), 65536U);
 
   // A host on each of 10,000 switches in a row.
   Graph row;
@@ -307,10 +307,10 @@ TEST(topology, limits__are_checked_up_front) {
       "the network has 10000 switches and 19998 links between them for 10000 racks of hosts, too many to find the "
       "shortest paths; make it smaller, or put more hosts on each switch");
   Graph switches{{{"h", true}}, {}};
-  for (std::uint32_t i = 0; i <= Topology::kMostSwitches; ++i) switches.nodes.push_back({std::to_string(i)});
+  for (std::uint32_t i = 0; i <= Topology::kMaxSwitches; ++i) switches.nodes.push_back({std::to_string(i)});
   EXPECT_EQ(refused([&] { return Topology(switches); }), "the network has 65537 switches; give 0 to 65536");
   Graph links = two_switches();
-  links.links.resize(Topology::kMostLinks + 1);
+  links.links.resize(Topology::kMaxLinks + 1);
   EXPECT_EQ(refused([&] { return Topology(links); }),
             "the network has 4194305 links, one direction each; give 0 to 4194304");
 }

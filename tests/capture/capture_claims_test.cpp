@@ -28,18 +28,18 @@ namespace {
 
 using Buffer = std::vector<std::byte>;
 
-constexpr std::size_t data_bytes = 300;
-constexpr Bytes counted_bytes = wire::data_frame_bytes + data_bytes;
+constexpr std::size_t kDataBytes = 300;
+constexpr Bytes kCountedBytes = wire::kDataFrameBytes + kDataBytes;
 
 /// A UDP payload with data of job 7.
 Buffer packet(std::uint16_t iteration, std::uint16_t progress, std::uint8_t flags = wire::has_job) {
-  Buffer bytes(wire::header_bytes + wire::data_frame_bytes);
+  Buffer bytes(wire::kHeaderBytes + wire::kDataFrameBytes);
   wire::Writer writer(bytes);
-  writer.data({.last = false, .message = 1, .offset = 0, .length = data_bytes});
+  writer.data({.last = false, .message = 1, .offset = 0, .length = kDataBytes});
   wire::Header header;
   header.flags = flags;
   header.job = {7, iteration, progress};
-  const std::vector<std::byte> data(data_bytes);
+  const std::vector<std::byte> data(kDataBytes);
   writer.finish(header, data);
   bytes.insert(bytes.end(), data.begin(), data.end());
   return bytes;
@@ -99,9 +99,9 @@ TEST(CaptureClaims, read__tells_received_from_sent_on_any_interface) {
     EXPECT_FALSE(claims.is_cut);
     ASSERT_EQ(claims.received.report().size(), 1U) << v6;
     EXPECT_EQ(claims.received.report()[0].packets, 2U);
-    EXPECT_EQ(claims.received.report()[0].bytes_at_end, 2 * counted_bytes);
+    EXPECT_EQ(claims.received.report()[0].bytes_at_end, 2 * kCountedBytes);
     ASSERT_EQ(claims.sent.report().size(), 1U);
-    EXPECT_EQ(claims.sent.report()[0].bytes, counted_bytes);
+    EXPECT_EQ(claims.sent.report()[0].bytes, kCountedBytes);
     EXPECT_EQ(claims.sent.report()[0].bytes_at_end, 0U);
   }
 }
@@ -129,15 +129,15 @@ TEST(CaptureClaims, read__takes_what_a_capture_wrote) {
   const JobClaim claim = claims.received.report()[0];
   EXPECT_EQ(claim.packets, 20U);
   EXPECT_EQ(claim.iterations, 10U);
-  EXPECT_EQ(claim.bytes, 20 * counted_bytes) << "what was cut counts, too";
+  EXPECT_EQ(claim.bytes, 20 * kCountedBytes) << "what was cut counts, too";
   EXPECT_EQ(claim.verdict(), ClaimVerdict::understated);
 }
 
 TEST(CaptureClaims, read__counts_what_it_can_not_look_at) {
   for (const bool v6 : {false, true}) {
     const Buffer frame = frame_of(packet(1, 0), v6 ? v6_here : v4_here, v6 ? v6_there : v4_there);
-    const std::size_t needed = encap::kEthernetBytes + (v6 ? 40 : 20) + 8 + wire::header_bytes;
-    ASSERT_LE(needed, least_captured);
+    const std::size_t needed = encap::kEthernetBytes + (v6 ? 40 : 20) + 8 + wire::kHeaderBytes;
+    ASSERT_LE(needed, kMinCaptured);
     Buffer file;
     append_section(file, "test", "a comment");
     append_interface(file, {.name = "eth", .description = "", .link = LinkType::ethernet}, 0);
@@ -202,10 +202,10 @@ TEST(CaptureClaims, read__looks_behind_tags_labels_and_sessions) {
       const Buffer wrapped = behind(frame, more);
       const CaptureClaims claims = claims_of_frame(wrapped);
       ASSERT_EQ(claims.received.report().size(), 1U) << more;
-      EXPECT_EQ(claims.received.report()[0].bytes, counted_bytes) << more;
+      EXPECT_EQ(claims.received.report()[0].bytes, kCountedBytes) << more;
       EXPECT_EQ(claims.cut_packets + claims.deep_packets + claims.fragments + claims.extended, 0U) << more;
       // Cut before the claim, wherever.
-      const std::size_t needed = wrapped.size() - data_bytes - wire::data_frame_bytes;
+      const std::size_t needed = wrapped.size() - kDataBytes - wire::kDataFrameBytes;
       EXPECT_EQ(claims_of_frame(wrapped, needed).cut_packets, 0U) << more;
       for (std::size_t size = 0; size < needed; ++size)
         EXPECT_EQ(claims_of_frame(wrapped, size).cut_packets, 1U) << more << " " << size;
@@ -216,11 +216,11 @@ TEST(CaptureClaims, read__looks_behind_tags_labels_and_sessions) {
 TEST(CaptureClaims, read__counts_what_it_does_not_look_behind) {
   const Buffer frame = frame_of(packet(1, 0), v4_here, v4_there);
   std::string tags;
-  for (std::size_t i = 0; i < most_tags; ++i) tags += "8100000a";
+  for (std::size_t i = 0; i < kMaxTags; ++i) tags += "8100000a";
   EXPECT_EQ(claims_of_frame(behind(frame, tags + "0800")).received.report().size(), 1U);
   EXPECT_EQ(claims_of_frame(behind(frame, tags + "8100000a0800")).deep_packets, 1U);
   std::string labels;
-  for (std::size_t i = 0; i <= most_tags; ++i) labels += "000640ff";
+  for (std::size_t i = 0; i <= kMaxTags; ++i) labels += "000640ff";
   EXPECT_EQ(claims_of_frame(behind(frame, "8847" + labels + "000641ff")).deep_packets, 1U);
   EXPECT_EQ(claims_of_frame(behind(frame, "88a8000a0806")).deep_packets, 0U)
       << "ARP is none of ours, however it is tagged";

@@ -340,9 +340,9 @@ TEST(Dissector, random_bytes__no_error_of_lua) {
     all.push_back(std::move(packet));
     std::vector<std::byte> noise(random.below(200));
     for (auto& byte : noise) byte = static_cast<std::byte>(random.next());
-    if (noise.size() > wire::header_bytes) {
+    if (noise.size() > wire::kHeaderBytes) {
       noise[0] = std::byte{wire::magic};
-      noise[wire::header_bytes] = static_cast<std::byte>(1 + random.below(10));
+      noise[wire::kHeaderBytes] = static_cast<std::byte>(1 + random.below(10));
     }
     all.push_back(std::move(noise));
   }

@@ -16,8 +16,8 @@ namespace {
 
 using Point = Aggressiveness::Point;
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 
 TEST(Aggressiveness, default__is_the_paper_s) {
   const Aggressiveness f;
@@ -35,8 +35,8 @@ TEST(Aggressiveness, validate__takes_rising_falling_and_flat) {
 TEST(Aggressiveness, validate__refuses_what_is_not_above_zero_somewhere) {
   for (const Aggressiveness& f :
        {Aggressiveness{1, 0}, Aggressiveness{1, -1}, Aggressiveness{-1, 1}, Aggressiveness{-2, 1},
-        Aggressiveness{infinity, 1}, Aggressiveness{1, infinity}, Aggressiveness{not_a_number, 1},
-        Aggressiveness{1, not_a_number}, Aggressiveness{std::numeric_limits<double>::max(), infinity}}) {
+        Aggressiveness{kInfinity, 1}, Aggressiveness{1, kInfinity}, Aggressiveness{kNotANumber, 1},
+        Aggressiveness{1, kNotANumber}, Aggressiveness{std::numeric_limits<double>::max(), kInfinity}}) {
     EXPECT_THROW(f.validate(), InputError);
   }
 }
@@ -104,8 +104,8 @@ TEST(Aggressiveness, table__refuses_what_is_no_function_of_the_ratio) {
   EXPECT_THROW(table({{0.1, 1}, {1, 1}}), InputError);
   EXPECT_THROW(table({{0, 1}, {0.9, 1}}), InputError);
   EXPECT_THROW(table({{0, 1}, {0.5, 1}, {0.5, 2}, {1, 1}}), InputError);
-  EXPECT_THROW(table({{0, 1}, {not_a_number, 1}, {1, 1}}), InputError);
-  EXPECT_THROW(table(std::vector<Point>(Aggressiveness::most_points + 1, Point{0, 1})), InputError);
+  EXPECT_THROW(table({{0, 1}, {kNotANumber, 1}, {1, 1}}), InputError);
+  EXPECT_THROW(table(std::vector<Point>(Aggressiveness::kMaxPoints + 1, Point{0, 1})), InputError);
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
 namespace mltcp::cc::augmentation_test {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 
 TEST(IterationTracker, begin__is_unknown_until_the_first_iteration) {
   IterationTracker tracker;
@@ -171,7 +171,7 @@ TEST(Augmentation, gain_over_least__is_one_or_more_and_keeps_ratios) {
 }
 
 TEST(Augmentation, constant__refuses_what_is_no_weight) {
-  for (const double gain : {0.0, -1.0, infinity, not_a_number})
+  for (const double gain : {0.0, -1.0, kInfinity, kNotANumber})
     EXPECT_THROW(Augmentation::constant(gain), InputError) << gain;
 }
 

@@ -14,8 +14,8 @@
 namespace mltcp::cc::cubic_test {
 namespace {
 
-constexpr double mss = 1000;
-constexpr double alpha = 3 * 0.3 / 1.7;  // section 4.3, of beta = 0.7
+constexpr double kMss = 1000;
+constexpr double kAlpha = 3 * 0.3 / 1.7;  // section 4.3, of beta = 0.7
 
 /// Section 4.2, figures 1 and 2, in packets and seconds.
 struct Curve {
@@ -37,13 +37,13 @@ struct Driver {
     cubic.start({.max_packet_bytes = 1000, .max_rate = {}, .parameters = &parameters}, out);
   }
 
-  [[nodiscard]] double window() const { return out.cwnd_bytes / mss; }
+  [[nodiscard]] double window() const { return out.cwnd_bytes / kMss; }
 
   [[nodiscard]] AckSample sample(double packets, double passed) {
     now += Nanos::from_seconds(passed);
     AckSample ack;
     ack.now = now;
-    ack.acked_bytes = static_cast<Bytes>(std::llround(packets * mss));
+    ack.acked_bytes = static_cast<Bytes>(std::llround(packets * kMss));
     ack.acked_packets = static_cast<std::uint32_t>(packets);
     ack.smoothed_rtt = ack.min_rtt = ack.latest_rtt = Nanos::from_seconds(rtt);
     ack.round_count = round;
@@ -174,9 +174,9 @@ TEST(Cubic, reno_region__adds_alpha_per_window_up_to_the_last_maximum_and_then_o
   Driver d(0.001);
   d.open(40);
   d.lose();
-  for (int i = 1; 28 + i * alpha < 40; ++i) {
+  for (int i = 1; 28 + i * kAlpha < 40; ++i) {
     d.ack(d.window(), 0.001);
-    ASSERT_NEAR(d.window(), 28 + i * alpha, 0.001);
+    ASSERT_NEAR(d.window(), 28 + i * kAlpha, 0.001);
   }
   d.ack(d.window(), 0.001);
   ASSERT_GT(d.window(), 40);
@@ -212,9 +212,9 @@ TEST(Cubic, reno_region__has_renos_average_window_at_the_same_loss_rate) {
   Reno reno;
   Output out;
   reno.start({.max_packet_bytes = 1000, .max_rate = {}}, out);
-  const double renos =
-      mean_window([&] { return out.cwnd_bytes / mss; }, [&](double packets) { reno.on_ack(d.sample(packets, 0), out); },
-                  [&] { reno.on_congestion({}, out); });
+  const double renos = mean_window([&] { return out.cwnd_bytes / kMss; },
+                                   [&](double packets) { reno.on_ack(d.sample(packets, 0), out); },
+                                   [&] { reno.on_congestion({}, out); });
   EXPECT_NEAR(renos, std::sqrt(1.5 * packets_per_loss), 3);
   EXPECT_NEAR(cubic / renos, 1, 0.03);
 }
@@ -427,7 +427,7 @@ TEST(Cubic, gain__scales_the_reno_friendly_estimate) {
     d.open(40);
     d.lose();
     d.ack(28, 0.001);
-    EXPECT_NEAR(d.window(), 28 + gain * alpha, 1e-6);
+    EXPECT_NEAR(d.window(), 28 + gain * kAlpha, 1e-6);
     while (d.window() < 40) d.ack(d.window(), 0.001);
     const double before = d.window();
     d.ack(before, 0.001);

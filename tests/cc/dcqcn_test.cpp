@@ -15,14 +15,14 @@ namespace {
 
 using namespace mltcp::literals;
 
-constexpr double line = 40e9;
-constexpr double mbps = 1e6;
-constexpr double g = 1.0 / 256;
+constexpr double kLine = 40e9;
+constexpr double kMbps = 1e6;
+constexpr double kG = 1.0 / 256;
 // Rates are whole bits per second.
-constexpr double rounding = 2;
+constexpr double kRounding = 2;
 
 struct Driver {
-  explicit Driver(const Parameters& parameters = default_parameters, double line_rate = line)
+  explicit Driver(const Parameters& parameters = default_parameters, double line_rate = kLine)
       : controller(find_algorithm("dcqcn"), PathInfo{.max_packet_bytes = 1000,
                                                      .max_rate = Rate(static_cast<std::uint64_t>(line_rate)),
                                                      .parameters = &parameters}) {}
@@ -70,7 +70,7 @@ double recovered(double before, double alpha, int halvings) { return before - be
 
 TEST(Dcqcn, start__at_line_rate_without_a_timer) {
   const Driver flow;
-  EXPECT_EQ(flow.rate(), line);
+  EXPECT_EQ(flow.rate(), kLine);
   EXPECT_TRUE(flow.timer().is_never());
   EXPECT_TRUE(flow.controller.algorithm().capabilities.needs_ecn);
   EXPECT_TRUE(flow.controller.algorithm().capabilities.needs_timer);
@@ -82,14 +82,14 @@ TEST(Dcqcn, notification__cuts_by_half_of_alpha_which_then_grows) {
   // Equation 1, three times at the shortest interval, and once more after two periods K (equation 2).
   Driver flow(only_bytes());
   double alpha = 1;
-  double rate = line;
+  double rate = kLine;
   for (const Nanos wait : {0_us, 50_us, 50_us, 115_us}) {
     flow.now += wait;
-    if (wait == 115_us) alpha *= (1 - g) * (1 - g);
+    if (wait == 115_us) alpha *= (1 - kG) * (1 - kG);
     flow.notify();
     rate *= 1 - alpha / 2;
-    alpha = (1 - g) * alpha + g;
-    EXPECT_NEAR(flow.rate(), rate, rounding);
+    alpha = (1 - kG) * alpha + kG;
+    EXPECT_NEAR(flow.rate(), rate, kRounding);
   }
 }
 
@@ -100,13 +100,13 @@ TEST(Dcqcn, alpha__grows_again_with_each_notification) {
   double alpha = 1;
   const int periods = 1175;  // alpha is 0.01
   flow.now += 55_us * periods;
-  alpha = std::pow(1 - g, periods);
+  alpha = std::pow(1 - kG, periods);
   double rate = flow.rate();
   for (int i = 0; i < 20; ++i) {
     flow.notify();
     rate *= 1 - alpha / 2;
-    alpha = (1 - g) * alpha + g;
-    EXPECT_NEAR(flow.rate(), rate, rounding * (i + 1)) << i;
+    alpha = (1 - kG) * alpha + kG;
+    EXPECT_NEAR(flow.rate(), rate, kRounding * (i + 1)) << i;
     flow.now += 50_us;
   }
   EXPECT_GT(alpha, 0.08);
@@ -118,10 +118,10 @@ TEST(Dcqcn, alpha__falls_by_elapsed_periods_as_step_by_step) {
     flow.notify();
     const double before = flow.rate();
     double alpha = 1;
-    for (std::int64_t t = 55'000; t <= wait_ns; t += 55'000) alpha *= 1 - g;
+    for (std::int64_t t = 55'000; t <= wait_ns; t += 55'000) alpha *= 1 - kG;
     flow.now += Nanos(wait_ns);
     flow.notify();
-    EXPECT_NEAR(flow.rate(), before * (1 - alpha / 2), rounding) << wait_ns << " ns";
+    EXPECT_NEAR(flow.rate(), before * (1 - alpha / 2), kRounding) << wait_ns << " ns";
   }
 }
 
@@ -145,16 +145,16 @@ TEST(Dcqcn, idle_restart__begins_a_flow_with_alpha_one_at_the_rate_it_has) {
     flow->now += 100_ms;
   }
   again.controller.on_idle_restart(again.now);
-  EXPECT_EQ(again.rate(), line / 2);
+  EXPECT_EQ(again.rate(), kLine / 2);
   again.now += 100_ms;  // alpha does not fall before the first notification
   on.now += 100_ms;
   again.notify();
   on.notify();
-  EXPECT_NEAR(again.rate(), line / 4, rounding);
-  EXPECT_GT(on.rate(), 0.499 * line) << "without it alpha would be next to nothing";
+  EXPECT_NEAR(again.rate(), kLine / 4, kRounding);
+  EXPECT_GT(on.rate(), 0.499 * kLine) << "without it alpha would be next to nothing";
   again.now += 50_us;
   again.notify();
-  EXPECT_NEAR(again.rate(), line / 8, rounding) << "and has hardly fallen since";
+  EXPECT_NEAR(again.rate(), kLine / 8, kRounding) << "and has hardly fallen since";
 }
 
 TEST(Dcqcn, notification__sets_the_target_to_the_rate_before_it) {
@@ -164,7 +164,7 @@ TEST(Dcqcn, notification__sets_the_target_to_the_rate_before_it) {
   const double before = flow.rate();
   flow.notify();
   for (int i = 0; i < 5; ++i) flow.tick();
-  EXPECT_NEAR(flow.rate(), recovered(before, 1.0, 5), rounding);
+  EXPECT_NEAR(flow.rate(), recovered(before, 1.0, 5), kRounding);
   EXPECT_LT(flow.rate(), before);
 }
 
@@ -173,12 +173,12 @@ TEST(Dcqcn, notification__begins_recovery_anew) {
   flow.notify();
   for (int i = 0; i < 5; ++i) flow.tick();
   flow.notify();
-  const double alpha = (1 - g) * (1 - g) * (1 - g) * (1 - g) * (1 - g);  // five periods without one
-  const double before = recovered(line, 1.0, 5);
+  const double alpha = (1 - kG) * (1 - kG) * (1 - kG) * (1 - kG) * (1 - kG);  // five periods without one
+  const double before = recovered(kLine, 1.0, 5);
   EXPECT_EQ(flow.timer(), flow.now + 55_us);
   for (int i = 1; i <= 5; ++i) {
     flow.tick();
-    EXPECT_NEAR(flow.rate(), recovered(before, alpha, i), rounding);
+    EXPECT_NEAR(flow.rate(), recovered(before, alpha, i), kRounding);
   }
 }
 
@@ -190,14 +190,14 @@ TEST(Dcqcn, timer__five_halvings_of_the_distance_then_additive_steps) {
   flow.notify();
   for (int i = 1; i <= 5; ++i) {
     flow.tick();
-    EXPECT_NEAR(flow.rate(), recovered(target, 1.0, i), rounding) << "step " << i;
+    EXPECT_NEAR(flow.rate(), recovered(target, 1.0, i), kRounding) << "step " << i;
   }
   // Equation 4; never hyper increase, as long as the byte counter has not gone through fast recovery too.
   double rate = recovered(target, 1.0, 5);
   for (int i = 1; i <= 20; ++i) {
     flow.tick();
-    rate = (target + i * 40 * mbps + rate) / 2;
-    EXPECT_NEAR(flow.rate(), rate, rounding) << "additive step " << i;
+    rate = (target + i * 40 * kMbps + rate) / 2;
+    EXPECT_NEAR(flow.rate(), rate, kRounding) << "additive step " << i;
   }
 }
 
@@ -212,16 +212,16 @@ TEST(Dcqcn, byte_counter__makes_the_same_steps) {
   EXPECT_EQ(flow.rate(), rate);
   flow.ack(1);
   for (int i = 1; i <= 5; ++i) {
-    EXPECT_NEAR(flow.rate(), recovered(target, 1.0, i), rounding) << "step " << i;
+    EXPECT_NEAR(flow.rate(), recovered(target, 1.0, i), kRounding) << "step " << i;
     rate = flow.rate();
     flow.ack(10'000'000);
   }
-  EXPECT_NEAR(flow.rate(), (target + 40 * mbps + rate) / 2, rounding);
+  EXPECT_NEAR(flow.rate(), (target + 40 * kMbps + rate) / 2, kRounding);
   rate = flow.rate();
   flow.ack(20'000'000);  // two steps at once
-  rate = (target + 80 * mbps + rate) / 2;
-  rate = (target + 120 * mbps + rate) / 2;
-  EXPECT_NEAR(flow.rate(), rate, rounding);
+  rate = (target + 80 * kMbps + rate) / 2;
+  rate = (target + 120 * kMbps + rate) / 2;
+  EXPECT_NEAR(flow.rate(), rate, kRounding);
 }
 
 TEST(Dcqcn, hyper_increase__when_both_counters_are_beyond_fast_recovery) {
@@ -235,18 +235,18 @@ TEST(Dcqcn, hyper_increase__when_both_counters_are_beyond_fast_recovery) {
     flow.ack(10'000'000);
   }
   double rate = flow.rate();
-  EXPECT_NEAR(rate, recovered(target, 1.0, 10), rounding);
+  EXPECT_NEAR(rate, recovered(target, 1.0, 10), kRounding);
   const auto expect_step = [&](double increase) {
     target += increase;
     rate = (target + rate) / 2;
-    EXPECT_NEAR(flow.rate(), rate, rounding);
+    EXPECT_NEAR(flow.rate(), rate, kRounding);
   };
   flow.tick();
-  expect_step(40 * mbps);
+  expect_step(40 * kMbps);
   flow.ack(10'000'000);
-  expect_step(200 * mbps);
+  expect_step(200 * kMbps);
   flow.tick();
-  expect_step(200 * mbps);
+  expect_step(200 * kMbps);
 }
 
 TEST(Dcqcn, gain__scales_both_increases_and_nothing_else) {
@@ -263,18 +263,18 @@ TEST(Dcqcn, gain__scales_both_increases_and_nothing_else) {
   for (Driver* flow : {&plain, &twice}) {
     const double gain = flow == &twice ? 2.0 : 1.0;
     double rate = flow->rate();
-    double target = line / 2;
+    double target = kLine / 2;
     const auto step = [&](double increase) {
       target += gain * increase;
       rate = (target + rate) / 2;
     };
     flow->tick();
-    step(40 * mbps);
-    EXPECT_NEAR(flow->rate(), rate, rounding);
+    step(40 * kMbps);
+    EXPECT_NEAR(flow->rate(), rate, kRounding);
     flow->ack(60'000'000, 0, gain);  // six steps, of which the byte counter's sixth is a hyper increase
-    for (int i = 0; i < 5; ++i) step(40 * mbps);
-    step(200 * mbps);
-    EXPECT_NEAR(flow->rate(), rate, rounding);
+    for (int i = 0; i < 5; ++i) step(40 * kMbps);
+    step(200 * kMbps);
+    EXPECT_NEAR(flow->rate(), rate, kRounding);
   }
 }
 
@@ -291,16 +291,16 @@ TEST(Dcqcn, steps__regain_half_a_link_within_a_quarter_of_the_burst) {
     for (int i = 0; i < 5; ++i) flow.tick();
     const double recovery = flow.rate();
     flow.tick();
-    return 2 * flow.rate() - recovery - line / 2;
+    return 2 * flow.rate() - recovery - kLine / 2;
   };
   constexpr Bytes a_second = 5'000'000'000;
-  EXPECT_NEAR(additive_step(0), 40 * mbps, 10) << "not under MLTCP";
-  EXPECT_NEAR(additive_step(a_second), 40 * mbps, 10) << "a burst that is long enough";
+  EXPECT_NEAR(additive_step(0), 40 * kMbps, 10) << "not under MLTCP";
+  EXPECT_NEAR(additive_step(a_second), 40 * kMbps, 10) << "a burst that is long enough";
   // 454.5 steps of 55 us are a quarter of 100 ms.
-  EXPECT_NEAR(additive_step(a_second / 10), line / 2 / (25e-3 / 55e-6), 10);
-  EXPECT_NEAR(additive_step(a_second / 100), line / 2 / (2.5e-3 / 55e-6), 10);
+  EXPECT_NEAR(additive_step(a_second / 10), kLine / 2 / (25e-3 / 55e-6), 10);
+  EXPECT_NEAR(additive_step(a_second / 100), kLine / 2 / (2.5e-3 / 55e-6), 10);
   for (const Bytes short_burst : {a_second / 1000, Bytes{100'000}, Bytes{1}})
-    EXPECT_NEAR(additive_step(short_burst), 0.02 * line, 10) << short_burst;
+    EXPECT_NEAR(additive_step(short_burst), 0.02 * kLine, 10) << short_burst;
 }
 
 // The first five steps are recovery and take place all the same.
@@ -317,22 +317,22 @@ TEST(Dcqcn, additive_step__waits_for_an_acknowledgement_without_a_mark_under_mlt
     flow.controller.on_ack(marked);
     for (int i = 0; i < 20; ++i) flow.tick();
     if (iteration_bytes == 0) {
-      EXPECT_GT(flow.rate(), line / 2 + 10 * 40 * mbps) << "not under MLTCP";
+      EXPECT_GT(flow.rate(), kLine / 2 + 10 * 40 * kMbps) << "not under MLTCP";
       continue;
     }
-    EXPECT_NEAR(flow.rate(), line / 2, 1e-4 * line) << "recovered, and no more";
+    EXPECT_NEAR(flow.rate(), kLine / 2, 1e-4 * kLine) << "recovered, and no more";
     AckSample unmarked = marked;
     unmarked.ce_packets = 0;
     flow.controller.on_ack(unmarked);
     const double before = flow.rate();
     flow.tick();
-    EXPECT_GT(flow.rate(), before + 19 * mbps);
+    EXPECT_GT(flow.rate(), before + 19 * kMbps);
     flow.now += 50_us;
     marked.now = flow.now;
     flow.controller.on_ack(marked);
     const double cut = flow.rate();
     for (int i = 0; i < 20; ++i) flow.tick();
-    EXPECT_LT(flow.rate(), before + 41 * mbps) << "each cut asks for another one";
+    EXPECT_LT(flow.rate(), before + 41 * kMbps) << "each cut asks for another one";
     EXPECT_GT(flow.rate(), cut);
   }
 }
@@ -349,8 +349,8 @@ TEST(Dcqcn, additive_step__shrinks_with_the_root_of_the_share_under_mltcp) {
     sample.now = flow.now;
     sample.iteration_bytes = a_tenth_of_a_second;
     flow.controller.on_ack(sample);
-    for (int i = 0; i < 40 && flow.rate() < line; ++i) {
-      if (i == 5) share = flow.rate() / line;  // the target, to a thirty-second
+    for (int i = 0; i < 40 && flow.rate() < kLine; ++i) {
+      if (i == 5) share = flow.rate() / kLine;  // the target, to a thirty-second
       if (i == 5) {
         const double recovery = flow.rate();
         flow.tick();
@@ -365,7 +365,7 @@ TEST(Dcqcn, additive_step__shrinks_with_the_root_of_the_share_under_mltcp) {
   for (int cuts = 2; cuts < 7; ++cuts) {
     double share = 0;
     const double target = std::pow(0.5, cuts - 1);
-    const double step = step_at(cuts, share) / line - target;
+    const double step = step_at(cuts, share) / kLine - target;
     EXPECT_NEAR(share, target, target / 30) << cuts;
     EXPECT_NEAR(step, std::max(whole * std::sqrt(target / 0.5), 1e-3), 0.02 * whole) << cuts;
   }
@@ -375,11 +375,11 @@ TEST(Dcqcn, gain__does_not_touch_the_cut_unless_asked_to) {
   for (const double gain : {0.25, 1.0, 2.0}) {
     Driver flow;
     flow.notify(gain);
-    EXPECT_EQ(flow.rate(), line / 2);
+    EXPECT_EQ(flow.rate(), kLine / 2);
   }
   Driver flow;
   flow.ack(1000, 1, 2.0, 2.0);  // the decrease variant
-  EXPECT_EQ(flow.rate(), line * 0.75);
+  EXPECT_EQ(flow.rate(), kLine * 0.75);
 }
 
 TEST(Dcqcn, timer__stops_at_line_rate) {
@@ -389,17 +389,17 @@ TEST(Dcqcn, timer__stops_at_line_rate) {
   while (!flow.timer().is_never()) {
     ASSERT_LT(++steps, 100);
     flow.tick();
-    ASSERT_LE(flow.rate(), line);
+    ASSERT_LE(flow.rate(), kLine);
   }
-  EXPECT_EQ(flow.rate(), line);
+  EXPECT_EQ(flow.rate(), kLine);
   flow.ack(1'000'000'000);
-  EXPECT_EQ(flow.rate(), line);
+  EXPECT_EQ(flow.rate(), kLine);
   EXPECT_TRUE(flow.timer().is_never());
   // And runs again after the next notification, which finds a small alpha.
   flow.now += 100_ms;
   flow.notify();
-  EXPECT_LT(flow.rate(), line);
-  EXPECT_GT(flow.rate(), 0.999 * line);
+  EXPECT_LT(flow.rate(), kLine);
+  EXPECT_GT(flow.rate(), 0.999 * kLine);
   EXPECT_EQ(flow.timer(), flow.now + 55_us);
 }
 
@@ -421,12 +421,12 @@ TEST(Dcqcn, rate__never_below_the_minimum) {
     flow.notify();
     flow.now += 50_us;
   }
-  EXPECT_EQ(flow.rate(), 40 * mbps);
+  EXPECT_EQ(flow.rate(), 40 * kMbps);
   Parameters parameters = only_bytes();
   parameters.edit<Dcqcn>().min_rate = Rate(1'000'000'000'000);  // above the line rate, which bounds it
   Driver slow(parameters);
   slow.notify();
-  EXPECT_EQ(slow.rate(), line);
+  EXPECT_EQ(slow.rate(), kLine);
 }
 
 TEST(Dcqcn, defaults__are_the_papers_at_40_gbps_and_in_proportion_elsewhere) {
@@ -436,7 +436,7 @@ TEST(Dcqcn, defaults__are_the_papers_at_40_gbps_and_in_proportion_elsewhere) {
     flow.notify();
     flow.ack(1'249'000);  // five steps
     const double rate = flow.rate();
-    EXPECT_NEAR(rate, recovered(1e9, 1.0, 5), rounding);
+    EXPECT_NEAR(rate, recovered(1e9, 1.0, 5), kRounding);
     flow.now += 50_us;
     flow.notify();
     const double before = rate;
@@ -454,11 +454,11 @@ TEST(Dcqcn, defaults__are_the_papers_at_40_gbps_and_in_proportion_elsewhere) {
 TEST(Dcqcn, loss__is_a_notification_and_a_mark_event_is_none) {
   Driver flow;
   flow.controller.on_congestion({flow.now, CongestionEvent::Cause::ecn, 0});
-  EXPECT_EQ(flow.rate(), line);
+  EXPECT_EQ(flow.rate(), kLine);
   flow.controller.on_congestion({flow.now, CongestionEvent::Cause::loss, 0});
-  EXPECT_EQ(flow.rate(), line / 2);
+  EXPECT_EQ(flow.rate(), kLine / 2);
   flow.notify();  // within N of it
-  EXPECT_EQ(flow.rate(), line / 2);
+  EXPECT_EQ(flow.rate(), kLine / 2);
 }
 
 TEST(Dcqcn, timeout__falls_to_the_minimum_and_forgets_target_and_alpha) {
@@ -467,15 +467,15 @@ TEST(Dcqcn, timeout__falls_to_the_minimum_and_forgets_target_and_alpha) {
   flow.now += 100_ms;
   flow.notify();  // alpha is next to nothing
   flow.controller.on_timeout(flow.now);
-  EXPECT_EQ(flow.rate(), 40 * mbps);
+  EXPECT_EQ(flow.rate(), 40 * kMbps);
   for (int i = 0; i < 5; ++i) flow.tick();
-  EXPECT_EQ(flow.rate(), 40 * mbps);
+  EXPECT_EQ(flow.rate(), 40 * kMbps);
   flow.tick();
-  EXPECT_EQ(flow.rate(), 60 * mbps);
+  EXPECT_EQ(flow.rate(), 60 * kMbps);
   for (int i = 0; i < 10; ++i) flow.tick();
   const double before = flow.rate();
   flow.notify();
-  EXPECT_NEAR(flow.rate(), before * (1 - std::pow(1 - g, 16) / 2), rounding);  // alpha began anew from 1, 16 K ago
+  EXPECT_NEAR(flow.rate(), before * (1 - std::pow(1 - kG, 16) / 2), kRounding);  // alpha began anew from 1, 16 K ago
 }
 
 TEST(Dcqcn, target__never_above_line_rate) {
@@ -485,7 +485,7 @@ TEST(Dcqcn, target__never_above_line_rate) {
   flow.notify();
   for (int i = 1; i <= 10; ++i) {
     flow.tick();
-    EXPECT_NEAR(flow.rate(), recovered(line, 1.0, i), rounding);
+    EXPECT_NEAR(flow.rate(), recovered(kLine, 1.0, i), kRounding);
   }
 }
 
@@ -493,12 +493,12 @@ TEST(Dcqcn, window__is_two_round_trips_at_the_rate_before_the_cut) {
   Driver flow;
   EXPECT_EQ(flow.controller.output().cwnd_bytes, 10'000);  // no round trip known
   flow.ack(1000);
-  EXPECT_NEAR(flow.controller.output().cwnd_bytes, 2 * line / 8 * 20e-6, 1);
+  EXPECT_NEAR(flow.controller.output().cwnd_bytes, 2 * kLine / 8 * 20e-6, 1);
   flow.notify();
-  EXPECT_NEAR(flow.controller.output().cwnd_bytes, 2 * line / 8 * 20e-6, 1);
+  EXPECT_NEAR(flow.controller.output().cwnd_bytes, 2 * kLine / 8 * 20e-6, 1);
   flow.now += 50_us;
   flow.notify();
-  EXPECT_NEAR(flow.controller.output().cwnd_bytes, line / 8 * 20e-6, 1);
+  EXPECT_NEAR(flow.controller.output().cwnd_bytes, kLine / 8 * 20e-6, 1);
   flow.controller.on_timeout(flow.now);
   EXPECT_EQ(flow.controller.output().cwnd_bytes, 10'000);
 }

@@ -16,7 +16,7 @@
 namespace mltcp::cc::dctcp_test {
 namespace {
 
-constexpr double mss = 1000;
+constexpr double kMss = 1000;
 
 struct Driver {
   explicit Driver(double initial_alpha = 1.0, double g = 1.0 / 16) {
@@ -54,10 +54,10 @@ struct Driver {
   void lose() { dctcp.on_congestion({Nanos(2'000'000), CongestionEvent::Cause::loss, 0}, out); }
   /// In congestion avoidance with a window of `packets`.
   void avoid_at(double packets) {
-    while (out.cwnd_bytes < 16 * packets * mss)
-      dctcp.on_ack(round_of(static_cast<Bytes>(16 * packets * mss - out.cwnd_bytes), 0), out);
+    while (out.cwnd_bytes < 16 * packets * kMss)
+      dctcp.on_ack(round_of(static_cast<Bytes>(16 * packets * kMss - out.cwnd_bytes), 0), out);
     for (int i = 0; i < 4; ++i) lose();
-    ASSERT_DOUBLE_EQ(out.cwnd_bytes, packets * mss);
+    ASSERT_DOUBLE_EQ(out.cwnd_bytes, packets * kMss);
   }
 
   Dctcp dctcp;
@@ -67,7 +67,7 @@ struct Driver {
 
 TEST(Dctcp, start__opens_ten_packets_and_expects_the_worst) {
   const Driver d;
-  EXPECT_DOUBLE_EQ(d.out.cwnd_bytes, 10 * mss);
+  EXPECT_DOUBLE_EQ(d.out.cwnd_bytes, 10 * kMss);
   EXPECT_EQ(d.dctcp.alpha(), 1.0);
   EXPECT_TRUE(find_algorithm("dctcp").capabilities.needs_ecn);
 }
@@ -119,9 +119,9 @@ TEST(Dctcp, alpha__falls_to_nothing_without_marks) {
 TEST(Dctcp, marks__halve_the_window_while_alpha_is_one_and_end_slow_start) {
   Driver d;
   d.answer(d.round_of(10'000, 10'000));
-  EXPECT_DOUBLE_EQ(d.out.cwnd_bytes, 5 * mss);
+  EXPECT_DOUBLE_EQ(d.out.cwnd_bytes, 5 * kMss);
   d.dctcp.on_ack(d.round_of(5000, 0), d.out);
-  EXPECT_DOUBLE_EQ(d.out.cwnd_bytes, 6 * mss);
+  EXPECT_DOUBLE_EQ(d.out.cwnd_bytes, 6 * kMss);
 }
 
 TEST(Dctcp, marks__take_half_of_alpha_off_the_window) {
@@ -131,7 +131,7 @@ TEST(Dctcp, marks__take_half_of_alpha_off_the_window) {
     const double sampled = d.dctcp.alpha() * 15 / 16 + 0.25 / 16;
     d.answer(d.round_of(40'000, 10'000));  // its own marks are in alpha already
     EXPECT_DOUBLE_EQ(d.dctcp.alpha(), sampled);
-    EXPECT_DOUBLE_EQ(d.out.cwnd_bytes, 40 * mss * (1 - sampled / 2));
+    EXPECT_DOUBLE_EQ(d.out.cwnd_bytes, 40 * kMss * (1 - sampled / 2));
   }
 }
 
@@ -140,7 +140,7 @@ TEST(Dctcp, marks__decrease_once_per_window) {
   d.avoid_at(40);
   d.answer(d.round_of(10'000, 10'000));
   const double after = d.out.cwnd_bytes;
-  ASSERT_LT(after, 40 * mss);
+  ASSERT_LT(after, 40 * kMss);
   for (int i = 0; i < 10; ++i) {
     AckSample ack = d.round_of(3000, 3000);
     ack.round_count = --d.round;
@@ -153,7 +153,7 @@ TEST(Dctcp, marks__decrease_once_per_window) {
 TEST(Dctcp, marks__never_below_two_packets) {
   Driver d;
   for (int i = 0; i < 20; ++i) d.answer(d.round_of(2000, 2000));
-  EXPECT_DOUBLE_EQ(d.out.cwnd_bytes, 2 * mss);
+  EXPECT_DOUBLE_EQ(d.out.cwnd_bytes, 2 * kMss);
 }
 
 TEST(Dctcp, marks__take_less_with_a_gain_on_decreases) {
@@ -163,7 +163,7 @@ TEST(Dctcp, marks__take_less_with_a_gain_on_decreases) {
   ack.round_count = --d.round;  // alpha stays
   const double alpha = d.dctcp.alpha();
   d.answer(ack, 2.0);
-  EXPECT_DOUBLE_EQ(d.out.cwnd_bytes, 40 * mss * (1 - alpha / 4));
+  EXPECT_DOUBLE_EQ(d.out.cwnd_bytes, 40 * kMss * (1 - alpha / 4));
 }
 
 TEST(Dctcp, loss__halves_whatever_alpha_is_and_leaves_alpha) {
@@ -171,7 +171,7 @@ TEST(Dctcp, loss__halves_whatever_alpha_is_and_leaves_alpha) {
   d.avoid_at(40);
   const double alpha = d.dctcp.alpha();
   d.lose();
-  EXPECT_DOUBLE_EQ(d.out.cwnd_bytes, 20 * mss);
+  EXPECT_DOUBLE_EQ(d.out.cwnd_bytes, 20 * kMss);
   EXPECT_EQ(d.dctcp.alpha(), alpha);
 }
 
@@ -180,7 +180,7 @@ TEST(Dctcp, undo__restores_what_a_loss_took) {
   d.avoid_at(40);
   d.lose();
   d.dctcp.on_spurious_congestion(Nanos(3'000'000), d.out);
-  EXPECT_DOUBLE_EQ(d.out.cwnd_bytes, 40 * mss);
+  EXPECT_DOUBLE_EQ(d.out.cwnd_bytes, 40 * kMss);
 }
 
 TEST(Dctcp, timeout_and_idle__leave_alpha) {
@@ -188,10 +188,10 @@ TEST(Dctcp, timeout_and_idle__leave_alpha) {
   d.avoid_at(40);
   const double alpha = d.dctcp.alpha();
   d.dctcp.on_idle_restart(Nanos(3'000'000), d.out);
-  EXPECT_DOUBLE_EQ(d.out.cwnd_bytes, 10 * mss);
+  EXPECT_DOUBLE_EQ(d.out.cwnd_bytes, 10 * kMss);
   EXPECT_EQ(d.dctcp.alpha(), alpha);
   d.dctcp.on_timeout(Nanos(3'000'000), d.out);
-  EXPECT_DOUBLE_EQ(d.out.cwnd_bytes, 2 * mss);
+  EXPECT_DOUBLE_EQ(d.out.cwnd_bytes, 2 * kMss);
   EXPECT_EQ(d.dctcp.alpha(), alpha);
 }
 
@@ -200,7 +200,7 @@ TEST(Dctcp, gain__scales_the_additive_increase) {
     Driver d;
     d.avoid_at(40);
     d.dctcp.on_ack(d.round_of(40'000, 0, gain), d.out);
-    EXPECT_DOUBLE_EQ(d.out.cwnd_bytes, (40 + gain) * mss);
+    EXPECT_DOUBLE_EQ(d.out.cwnd_bytes, (40 + gain) * kMss);
   }
 }
 
@@ -208,11 +208,11 @@ TEST(Dctcp, gain__scales_neither_slow_start_nor_alpha_nor_the_decrease) {
   for (const double gain : {0.25, 1.0, 2.0}) {
     Driver d(0.5);
     d.dctcp.on_ack(d.round_of(5000, 0, gain), d.out);
-    EXPECT_DOUBLE_EQ(d.out.cwnd_bytes, 15 * mss);
+    EXPECT_DOUBLE_EQ(d.out.cwnd_bytes, 15 * kMss);
     EXPECT_DOUBLE_EQ(d.dctcp.alpha(), 0.5 * 15 / 16);
     d.answer(d.round_of(15'000, 7'500, gain));
     EXPECT_DOUBLE_EQ(d.dctcp.alpha(), 0.5 * 225 / 256 + 0.5 / 16);
-    EXPECT_DOUBLE_EQ(d.out.cwnd_bytes, 15 * mss * (1 - d.dctcp.alpha() / 2));
+    EXPECT_DOUBLE_EQ(d.out.cwnd_bytes, 15 * kMss * (1 - d.dctcp.alpha() / 2));
   }
 }
 
@@ -225,7 +225,7 @@ struct StepMarking {
   explicit StepMarking(double limit_packets, double g) : d(0.1, g), limit(limit_packets) { d.avoid_at(limit); }
 
   void acknowledge_one() {
-    while (static_cast<double>(underway.size() + 1) * mss <= d.out.cwnd_bytes) {
+    while (static_cast<double>(underway.size() + 1) * kMss <= d.out.cwnd_bytes) {
       underway.push_back({static_cast<double>(underway.size() + 1) > limit});
       ++next;
     }
@@ -271,7 +271,7 @@ TEST(Dctcp, steady_state__swings_by_the_square_root_of_the_window) {
       alpha += model.d.dctcp.alpha() / acks;
     }
     EXPECT_NEAR(alpha / std::sqrt(2 / limit), 0.95, 0.1) << "limit " << limit;
-    EXPECT_NEAR((most - least) / mss / std::sqrt(limit / 2), 0.95, 0.1) << "limit " << limit;
+    EXPECT_NEAR((most - least) / kMss / std::sqrt(limit / 2), 0.95, 0.1) << "limit " << limit;
   }
 }
 

@@ -9,15 +9,15 @@
 namespace mltcp::cc {
 namespace {
 
-constexpr double digits4 = 0.5e-4;
-constexpr double digits3 = 0.5e-3;
+constexpr double kDigits4 = 0.5e-4;
+constexpr double kDigits3 = 0.5e-3;
 
 TEST(FluidPair, trajectory__half_of_the_period_up) {
   const FluidPair pair{.period = 1, .up_fraction = 0.5, .function = {}};
   const std::array<double, 6> expected{.0100, .0702, .2832, .4563, .4941, .4993};
   const auto offsets = pair.trajectory(0.01, 5);
   ASSERT_EQ(offsets.size(), expected.size());
-  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(offsets[i], expected[i], digits4) << "iteration " << i;
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(offsets[i], expected[i], kDigits4) << "iteration " << i;
 }
 
 TEST(FluidPair, trajectory__a_quarter_of_the_period_up) {
@@ -25,7 +25,7 @@ TEST(FluidPair, trajectory__a_quarter_of_the_period_up) {
   const std::array<double, 6> expected{.0100, .0625, .1818, .2388, .2485, .2498};
   const auto offsets = pair.trajectory(0.01, 5);
   ASSERT_EQ(offsets.size(), expected.size());
-  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(offsets[i], expected[i], digits4) << "iteration " << i;
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(offsets[i], expected[i], kDigits4) << "iteration " << i;
 }
 
 TEST(FluidPair, first_job_iteration__falls_from_shared_to_alone) {
@@ -33,7 +33,7 @@ TEST(FluidPair, first_job_iteration__falls_from_shared_to_alone) {
   const std::array<double, 6> expected{1.430, 1.217, 1.044, 1.006, 1.001, 1.000};
   const auto offsets = pair.trajectory(0.01, 5);
   for (std::size_t i = 0; i < expected.size(); ++i)
-    EXPECT_NEAR(pair.first_job_iteration(offsets[i]), expected[i], digits3) << "iteration " << i;
+    EXPECT_NEAR(pair.first_job_iteration(offsets[i]), expected[i], kDigits3) << "iteration " << i;
 }
 
 TEST(FluidPair, fair__stays_where_it_is) {

@@ -16,7 +16,7 @@ namespace {
 
 using namespace literals;
 
-constexpr Bytes MB = 1'000'000;
+constexpr Bytes kMB = 1'000'000;
 
 // An application that sends bursts over a link of 1 Gbps, as the transport would tell of it.
 struct Traffic {
@@ -109,16 +109,16 @@ void iterate(Traffic& job, const Shape& shape) {
 
 std::vector<Shape> shapes() {
   std::vector<Shape> all{
-      {"one burst", {{13 * MB, 150_ms}}},
-      {"equal buckets, equal small gaps", {{5 * MB, 3_ms}, {5 * MB, 3_ms}, {5 * MB, 3_ms}, {5 * MB, 150_ms}}},
+      {"one burst", {{13 * kMB, 150_ms}}},
+      {"equal buckets, equal small gaps", {{5 * kMB, 3_ms}, {5 * kMB, 3_ms}, {5 * kMB, 3_ms}, {5 * kMB, 150_ms}}},
       {"buckets of different size",
-       {{2 * MB, 8_ms}, {8 * MB, 4_ms}, {6 * MB, 23_ms}, {7 * MB, 30_ms}, {3 * MB, 120_ms}}},
-      {"forward and backward, comparable gaps", {{4 * MB, 60_ms}, {9 * MB, 70_ms}}},
+       {{2 * kMB, 8_ms}, {8 * kMB, 4_ms}, {6 * kMB, 23_ms}, {7 * kMB, 30_ms}, {3 * kMB, 120_ms}}},
+      {"forward and backward, comparable gaps", {{4 * kMB, 60_ms}, {9 * kMB, 70_ms}}},
       {"pipeline, six comparable gaps",
-       {{2 * MB, 20_ms}, {2 * MB, 22_ms}, {3 * MB, 20_ms}, {2 * MB, 25_ms}, {5 * MB, 20_ms}, {1 * MB, 24_ms}}},
+       {{2 * kMB, 20_ms}, {2 * kMB, 22_ms}, {3 * kMB, 20_ms}, {2 * kMB, 25_ms}, {5 * kMB, 20_ms}, {1 * kMB, 24_ms}}},
   };
   Shape many{"hundred equal messages", {}};
-  for (int i = 0; i < 100; ++i) many.bursts.emplace_back(MB / 4, i == 99 ? 100_ms : 100_us);
+  for (int i = 0; i < 100; ++i) many.bursts.emplace_back(kMB / 4, i == 99 ? 100_ms : 100_us);
   all.push_back(many);
   Shape steps{"thousand messages that wait for each other", {}};
   for (int i = 0; i < 1000; ++i)
@@ -164,26 +164,26 @@ int known_in(Traffic& job, const Shape& shape, int count) {
   return known;
 }
 
-const Shape one{"one burst", {{10 * MB, 100_ms}}};
-const Shape buckets{"buckets", {{2 * MB, 8_ms}, {8 * MB, 4_ms}, {6 * MB, 20_ms}, {7 * MB, 100_ms}}};
-const Shape halves{"forward and backward", {{4 * MB, 60_ms}, {9 * MB, 70_ms}}};
+const Shape one{"one burst", {{10 * kMB, 100_ms}}};
+const Shape buckets{"buckets", {{2 * kMB, 8_ms}, {8 * kMB, 4_ms}, {6 * kMB, 20_ms}, {7 * kMB, 100_ms}}};
+const Shape halves{"forward and backward", {{4 * kMB, 60_ms}, {9 * kMB, 70_ms}}};
 
 // Equal buckets look like iterations until the compute gap has been seen a few times.
 TEST(IterationLearner, equal_buckets__are_one_iteration_once_the_compute_gap_has_recurred) {
   Shape layers{"layers", {}};
-  for (int i = 0; i < 24; ++i) layers.bursts.emplace_back(MB, i == 23 ? 80_ms : 2_ms);
+  for (int i = 0; i < 24; ++i) layers.bursts.emplace_back(kMB, i == 23 ? 80_ms : 2_ms);
   Traffic job;
   known_in(job, layers, 3);
   job.wrong = 0;
   EXPECT_EQ(known_in(job, layers, 20), 20);
   EXPECT_EQ(job.wrong, 0u);
-  EXPECT_EQ(job.learner.bytes_per_iteration(), 24 * MB);
+  EXPECT_EQ(job.learner.bytes_per_iteration(), 24 * kMB);
 }
 
 // A bucket is no iteration where the gap before it is unlike the next.
 TEST(IterationLearner, equal_buckets__that_are_few_are_never_taken_for_iterations) {
   Traffic job;
-  const Shape three{"three", {{5 * MB, 3_ms}, {5 * MB, 3_ms}, {5 * MB, 150_ms}}};
+  const Shape three{"three", {{5 * kMB, 3_ms}, {5 * kMB, 3_ms}, {5 * kMB, 150_ms}}};
   EXPECT_EQ(known_in(job, three, 20), 17);
   EXPECT_EQ(job.wrong, 0u);
 }
@@ -191,10 +191,10 @@ TEST(IterationLearner, equal_buckets__that_are_few_are_never_taken_for_iteration
 // The transport sees the job from the middle of an iteration on: of two gaps that recur, the longer is the compute gap.
 TEST(IterationLearner, boundary__is_the_longest_silence) {
   Traffic job;
-  const Shape rotated{"backward first", {{9 * MB, 100_ms}, {4 * MB, 30_ms}}};
+  const Shape rotated{"backward first", {{9 * kMB, 100_ms}, {4 * kMB, 30_ms}}};
   EXPECT_GE(known_in(job, rotated, 12), 8);
   EXPECT_EQ(job.learner.compute_gap(), 100_ms);
-  EXPECT_EQ(job.learner.bytes_sent(), 4 * MB);
+  EXPECT_EQ(job.learner.bytes_sent(), 4 * kMB);
 }
 
 // Stragglers make longer periods by chance: several gaps of one iteration in twenty take ten times as long.
@@ -266,7 +266,7 @@ TEST(IterationLearner, merging__from_the_start_does_not_matter_either) {
 
 TEST(IterationLearner, bytes__that_vary_by_a_percent_are_followed) {
   Traffic job;
-  job.truth = 10 * MB;
+  job.truth = 10 * kMB;
   int known = 0;
   for (int i = 0; i < 100; ++i) {
     job.burst(static_cast<Bytes>(1e7 * (1 + 0.01 * (job.random.uniform() - 0.5) * 2)));
@@ -288,9 +288,9 @@ TEST(IterationLearner, size__moves_by_a_quarter_of_what_an_iteration_differs) {
     EXPECT_EQ(job.learner.bytes_sent(), 0u) << "an iteration has begun";
     return job.learner.bytes_per_iteration();
   };
-  EXPECT_EQ(size_after(10 * MB + 80'000), 10 * MB + 20'000);
-  EXPECT_EQ(size_after(10 * MB - 60'000), 10 * MB);
-  EXPECT_EQ(size_after(10 * MB - 312'500), 10 * MB - 78'125) << "a thirty-second less is an iteration still";
+  EXPECT_EQ(size_after(10 * kMB + 80'000), 10 * kMB + 20'000);
+  EXPECT_EQ(size_after(10 * kMB - 60'000), 10 * kMB);
+  EXPECT_EQ(size_after(10 * kMB - 312'500), 10 * kMB - 78'125) << "a thirty-second less is an iteration still";
 }
 
 TEST(IterationLearner, compute_gap__moves_by_a_quarter_and_a_straggler_counts_twice_the_usual) {
@@ -299,7 +299,7 @@ TEST(IterationLearner, compute_gap__moves_by_a_quarter_and_a_straggler_counts_tw
     known_in(job, one, 12);
     ASSERT_EQ(job.learner.compute_gap(), 100_ms);
     job.silence(silence - 100_ms);
-    job.burst(10 * MB);
+    job.burst(10 * kMB);
     EXPECT_EQ(job.learner.compute_gap(), gap);
   }
 }
@@ -308,10 +308,10 @@ TEST(IterationLearner, compute_gap__begins_as_the_last_silence_but_at_most_twice
   for (const auto& [last, gap] : {std::pair{150_ms, 150_ms}, std::pair{250_ms, 200_ms}}) {
     Traffic job;
     for (const Nanos silence : {100_ms, 100_ms, last}) {
-      job.burst(10 * MB);
+      job.burst(10 * kMB);
       job.silence(silence);
     }
-    job.burst(10 * MB);
+    job.burst(10 * kMB);
     ASSERT_TRUE(job.learner.known());
     EXPECT_EQ(job.learner.compute_gap(), gap);
   }
@@ -322,9 +322,9 @@ TEST(IterationLearner, compute_gap__begins_as_the_last_silence_but_at_most_twice
 
 // Loses the track of iterations of `size`: a checkpoint of 20 s after 4 MB of one.
 void fail_once(Traffic& job, Bytes size) {
-  job.burst(4 * MB);
+  job.burst(4 * kMB);
   job.silence(20'000_ms);
-  job.burst(size - 4 * MB);
+  job.burst(size - 4 * kMB);
   job.silence(100_ms);
   EXPECT_FALSE(job.learner.known());
 }
@@ -342,14 +342,14 @@ bool resumed(Traffic job, std::initializer_list<std::pair<Bytes, Nanos>> parts) 
 TEST(IterationLearner, resumption__takes_one_iteration_with_nothing_new_in_it) {
   Traffic job;
   known_in(job, one, 14);
-  fail_once(job, 10 * MB);
-  EXPECT_TRUE(resumed(job, {{10 * MB, 100_ms}}));
-  EXPECT_TRUE(resumed(job, {{10 * MB, 25_ms}}));
-  EXPECT_FALSE(resumed(job, {{10 * MB, 24_ms}})) << "less than a quarter of the gap is none";
-  EXPECT_FALSE(resumed(job, {{7 * MB, 60_ms}, {3 * MB, 100_ms}})) << "a large gap where none was";
-  EXPECT_TRUE(resumed(job, {{7 * MB, 40_ms}, {3 * MB, 100_ms}})) << "no large one";
-  EXPECT_TRUE(resumed(job, {{4 * MB, 60_ms}, {6 * MB, 100_ms}})) << "where there was one before";
-  EXPECT_FALSE(resumed(job, {{9 * MB, 100_ms}}));
+  fail_once(job, 10 * kMB);
+  EXPECT_TRUE(resumed(job, {{10 * kMB, 100_ms}}));
+  EXPECT_TRUE(resumed(job, {{10 * kMB, 25_ms}}));
+  EXPECT_FALSE(resumed(job, {{10 * kMB, 24_ms}})) << "less than a quarter of the gap is none";
+  EXPECT_FALSE(resumed(job, {{7 * kMB, 60_ms}, {3 * kMB, 100_ms}})) << "a large gap where none was";
+  EXPECT_TRUE(resumed(job, {{7 * kMB, 40_ms}, {3 * kMB, 100_ms}})) << "no large one";
+  EXPECT_TRUE(resumed(job, {{4 * kMB, 60_ms}, {6 * kMB, 100_ms}})) << "where there was one before";
+  EXPECT_FALSE(resumed(job, {{9 * kMB, 100_ms}}));
 }
 
 // Iterations of `size` until it is known, 100 at most; then the size fails early.
@@ -367,26 +367,26 @@ TEST(IterationLearner, resumption__is_of_a_size_that_held_for_eight_iterations) 
   for (const int held : {7, 8}) {
     // Periods that failed early, so that so soon after a failure none is found anew.
     Traffic job;
-    for (const Bytes size : {10 * MB, 13 * MB, 17 * MB, 23 * MB}) iterations_until_known(job, size);
-    const Shape last{"last", {{31 * MB, 100_ms}}};
-    ASSERT_EQ(iterations_until_known(job, 31 * MB), 18);
+    for (const Bytes size : {10 * kMB, 13 * kMB, 17 * kMB, 23 * kMB}) iterations_until_known(job, size);
+    const Shape last{"last", {{31 * kMB, 100_ms}}};
+    ASSERT_EQ(iterations_until_known(job, 31 * kMB), 18);
     known_in(job, last, held - 1);  // and one more ends where the track is lost
-    fail_once(job, 31 * MB);
-    EXPECT_EQ(resumed(job, {{31 * MB, 100_ms}}), held == 8);
+    fail_once(job, 31 * kMB);
+    EXPECT_EQ(resumed(job, {{31 * kMB, 100_ms}}), held == 8);
   }
 }
 
 TEST(IterationLearner, strikes__double_the_evidence_up_to_eight_times_and_proof_wipes_them_out) {
   Traffic job;
   std::vector<int> needed;
-  for (const Bytes size : {10 * MB, 13 * MB, 17 * MB, 23 * MB, 31 * MB, 41 * MB})
+  for (const Bytes size : {10 * kMB, 13 * kMB, 17 * kMB, 23 * kMB, 31 * kMB, 41 * kMB})
     needed.push_back(iterations_until_known(job, size));
   // 2, 4, 8 and 16 gaps that recur, and the first of them.
   EXPECT_EQ(needed, (std::vector{4, 6, 10, 18, 18, 18}));
-  const Shape proof{"proof", {{41 * MB, 100_ms}}};
+  const Shape proof{"proof", {{41 * kMB, 100_ms}}};
   EXPECT_EQ(known_in(job, proof, 12), 12);
-  EXPECT_EQ(iterations_until_known(job, 53 * MB), 4) << "as at first";
-  EXPECT_EQ(iterations_until_known(job, 67 * MB), 6) << "which failed early";
+  EXPECT_EQ(iterations_until_known(job, 53 * kMB), 4) << "as at first";
+  EXPECT_EQ(iterations_until_known(job, 67 * kMB), 6) << "which failed early";
 }
 
 TEST(IterationLearner, straggler__is_survived) {
@@ -413,7 +413,7 @@ TEST(IterationLearner, straggler__while_learning_costs_no_more_than_its_iteratio
       if (i == late) job.silence(900_ms);
     }
     EXPECT_TRUE(job.learner.known()) << late;
-    EXPECT_EQ(job.learner.bytes_per_iteration(), 10 * MB);
+    EXPECT_EQ(job.learner.bytes_per_iteration(), 10 * kMB);
     EXPECT_EQ(job.wrong, 0u);
   }
 }
@@ -435,9 +435,9 @@ TEST(IterationLearner, pause__of_minutes_is_survived) {
 TEST(IterationLearner, pause__within_an_iteration_is_survived) {
   Traffic job;
   known_in(job, one, 12);
-  job.burst(4 * MB);
+  job.burst(4 * kMB);
   job.silence(20'000_ms);
-  job.burst(6 * MB);
+  job.burst(6 * kMB);
   job.silence(100_ms);
   EXPECT_FALSE(job.learner.known());
   iterate(job, one);
@@ -449,15 +449,15 @@ TEST(IterationLearner, pause__within_an_iteration_is_survived) {
 TEST(IterationLearner, pause__within_an_iteration_again_soon_is_survived) {
   for (int late = 4; late <= 6; ++late) {
     Traffic job;
-    job.truth = 10 * MB;
+    job.truth = 10 * kMB;
     int known_from = 0;
     for (int i = 0; i < 24; ++i) {
       if (i == late || i == late + 2) {
-        job.burst(2 * MB);
+        job.burst(2 * kMB);
         job.silence(120_ms);
-        job.burst(8 * MB);
+        job.burst(8 * kMB);
       } else {
-        job.burst(10 * MB);
+        job.burst(10 * kMB);
       }
       job.silence(100_ms);
       if (known_from == 0 && job.learner.known()) known_from = i;
@@ -472,10 +472,10 @@ TEST(IterationLearner, batch_size__changes_the_gap_and_not_the_bytes) {
   for (const Nanos gap : {3_ms, 30_ms, 300_ms, 3'000_ms}) {
     Traffic job;
     known_in(job, one, 12);
-    const Shape other{"another batch size", {{10 * MB, gap}}};
+    const Shape other{"another batch size", {{10 * kMB, gap}}};
     known_in(job, other, 2);
     EXPECT_EQ(known_in(job, other, 10), 10) << gap.millis();
-    EXPECT_EQ(job.learner.bytes_per_iteration(), 10 * MB);
+    EXPECT_EQ(job.learner.bytes_per_iteration(), 10 * kMB);
     EXPECT_EQ(job.wrong, 0u);
   }
 }
@@ -484,13 +484,13 @@ TEST(IterationLearner, batch_size__changes_the_gap_and_not_the_bytes) {
 TEST(IterationLearner, accumulation__of_gradients_is_followed) {
   Traffic job;
   known_in(job, one, 12);
-  const Shape accumulated{"four steps", {{10 * MB, 100_ms}, {64, 100_ms}, {64, 100_ms}, {64, 100_ms}}};
+  const Shape accumulated{"four steps", {{10 * kMB, 100_ms}, {64, 100_ms}, {64, 100_ms}, {64, 100_ms}}};
   EXPECT_EQ(known_in(job, accumulated, 20), 20);
   EXPECT_EQ(job.wrong, 0u);
 }
 
 TEST(IterationLearner, size__that_changes_is_learned_anew) {
-  for (const Bytes size : {1 * MB, 5 * MB, 7 * MB, 11 * MB, 20 * MB, 25 * MB, 500 * MB}) {
+  for (const Bytes size : {1 * kMB, 5 * kMB, 7 * kMB, 11 * kMB, 20 * kMB, 25 * kMB, 500 * kMB}) {
     SCOPED_TRACE(size);
     Traffic job;
     known_in(job, one, 20);
@@ -508,7 +508,7 @@ TEST(IterationLearner, evaluation__phase_is_left_and_the_period_taken_up_again) 
   known_in(job, buckets, 20);
   job.truth = 0;
   for (int i = 0; i < 6; ++i) {
-    job.burst(MB / 2 + job.random.below(3 * MB));
+    job.burst(kMB / 2 + job.random.below(3 * kMB));
     job.silence(Nanos(static_cast<std::int64_t>(job.random.below(400'000'000))));
   }
   known_in(job, buckets, 2);
@@ -531,7 +531,7 @@ TEST(IterationLearner, bulk__that_never_pauses_stays_unknown) {
 TEST(IterationLearner, bulk__with_hiccups_stays_unknown) {
   Traffic job;
   for (int i = 0; i < 2000; ++i) {
-    job.burst(4 * MB);
+    job.burst(4 * kMB);
     job.silence(20_us);
     ASSERT_FALSE(job.learner.known());
   }
@@ -541,9 +541,9 @@ TEST(IterationLearner, bulk__after_training_is_unknown_within_an_iteration) {
   Traffic job;
   known_in(job, one, 12);
   job.learner.on_send(job.now);
-  job.learner.on_delivered(job.now, 10 * MB);
+  job.learner.on_delivered(job.now, 10 * kMB);
   EXPECT_TRUE(job.learner.known());
-  job.learner.on_delivered(job.now, MB);
+  job.learner.on_delivered(job.now, kMB);
   EXPECT_FALSE(job.learner.known());
 }
 
@@ -608,7 +608,7 @@ TEST(IterationLearner, random__traffic_of_a_few_sizes_stays_unknown) {
     Traffic job;
     job.random = Random(seed);
     for (int i = 0; i < 2000; ++i, ++bursts) {
-      job.burst(MB << job.random.below(3));
+      job.burst(kMB << job.random.below(3));
       job.silence(Nanos(static_cast<std::int64_t>(1e7 * -std::log(1 - job.random.uniform()))));
       known += job.learner.known() ? 1U : 0U;
     }

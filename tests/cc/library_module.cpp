@@ -28,7 +28,7 @@ struct Impostor : Elsewhere {
 const cc::AlgorithmLibrary* mltcp_cc_library() { return cc::library_of<Elsewhere, Impostor>(); }
 #elif MLTCP_MODULE_KIND == 1
 const cc::AlgorithmLibrary* mltcp_cc_library() {
-  static const cc::AlgorithmLibrary other{cc::library_abi + (std::uint64_t{1} << 32U), nullptr, 99};
+  static const cc::AlgorithmLibrary other{cc::kLibraryAbi + (std::uint64_t{1} << 32U), nullptr, 99};
   return &other;
 }
 #else

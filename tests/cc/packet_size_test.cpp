@@ -10,26 +10,26 @@
 namespace mltcp::cc::packet_size_test {
 namespace {
 
-constexpr std::uint32_t shorter = 1000;
-constexpr std::uint32_t longer = 4000;
-constexpr Nanos round_trip{1'000'000};
+constexpr std::uint32_t kShorter = 1000;
+constexpr std::uint32_t kLonger = 4000;
+constexpr Nanos kRoundTrip{1'000'000};
 
 struct Driver {
   explicit Driver(std::string_view name)
-      : controller(find_algorithm(name), {.max_packet_bytes = shorter, .max_rate = Rate(1'000'000'000)}) {}
+      : controller(find_algorithm(name), {.max_packet_bytes = kShorter, .max_rate = Rate(1'000'000'000)}) {}
   /// A window of acknowledgements.
   void ack(Bytes bytes) {
     AckSample ack;
-    now += round_trip;
+    now += kRoundTrip;
     ack.now = now;
     ack.acked_bytes = bytes;
     ack.acked_packets = static_cast<std::uint32_t>(bytes / 1000);
-    ack.smoothed_rtt = ack.min_rtt = ack.latest_rtt = round_trip;
+    ack.smoothed_rtt = ack.min_rtt = ack.latest_rtt = kRoundTrip;
     ack.cwnd_limited = true;
     ack.round_count = ++rounds;
     controller.on_ack(ack);
   }
-  void grow() { controller.on_packet_size({.max_packet_bytes = longer, .max_rate = Rate(1'000'000'000)}); }
+  void grow() { controller.on_packet_size({.max_packet_bytes = kLonger, .max_rate = Rate(1'000'000'000)}); }
   [[nodiscard]] double window() const { return controller.output().cwnd_bytes; }
   Controller controller;
   Nanos now{1'000'000'000};
@@ -43,9 +43,9 @@ TEST(PacketSize, longer__every_algorithm_keeps_its_window) {
     for (int i = 0; i < 4; ++i) driver.ack(static_cast<Bytes>(driver.window()));
     driver.controller.on_congestion({driver.now, CongestionEvent::Cause::loss, 0});
     const double before = driver.window();
-    ASSERT_GT(before, longer);
+    ASSERT_GT(before, kLonger);
     driver.grow();
-    EXPECT_NEAR(driver.window(), before, name == "swift" ? longer : 1e-6) << "whole packets, in Swift's case";
+    EXPECT_NEAR(driver.window(), before, name == "swift" ? kLonger : 1e-6) << "whole packets, in Swift's case";
   }
 }
 
@@ -53,9 +53,9 @@ TEST(PacketSize, longer__window_has_room_for_two) {
   for (const std::string name : {"reno", "cubic", "dctcp"}) {
     Driver driver(name);
     driver.controller.on_timeout(driver.now);
-    ASSERT_LT(driver.window(), longer);
+    ASSERT_LT(driver.window(), kLonger);
     driver.grow();
-    EXPECT_DOUBLE_EQ(driver.window(), 2.0 * longer) << name;
+    EXPECT_DOUBLE_EQ(driver.window(), 2.0 * kLonger) << name;
   }
 }
 
@@ -67,7 +67,7 @@ TEST(PacketSize, longer__a_step_is_of_that_size) {
     const double before = driver.window();
     driver.grow();
     driver.ack(static_cast<Bytes>(before));
-    EXPECT_DOUBLE_EQ(driver.window(), before + longer) << name;
+    EXPECT_DOUBLE_EQ(driver.window(), before + kLonger) << name;
   }
 }
 
@@ -93,7 +93,7 @@ TEST(PacketSize, longer__dcqcn_keeps_its_rate_and_a_window_of_ten) {
   const Rate rate = driver.controller.output().pacing_rate;
   driver.grow();
   EXPECT_EQ(driver.controller.output().pacing_rate, rate);
-  EXPECT_DOUBLE_EQ(driver.window(), 10.0 * longer);
+  EXPECT_DOUBLE_EQ(driver.window(), 10.0 * kLonger);
 }
 
 /// Knows nothing of sizes that change.
@@ -111,10 +111,10 @@ struct Fixed {
 static_assert(!ChangesPacketSize<Fixed>);
 
 TEST(PacketSize, algorithm_that_knows_nothing_of_it__starts_anew) {
-  Controller controller(table_of<Fixed>(), {.max_packet_bytes = shorter, .max_rate = {}});
+  Controller controller(table_of<Fixed>(), {.max_packet_bytes = kShorter, .max_rate = {}});
   controller.on_ack({});
-  controller.on_packet_size({.max_packet_bytes = longer, .max_rate = {}});
-  EXPECT_DOUBLE_EQ(controller.output().cwnd_bytes, longer);
+  controller.on_packet_size({.max_packet_bytes = kLonger, .max_rate = {}});
+  EXPECT_DOUBLE_EQ(controller.output().cwnd_bytes, kLonger);
 }
 
 }  // namespace

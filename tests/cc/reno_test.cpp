@@ -12,7 +12,7 @@
 namespace mltcp::cc::reno_test {
 namespace {
 
-constexpr double mss = 1000;
+constexpr double kMss = 1000;
 
 struct Driver {
   Controller controller{find_algorithm("reno"), PathInfo{.max_packet_bytes = 1000, .max_rate = {}}};
@@ -35,15 +35,15 @@ struct Driver {
   }
   /// In congestion avoidance with a window of `packets`.
   void avoid_at(double packets) {
-    while (cwnd() < 16 * packets * mss) ack(static_cast<Bytes>(16 * packets * mss - cwnd()));
+    while (cwnd() < 16 * packets * kMss) ack(static_cast<Bytes>(16 * packets * kMss - cwnd()));
     for (int i = 0; i < 4; ++i) lose();
-    ASSERT_DOUBLE_EQ(cwnd(), packets * mss);
+    ASSERT_DOUBLE_EQ(cwnd(), packets * kMss);
   }
 };
 
 TEST(Reno, start__opens_ten_packets) {
   const Driver reno;
-  EXPECT_DOUBLE_EQ(reno.cwnd(), 10 * mss);
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 10 * kMss);
   EXPECT_TRUE(reno.controller.output().pacing_rate.is_zero());
   EXPECT_TRUE(reno.controller.output().timer.is_never());
 }
@@ -52,7 +52,7 @@ TEST(Reno, slow_start__adds_what_was_acknowledged) {
   Driver reno;
   for (int round = 0; round < 4; ++round) {
     const double before = reno.cwnd();
-    for (double acked = 0; acked < before; acked += mss) reno.ack(1000);
+    for (double acked = 0; acked < before; acked += kMss) reno.ack(1000);
     EXPECT_DOUBLE_EQ(reno.cwnd(), 2 * before);
   }
 }
@@ -61,7 +61,7 @@ TEST(Reno, slow_start__is_not_scaled_by_the_gain) {
   for (const double gain : {0.25, 1.0, 2.0}) {
     Driver reno;
     reno.ack(5000, gain);
-    EXPECT_DOUBLE_EQ(reno.cwnd(), 15 * mss) << "gain " << gain;
+    EXPECT_DOUBLE_EQ(reno.cwnd(), 15 * kMss) << "gain " << gain;
   }
 }
 
@@ -70,10 +70,10 @@ TEST(Reno, slow_start__ends_at_the_threshold_and_the_rest_counts_for_avoidance) 
   reno.avoid_at(20);
   reno.lose();
   reno.controller.on_timeout(Nanos(3'000'000));
-  ASSERT_DOUBLE_EQ(reno.cwnd(), 2 * mss);
+  ASSERT_DOUBLE_EQ(reno.cwnd(), 2 * kMss);
   // The threshold is 10 packets now: 8 to reach it, 10 more are one window of avoidance.
   reno.ack(18'000);
-  EXPECT_NEAR(reno.cwnd(), 11 * mss, 1e-6);
+  EXPECT_NEAR(reno.cwnd(), 11 * kMss, 1e-6);
 }
 
 TEST(Reno, avoidance__one_sample_of_a_window_adds_exactly_gain_packets) {
@@ -81,7 +81,7 @@ TEST(Reno, avoidance__one_sample_of_a_window_adds_exactly_gain_packets) {
     Driver reno;
     reno.avoid_at(40);
     reno.ack(40'000, gain);
-    EXPECT_DOUBLE_EQ(reno.cwnd(), (40 + gain) * mss) << "gain " << gain;
+    EXPECT_DOUBLE_EQ(reno.cwnd(), (40 + gain) * kMss) << "gain " << gain;
   }
 }
 
@@ -91,8 +91,8 @@ TEST(Reno, avoidance__a_window_packet_by_packet_adds_gain_packets) {
     reno.avoid_at(40);
     for (int i = 0; i < 40; ++i) reno.ack(1000, gain);
     // The divisor grows within the window, so a little less than the gain.
-    EXPECT_LE(reno.cwnd(), (40 + gain) * mss);
-    EXPECT_GE(reno.cwnd(), (40 + gain * 0.95) * mss) << "gain " << gain;
+    EXPECT_LE(reno.cwnd(), (40 + gain) * kMss);
+    EXPECT_GE(reno.cwnd(), (40 + gain * 0.95) * kMss) << "gain " << gain;
   }
 }
 
@@ -100,7 +100,7 @@ TEST(Reno, avoidance__a_gain_of_zero_stands_still) {
   Driver reno;
   reno.avoid_at(40);
   reno.ack(40'000, 0.0);
-  EXPECT_DOUBLE_EQ(reno.cwnd(), 40 * mss);
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 40 * kMss);
 }
 
 TEST(Reno, avoidance__grows_in_steps_below_a_byte) {
@@ -108,7 +108,7 @@ TEST(Reno, avoidance__grows_in_steps_below_a_byte) {
   Driver reno;
   reno.avoid_at(1e6);
   for (int i = 0; i < 1'000'000; ++i) reno.ack(1000, 0.25);
-  EXPECT_NEAR(reno.cwnd(), (1e6 + 0.25) * mss, 0.001 * mss);
+  EXPECT_NEAR(reno.cwnd(), (1e6 + 0.25) * kMss, 0.001 * kMss);
 }
 
 TEST(Reno, growth__only_when_the_window_was_the_limit) {
@@ -116,10 +116,10 @@ TEST(Reno, growth__only_when_the_window_was_the_limit) {
   AckSample ack = Driver::sample(5000);
   ack.cwnd_limited = false;
   reno.controller.on_ack(ack);
-  EXPECT_DOUBLE_EQ(reno.cwnd(), 10 * mss);
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 10 * kMss);
   reno.avoid_at(40);
   reno.controller.on_ack(ack);
-  EXPECT_DOUBLE_EQ(reno.cwnd(), 40 * mss);
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 40 * kMss);
 }
 
 TEST(Reno, growth__not_in_recovery) {
@@ -128,7 +128,7 @@ TEST(Reno, growth__not_in_recovery) {
   AckSample ack = Driver::sample(5000);
   ack.in_recovery = true;
   reno.controller.on_ack(ack);
-  EXPECT_DOUBLE_EQ(reno.cwnd(), 40 * mss);
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 40 * kMss);
 }
 
 TEST(Reno, congestion__halves_for_loss_and_ecn_whatever_the_gain_was) {
@@ -146,15 +146,15 @@ TEST(Reno, congestion__halves_for_loss_and_ecn_whatever_the_gain_was) {
 TEST(Reno, congestion__never_below_two_packets) {
   Driver reno;
   for (int i = 0; i < 20; ++i) reno.lose();
-  EXPECT_DOUBLE_EQ(reno.cwnd(), 2 * mss);
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 2 * kMss);
 }
 
 TEST(Reno, congestion__leaves_slow_start) {
   Driver reno;
   reno.lose();
-  ASSERT_DOUBLE_EQ(reno.cwnd(), 5 * mss);
+  ASSERT_DOUBLE_EQ(reno.cwnd(), 5 * kMss);
   reno.ack(5000);
-  EXPECT_DOUBLE_EQ(reno.cwnd(), 6 * mss);
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 6 * kMss);
 }
 
 TEST(Reno, timeout__falls_to_the_minimum_and_slow_starts_to_half) {
@@ -162,34 +162,34 @@ TEST(Reno, timeout__falls_to_the_minimum_and_slow_starts_to_half) {
   reno.avoid_at(40);
   reno.lose();  // which the transport reports first: the window is halved once, not twice
   reno.controller.on_timeout(Nanos(3'000'000));
-  EXPECT_DOUBLE_EQ(reno.cwnd(), 2 * mss);
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 2 * kMss);
   reno.ack(2000);
-  EXPECT_DOUBLE_EQ(reno.cwnd(), 4 * mss);
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 4 * kMss);
   reno.ack(16'000);
-  EXPECT_DOUBLE_EQ(reno.cwnd(), 20 * mss);
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 20 * kMss);
   reno.ack(20'000);
-  EXPECT_DOUBLE_EQ(reno.cwnd(), 21 * mss);
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 21 * kMss);
 }
 
 TEST(Reno, undo__restores_window_and_threshold) {
   Driver reno;
   reno.ack(30'000);
-  ASSERT_DOUBLE_EQ(reno.cwnd(), 40 * mss);
+  ASSERT_DOUBLE_EQ(reno.cwnd(), 40 * kMss);
   reno.lose();
   reno.controller.on_spurious_congestion(Nanos(3'000'000));
-  EXPECT_DOUBLE_EQ(reno.cwnd(), 40 * mss);
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 40 * kMss);
   reno.ack(10'000);  // slow start again, as if nothing had been
-  EXPECT_DOUBLE_EQ(reno.cwnd(), 50 * mss);
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 50 * kMss);
 }
 
 TEST(Reno, undo__keeps_what_has_grown_since) {
   Driver reno;
   reno.avoid_at(4);
   reno.lose();
-  ASSERT_DOUBLE_EQ(reno.cwnd(), 2 * mss);
+  ASSERT_DOUBLE_EQ(reno.cwnd(), 2 * kMss);
   for (int i = 0; i < 10; ++i) reno.ack(static_cast<Bytes>(reno.cwnd()));
   const double grown = reno.cwnd();
-  ASSERT_GT(grown, 4 * mss);
+  ASSERT_GT(grown, 4 * kMss);
   reno.controller.on_spurious_congestion(Nanos(3'000'000));
   EXPECT_DOUBLE_EQ(reno.cwnd(), grown);
 }
@@ -198,18 +198,18 @@ TEST(Reno, idle_restart__returns_to_the_initial_window_and_remembers_three_quart
   Driver reno;
   reno.avoid_at(40);
   reno.controller.on_idle_restart(Nanos(3'000'000));
-  EXPECT_DOUBLE_EQ(reno.cwnd(), 10 * mss);
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 10 * kMss);
   reno.ack(30'000);  // slow start up to the threshold, which was the window at its last decrease
-  EXPECT_DOUBLE_EQ(reno.cwnd(), 40 * mss);
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 40 * kMss);
   reno.ack(40'000);
-  EXPECT_DOUBLE_EQ(reno.cwnd(), 41 * mss);
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 41 * kMss);
 }
 
 TEST(Reno, idle_restart__does_not_raise_a_small_window) {
   Driver reno;
   reno.avoid_at(4);
   reno.controller.on_idle_restart(Nanos(3'000'000));
-  EXPECT_DOUBLE_EQ(reno.cwnd(), 4 * mss);
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 4 * kMss);
 }
 
 TEST(Reno, pacing__is_the_window_per_round_trip_and_a_quarter_more_or_twice_in_slow_start) {

@@ -15,8 +15,8 @@ namespace {
 
 using namespace mltcp::literals;
 
-constexpr double mss = 1000;
-constexpr Nanos far_below = 20_us;  // of every target here
+constexpr double kMss = 1000;
+constexpr Nanos kFarBelow = 20_us;  // of every target here
 
 /// A target of 100 us whatever the window.
 Parameters flat() {
@@ -39,13 +39,13 @@ struct Driver {
   double decrease_gain = 1.0;
 
   /// The window in packets, which the pace tells exactly.
-  [[nodiscard]] double cwnd() const { return pace() * rtt.seconds() / 8 / mss; }
+  [[nodiscard]] double cwnd() const { return pace() * rtt.seconds() / 8 / kMss; }
   [[nodiscard]] double pace() const { return static_cast<double>(controller.output().pacing_rate.bits_per_second); }
 
   [[nodiscard]] AckSample sample(double packets, Nanos latest_rtt, Nanos endpoint = Nanos(0)) {
     AckSample ack;
     ack.now = now;
-    ack.acked_bytes = static_cast<Bytes>(packets * mss + 0.5);
+    ack.acked_bytes = static_cast<Bytes>(packets * kMss + 0.5);
     ack.acked_packets = static_cast<std::uint32_t>(packets);
     ack.latest_rtt = latest_rtt;
     ack.smoothed_rtt = rtt;
@@ -81,14 +81,14 @@ struct Driver {
   }
   /// Brings the window to `packets` by growth or by losses.
   void window(double packets) {
-    ack(1e-3, far_below);
+    ack(1e-3, kFarBelow);
     for (int i = 0; i < 100 && cwnd() > packets; ++i) {
       now += 1_s;
       lose();
     }
     // Above one packet the window grows as the square root of twice what was acknowledged; below, by all of it.
     for (int i = 0; i < 100 && std::abs(cwnd() - packets) > 1e-3; ++i)
-      ack(cwnd() >= 1 ? (packets - cwnd()) * cwnd() / gain : (packets - cwnd()) / gain, far_below);
+      ack(cwnd() >= 1 ? (packets - cwnd()) * cwnd() / gain : (packets - cwnd()) / gain, kFarBelow);
     ASSERT_NEAR(cwnd(), packets, 2e-3);
   }
 
@@ -97,7 +97,7 @@ struct Driver {
 
 TEST(Swift, start__opens_ten_packets) {
   const Driver flow;
-  EXPECT_EQ(flow.controller.output().cwnd_bytes, 10 * mss);
+  EXPECT_EQ(flow.controller.output().cwnd_bytes, 10 * kMss);
   EXPECT_TRUE(flow.controller.output().pacing_rate.is_zero());
   EXPECT_TRUE(flow.controller.output().timer.is_never());
 }
@@ -106,7 +106,7 @@ TEST(Swift, increase__one_sample_of_a_window_adds_exactly_gain_packets) {
   for (const double gain : {0.25, 1.0, 2.0}) {
     Driver flow;
     flow.gain = gain;
-    flow.ack(10, far_below);
+    flow.ack(10, kFarBelow);
     EXPECT_NEAR(flow.cwnd(), 10 + gain, 1e-3) << "gain " << gain;
   }
 }
@@ -115,7 +115,7 @@ TEST(Swift, increase__additive_increase_packets_per_window) {
   Parameters parameters = flat();
   parameters.edit<Swift>().additive_increase = 0.5;
   Driver flow(parameters);
-  for (int i = 0; i < 10; ++i) flow.ack(1, far_below);
+  for (int i = 0; i < 10; ++i) flow.ack(1, kFarBelow);
   EXPECT_NEAR(flow.cwnd(), 10.5, 0.02);
 }
 
@@ -124,14 +124,14 @@ TEST(Swift, increase__below_one_packet_by_what_was_acknowledged) {
     Driver flow;
     flow.window(0.1);
     flow.gain = gain;
-    flow.ack(0.25, far_below);
+    flow.ack(0.25, kFarBelow);
     EXPECT_NEAR(flow.cwnd(), 0.1 + 0.25 * gain, 3e-3) << "gain " << gain;
   }
 }
 
 TEST(Swift, increase__only_of_a_window_that_was_in_use) {
   Driver flow;
-  AckSample ack = flow.sample(10, far_below);
+  AckSample ack = flow.sample(10, kFarBelow);
   ack.cwnd_limited = false;
   ack.bytes_in_flight_before = 6'900;
   flow.controller.on_ack(ack);
@@ -209,7 +209,7 @@ TEST(Swift, target__base_and_hops) {
   Parameters parameters = flat();
   parameters.edit<Swift>().per_hop = 3_us;
   Driver flow(parameters);
-  flow.ack(1e-3, far_below);
+  flow.ack(1e-3, kFarBelow);
   EXPECT_NEAR(flow.target_us(), 100, 0.25);
   flow.hops = 5;
   EXPECT_NEAR(flow.target_us(), 115, 0.25);
@@ -221,7 +221,7 @@ TEST(Swift, target__no_more_hops_count_than_a_path_may_have) {
     parameters.edit<Swift>().per_hop = 3_us;
     parameters.edit<Swift>().max_hops = max_hops;
     Driver flow(parameters);
-    flow.ack(1e-3, far_below);
+    flow.ack(1e-3, kFarBelow);
     flow.hops = 255;
     EXPECT_NEAR(flow.target_us(), 100 + 3.0 * max_hops, 1) << max_hops;
   }
@@ -304,7 +304,7 @@ TEST(Swift, endpoint_window__rules_when_the_peer_is_slow) {
 
 TEST(Swift, endpoint_delay__is_smoothed) {
   Driver flow;
-  flow.ack(1e-3, far_below);
+  flow.ack(1e-3, kFarBelow);
   flow.ack(1e-3, 1_ms, 990_us);  // an eighth of it is below the target
   EXPECT_NEAR(flow.cwnd(), 10, 1e-3);
   flow.ack(1e-3, 1_ms, 990_us);
@@ -342,10 +342,10 @@ TEST(Swift, windows__the_one_of_the_fabric_stays_within_reach_too) {
 
 TEST(Swift, loss__takes_max_decrease_once_per_round_trip) {
   Driver flow;
-  flow.ack(1e-3, far_below);
+  flow.ack(1e-3, kFarBelow);
   flow.lose();
   EXPECT_NEAR(flow.cwnd(), 5, 1e-3);
-  flow.now += far_below - 1_ns;
+  flow.now += kFarBelow - 1_ns;
   flow.lose();
   EXPECT_NEAR(flow.cwnd(), 5, 1e-3);
   flow.now += 1_ns;
@@ -357,18 +357,18 @@ TEST(Swift, loss__takes_max_decrease_once_per_round_trip) {
 
 TEST(Swift, marks__are_not_looked_at) {
   Driver flow;
-  flow.ack(1e-3, far_below);
+  flow.ack(1e-3, kFarBelow);
   flow.controller.on_congestion({flow.now, CongestionEvent::Cause::ecn, 0});
   EXPECT_NEAR(flow.cwnd(), 10, 1e-3);
 }
 
 TEST(Swift, timeout__falls_to_the_smallest_window_and_returns) {
   Driver flow;
-  flow.ack(1e-3, far_below);
+  flow.ack(1e-3, kFarBelow);
   flow.controller.on_timeout(flow.now);
   EXPECT_NEAR(flow.cwnd(), 0.01, 1e-4);
-  EXPECT_NEAR(flow.controller.output().cwnd_bytes, 0.01 * mss, 1e-6);
-  flow.ack(1, far_below);
+  EXPECT_NEAR(flow.controller.output().cwnd_bytes, 0.01 * kMss, 1e-6);
+  flow.ack(1, kFarBelow);
   EXPECT_NEAR(flow.cwnd(), 1.01, 1e-2);
 }
 
@@ -377,7 +377,7 @@ TEST(Swift, window__stays_between_its_bounds) {
   parameters.edit<Swift>().min_window = 0.5;
   parameters.edit<Swift>().max_window = 12;
   Driver flow(parameters);
-  for (int i = 0; i < 10; ++i) flow.ack(10, far_below);
+  for (int i = 0; i < 10; ++i) flow.ack(10, kFarBelow);
   EXPECT_NEAR(flow.cwnd(), 12, 1e-3);
   for (int i = 0; i < 10; ++i) {
     flow.now += 1_s;
@@ -389,17 +389,17 @@ TEST(Swift, window__stays_between_its_bounds) {
 TEST(Swift, pace__is_a_round_trip_divided_by_the_window) {
   Driver flow;
   flow.window(0.25);
-  EXPECT_NEAR(flow.controller.output().cwnd_bytes, 0.25 * mss, 3);
-  EXPECT_NEAR(flow.pace(), 0.25 * mss * 8 / 1e-3, 30e3);  // a packet every four round trips
+  EXPECT_NEAR(flow.controller.output().cwnd_bytes, 0.25 * kMss, 3);
+  EXPECT_NEAR(flow.pace(), 0.25 * kMss * 8 / 1e-3, 30e3);  // a packet every four round trips
   flow.window(3.5);
-  EXPECT_NEAR(flow.pace(), 3.5 * mss * 8 / 1e-3, 30e3);
-  EXPECT_EQ(flow.controller.output().cwnd_bytes, 4 * mss);  // of which the pace leaves a part unused
+  EXPECT_NEAR(flow.pace(), 3.5 * kMss * 8 / 1e-3, 30e3);
+  EXPECT_EQ(flow.controller.output().cwnd_bytes, 4 * kMss);  // of which the pace leaves a part unused
 }
 
 TEST(Swift, without_a_round_trip_sample__waits) {
   Driver flow;
   flow.ack(10, Nanos(0));
-  EXPECT_EQ(flow.controller.output().cwnd_bytes, 10 * mss);
+  EXPECT_EQ(flow.controller.output().cwnd_bytes, 10 * kMss);
 }
 
 }  // namespace

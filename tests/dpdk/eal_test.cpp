@@ -166,11 +166,11 @@ TEST(Eal, contradictions__are_refused_with_the_cure) {
               AllOf(HasSubstr("in ordinary pages, and is to use huge ones here"), HasSubstr("; ")));
   options = small();
   const std::uint32_t memory_mb = first.memory_mb();  // of another test's, if that came before
-  options.least_shared_mb = memory_mb + 1;
+  options.min_shared_mb = memory_mb + 1;
   EXPECT_THAT(message_of<RunError>([&] { const Eal eal(options); }),
               AllOf(HasSubstr("with " + std::to_string(memory_mb) + " MB in ordinary pages"),
                     HasSubstr("is to have " + std::to_string(memory_mb + 1) + " MB here; give it that")));
-  options.least_shared_mb = memory_mb;
+  options.min_shared_mb = memory_mb;
   EXPECT_TRUE(Eal(options).is_shared());
   options.huge_pages = EalOptions::HugePages::if_free;  // what there is will do
   EXPECT_TRUE(Eal(options).is_shared());

@@ -37,17 +37,17 @@
 namespace mltcp::dpdk {
 namespace {
 
-constexpr std::string_view input = "input: ";
-constexpr std::string_view run = "run: ";
+constexpr std::string_view kInput = "input: ";
+constexpr std::string_view kRun = "run: ";
 
 template <typename Call>
 std::string error_of(Call call) {
   try {
     call();
   } catch (const InputError& error) {
-    return std::string(input) + error.what();
+    return std::string(kInput) + error.what();
   } catch (const RunError& error) {
-    return std::string(run) + error.what();
+    return std::string(kRun) + error.what();
   }
   return "no error";
 }
@@ -109,45 +109,47 @@ TEST(PortFailure, configuration) {
     const auto port = [&](const std::string& what, const PortConfig& config, std::string_view kind,
                           const std::string& text,
                           const std::string& cure) { table.port(what, eal, config, kind, text, cure); };
-    port("a name that can't be read", {.device = "eth0"}, input, "\"eth0\" is no kind of port",
+    port("a name that can't be read", {.device = "eth0"}, kInput, "\"eth0\" is no kind of port",
          "write af_packet:IFACE");
     table.row("no such interface", "input: there is no interface \"eth9\"", "`ip link` lists",
               [&] { const Port none(eal, {.device = "af_packet:eth9"}); });
-    port("interface down", {.device = "af_packet:vdown"}, run, "interface vdown is down", "ip link set dev vdown up");
-    port("no Ethernet", {.device = "af_packet:lo"}, input, "lo is no Ethernet interface", "make a pair: ip link add");
-    port("MTU above the interface's", {.device = "af_packet:ve0", .mtu = 9000}, input, "an MTU of 9000, but ve0 has",
+    port("interface down", {.device = "af_packet:vdown"}, kRun, "interface vdown is down", "ip link set dev vdown up");
+    port("no Ethernet", {.device = "af_packet:lo"}, kInput, "lo is no Ethernet interface", "make a pair: ip link add");
+    port("MTU above the interface's", {.device = "af_packet:ve0", .mtu = 9000}, kInput, "an MTU of 9000, but ve0 has",
          "ip link set dev ve0 mtu 9000");
-    port("MTU that none has", {.device = "af_packet:ve0", .mtu = 100}, input, "an MTU of 100 bytes", "give 576");
-    port("too many queues for any port", {.device = "af_packet:ve0", .queues = 65}, input, "65 queues", "give 1 to 64");
-    port("descriptors", {.device = "af_packet:ve0", .descriptors = 8}, input, "queues of 8 packets", "give 64 to 4096");
-    port("VLAN", {.device = "af_packet:ve0", .vlan = 4095}, input, "VLAN 4095", "give 1 to 4094");
-    port("short buffers on a port that can't scatter", {.device = "af_packet:ve0", .buffer_bytes = 512}, input,
+    port("MTU that none has", {.device = "af_packet:ve0", .mtu = 100}, kInput, "an MTU of 100 bytes", "give 576");
+    port("too many queues for any port", {.device = "af_packet:ve0", .queues = 65}, kInput, "65 queues",
+         "give 1 to 64");
+    port("descriptors", {.device = "af_packet:ve0", .descriptors = 8}, kInput, "queues of 8 packets",
+         "give 64 to 4096");
+    port("VLAN", {.device = "af_packet:ve0", .vlan = 4095}, kInput, "VLAN 4095", "give 1 to 4094");
+    port("short buffers on a port that can't scatter", {.device = "af_packet:ve0", .buffer_bytes = 512}, kInput,
          "af_packet can't scatter", "leave their length out");
     table.row("no memory", "run: DPDK has no memory for 900512 packet buffers", "MB more",
               [&] { const Port big(eal, {.device = "af_packet:ve0", .spare_buffers = 900'000}); });
-    port("no driver library", {.device = "net_nosuch0"}, run, "DPDK has no driver net_nosuch", "install Debian's");
-    port("no such NIC, where DPDK was started without one", {.device = "0000:3d:00.0"}, run,
+    port("no driver library", {.device = "net_nosuch0"}, kRun, "DPDK has no driver net_nosuch", "install Debian's");
+    port("no such NIC, where DPDK was started without one", {.device = "0000:3d:00.0"}, kRun,
          "there is no PCI device 0000:3d:00.0", "`lspci -D` lists");
     table.row("memif: path too long", "input: port \"memif:/xxx", "and a socket's has 107 at most; write a shorter one",
               [&] { const Port long_path(eal, {.device = "memif:/" + std::string(119, 'x')}); });
-    port("memif: no such folder", {.device = "memif:/nosuch/m,role=server"}, run,
+    port("memif: no such folder", {.device = "memif:/nosuch/m,role=server"}, kRun,
          "the folder of /nosuch/m is not there", "make it");
-    port("memif: no server", {.device = "memif:/tmp/nobody.sock"}, run, "nobody listens on /tmp/nobody.sock",
+    port("memif: no server", {.device = "memif:/tmp/nobody.sock"}, kRun, "nobody listens on /tmp/nobody.sock",
          "role=server,id=0 first");
-    port("tap: name taken", {.device = "tap:ve0"}, input, "there is an interface ve0 already", "af_packet:ve0");
+    port("tap: name taken", {.device = "tap:ve0"}, kInput, "there is an interface ve0 already", "af_packet:ve0");
     {
       const Port first(eal, {.device = "af_packet:ve0"});
-      port("used by this process", {.device = "af_packet:ve0"}, run,
+      port("used by this process", {.device = "af_packet:ve0"}, kRun,
            "this process has that device already, as af_packet:ve0", "put more shards on that one");
       if (has_af_xdp())
-        port("the same with other sockets", {.device = "af_xdp:ve0"}, run,
+        port("the same with other sockets", {.device = "af_xdp:ve0"}, kRun,
              "this process has that device already, as af_packet:ve0", "or give this one another device");
       const Port ring(eal, {.device = "ring:loop"});
-      port("ring: name taken", {.device = "ring:loop"}, run, "this process has that device already, as ring:loop",
+      port("ring: name taken", {.device = "ring:loop"}, kRun, "this process has that device already, as ring:loop",
            "put more shards on that one");
       const std::string memif = fmt::format("memif:/tmp/mltcp-failure-test-ends-{}.sock", getpid());
       const Port server(eal, {.device = memif + ",role=server"});
-      port("memif: both ends in one process", {.device = memif}, run,
+      port("memif: both ends in one process", {.device = memif}, kRun,
            fmt::format("this process has that device already, as {},role=server", memif), "use ring:left,to=right");
     }
     for (const std::uint16_t udp : {std::uint16_t{0}, std::uint16_t{65535}}) {
@@ -161,7 +163,7 @@ TEST(PortFailure, configuration) {
         all.push_back(std::make_unique<Port>(
             eal, PortConfig{.device = fmt::format("ring:r{}", all.size()), .descriptors = 64, .spare_buffers = 256}));
       }
-      port("too many ports", {.device = "af_packet:ve0"}, run,
+      port("too many ports", {.device = "af_packet:ve0"}, kRun,
            fmt::format("DPDK allows {} ports and all are in use", max_ports()), "close one");
     }
     for (int again = 0; again < 3; ++again) table.fine(eal, {.device = "af_packet:ve0"});
@@ -201,20 +203,20 @@ TEST(PortFailure, start_of_dpdk) {
         "run: DPDK runs in this process already, once for all of its ports, in ordinary pages, and is to use huge ones",
         "before the first port is opened");
     options = small_eal();
-    options.least_shared_mb = 256;
+    options.min_shared_mb = 256;
     start(
         "more memory than DPDK runs with", options,
         "run: DPDK runs in this process already, once for all of its ports, with 64 MB in ordinary pages, which can't "
         "grow, and is to have 256 MB",
         "give it that where the first port is opened");
-    table.port("no such NIC", eal, {.device = "0000:3b:00.0"}, run, "there is no PCI device 0000:3b:00.0",
+    table.port("no such NIC", eal, {.device = "0000:3b:00.0"}, kRun, "there is no PCI device 0000:3b:00.0",
                "`lspci -D` lists");
     // A NIC that nobody drives, as far as the file system tells.
     if (!has_own_mounts || mount("none", "/sys/bus/pci/devices", "tmpfs", 0, nullptr) != 0 ||
         !std::filesystem::create_directories("/sys/bus/pci/devices/0000:3c:00.0/iommu_group")) {
       return;
     }
-    table.port("NIC without a driver", eal, {.device = "3c:00.0"}, run,
+    table.port("NIC without a driver", eal, {.device = "3c:00.0"}, kRun,
                "DPDK has no driver that takes NIC 0000:3c:00.0", "dpdk-devbind.py -b vfio-pci 0000:3c:00.0");
   });
 }
@@ -228,7 +230,7 @@ TEST(PortFailure, nic_that_comes_after_the_start_of_dpdk) {
     const Eal eal(small_eal());  // without a NIC
     table.fine(eal, {.device = "ring:loop"});
     if (!std::filesystem::create_directories("/sys/bus/pci/devices/0000:3c:00.0/iommu_group")) return;
-    table.port("the same, after DPDK was started without one", eal, {.device = "3c:00.0"}, run,
+    table.port("the same, after DPDK was started without one", eal, {.device = "3c:00.0"}, kRun,
                "DPDK has no driver that takes NIC 0000:3c:00.0", "dpdk-devbind.py -b vfio-pci 0000:3c:00.0");
   });
 }
@@ -277,7 +279,7 @@ TEST(PortFailure, short_of_what_the_kernel_gives) {
       getrlimit(RLIMIT_AS, &before);
       const rlimit tight{(pages << 12) + (std::uint64_t{8} << 20), before.rlim_max};
       setrlimit(RLIMIT_AS, &tight);
-      table.port("no room for the kernel's rings", eal, {.device = "af_packet:ve0", .descriptors = 4096}, run,
+      table.port("no room for the kernel's rings", eal, {.device = "af_packet:ve0", .descriptors = 4096}, kRun,
                  "the kernel has no room for rings of 4096 packets", "ask for fewer descriptors");
       setrlimit(RLIMIT_AS, &before);
     }
@@ -293,7 +295,7 @@ TEST(PortFailure, short_of_what_the_kernel_gives) {
       const unsigned number = (static_cast<unsigned>(getpid()) ^ if_nametoindex("ve0")) & 0xFFFFU;
       const int group = static_cast<int>(number | unsigned{PACKET_FANOUT_HASH} << 16U);
       ASSERT_EQ(setsockopt(other, SOL_PACKET, PACKET_FANOUT, &group, sizeof group), 0) << std::strerror(errno);
-      table.port("number of the kernel's group taken", eal, {.device = "af_packet:ve0"}, run,
+      table.port("number of the kernel's group taken", eal, {.device = "af_packet:ve0"}, kRun,
                  "the kernel puts its packet sockets into no group", "start this one again");
       close(other);
     }
@@ -331,11 +333,11 @@ TEST(PortFailure, af_xdp) {
         "ip link add vtwo numrxqueues 2 numtxqueues 2 type veth peer name vtwo1; ip link set vtwo up;"
         "ip link add vbig mtu 9000 type veth peer name vbig1 mtu 9000; ip link set vbig up");
     const Eal eal(small_eal());
-    table.port("too many queues", eal, {.device = "af_xdp:ve0", .queues = 3}, input,
+    table.port("too many queues", eal, {.device = "af_xdp:ve0", .queues = 3}, kInput,
                "3 queues, but ve0 has 1 for AF_XDP", "ethtool -L ve0 combined 3");
-    table.port("AF_XDP would miss queues", eal, {.device = "af_xdp:vtwo"}, input,
+    table.port("AF_XDP would miss queues", eal, {.device = "af_xdp:vtwo"}, kInput,
                "vtwo receives on 2 queues, and AF_XDP would hear 1", "ethtool -L vtwo");
-    table.port("MTU above what AF_XDP carries", eal, {.device = "af_xdp:vbig", .mtu = 9000}, input,
+    table.port("MTU above what AF_XDP carries", eal, {.device = "af_xdp:vbig", .mtu = 9000}, kInput,
                "an MTU of 9000, but AF_XDP carries 3502 at most", "af_packet:vbig");
     for (int again = 0; again < 2; ++again) table.fine(eal, {.device = "af_xdp:ve0"});
     if (!hide_af_xdp()) return;
@@ -345,7 +347,7 @@ TEST(PortFailure, af_xdp) {
   play_alone([](Table& table) {
     setenv("LIBXDP_OBJECT_PATH", "/nosuch", 1);
     const Eal eal(small_eal());
-    table.port("libxdp lacks its BPF programs", eal, {.device = "af_xdp:ve0"}, run,
+    table.port("libxdp lacks its BPF programs", eal, {.device = "af_xdp:ve0"}, kRun,
                "libxdp does not find its BPF programs", "set LIBXDP_OBJECT_PATH");
   });
 }
@@ -357,7 +359,7 @@ TEST(PortFailure, used_by_another) {
         if (!other.hears('r')) return "the other end did not start";
         const Eal eal(small_eal());
         Table table;
-        table.port("memif: two servers", eal, {.device = fmt::format("memif:{},role=server", socket)}, run,
+        table.port("memif: two servers", eal, {.device = fmt::format("memif:{},role=server", socket)}, kRun,
                    "DPDK can't listen on " + socket, "rm " + socket);
         other.tell('e');
         return table.problems;
@@ -399,7 +401,7 @@ TEST(PortFailure, interface_of_another_process) {
     const Eal eal(small_eal());
     for (const char* const kind : {"af_packet", "af_xdp"}) {
       if (std::string(kind) == "af_xdp" && !has_af_xdp()) continue;
-      table.port(fmt::format("{}: used by another process", kind), eal, {.device = fmt::format("{}:ve0", kind)}, run,
+      table.port(fmt::format("{}: used by another process", kind), eal, {.device = fmt::format("{}:ve0", kind)}, kRun,
                  fmt::format("process {} (", child), "uses ve0 already; end it, or use another interface");
     }
     if (write(ended[1], &word, 1) != 1) table.problems += "the other process can't be told to end\n";
@@ -410,7 +412,7 @@ TEST(PortFailure, interface_of_another_process) {
 
 TEST(PortFailure, memory_that_is_asked_for_is_what_dpdk_takes) {
   // As small a port as there is.
-  EXPECT_EQ(Port::memory_mb({.device = "ring:r", .descriptors = 64, .spare_buffers = 256}), Eal::least_memory_mb);
+  EXPECT_EQ(Port::memory_mb({.device = "ring:r", .descriptors = 64, .spare_buffers = 256}), Eal::kMinMemoryMb);
   EXPECT_GT(Port::memory_mb({.device = "ring:r", .spare_buffers = 100'000}), 200U);
   const std::string error =
       error_of([] { Port::memory_mb({.device = "ring:r", .queues = 64, .spare_buffers = 1U << 20}); });

@@ -41,10 +41,10 @@ using namespace mltcp::literals;
 
 using Bursts = std::vector<ByteVector>;
 
-constexpr std::uint32_t longest = 1514;
+constexpr std::uint32_t kLongest = 1514;
 
 encap::MacAddress mac(std::uint8_t number) { return {2, 0, 0, 0, 0, number}; }
-constexpr encap::MacAddress everybody{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
+constexpr encap::MacAddress kEverybody{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
 
 /// A UDP packet in a frame of that length.
 ByteVector frame(const encap::MacAddress& from, const encap::MacAddress& to, std::size_t bytes,
@@ -96,7 +96,7 @@ class RingSwitch : public testing::Test {
     std::vector<SoftSwitchPort> ports;
     for (std::size_t i = 0; i < configs.size(); ++i) {
       ends_.push_back(std::make_unique<End>(fmt::format("{}p{}", name_, i), *pool_, slots));
-      ports.push_back({ends_.back()->bridge.id(), longest, configs[i], nullptr});
+      ports.push_back({ends_.back()->bridge.id(), kLongest, configs[i], nullptr});
     }
     bridge_ = std::make_unique<SoftSwitch>(*eal_, ports);
   }
@@ -140,7 +140,7 @@ class RingSwitch : public testing::Test {
 
 TEST_F(RingSwitch, floods_and_then_knows__bytes_unchanged) {
   make({gigabit(), gigabit(), gigabit()});
-  const auto hello = frame(mac(1), everybody, 60);
+  const auto hello = frame(mac(1), kEverybody, 60);
   const auto answer = frame(mac(2), mac(1), 1514, Ecn::ect0);
   put(0, hello);
   run(1_ms);
@@ -159,9 +159,9 @@ TEST_F(RingSwitch, marks__are_on_the_copy_of_one_port_with_a_right_checksum) {
   auto marking = gigabit();
   marking.output.ecn = {true, 2000, 2000, 1.0};
   make({gigabit(), marking, gigabit()});
-  const auto plain = frame(mac(1), everybody, 1000);
-  const auto capable = frame(mac(1), everybody, 1000, Ecn::ect1);
-  const auto marked = frame(mac(1), everybody, 1000, Ecn::ce);
+  const auto plain = frame(mac(1), kEverybody, 1000);
+  const auto capable = frame(mac(1), kEverybody, 1000, Ecn::ect1);
+  const auto marked = frame(mac(1), kEverybody, 1000, Ecn::ce);
   for (int i = 0; i < 4; ++i) {
     put(0, plain);
     put(0, capable);
@@ -178,7 +178,7 @@ TEST_F(RingSwitch, damage__is_one_bit_of_one_copy) {
   faulty.output.faults.corruption = 1;
   faulty.output.faults.duplication = 1;
   make({gigabit(), faulty, gigabit()});
-  const auto sent = frame(mac(1), everybody, 200);
+  const auto sent = frame(mac(1), kEverybody, 200);
   put(0, sent);
   run(1_ms);
   EXPECT_EQ(got(2), Bursts{sent});
@@ -234,14 +234,14 @@ TEST_F(RingSwitch, hostile_frames__are_counted_and_harm_nobody) {
   for (std::size_t size = 0; size < 14; ++size) put(0, random_bytes(size, size));
   run(1_ms);
   EXPECT_EQ(bridge_->counters(0).runts, 14U);
-  auto bad = frame(mac(1), everybody, 100);
+  auto bad = frame(mac(1), kEverybody, 100);
   bad[6] = std::byte{0xFF};
   put(0, bad);
-  put(0, ByteVector(longest + 9, std::byte{2}));
-  ByteVector tagged(longest + 8, std::byte{2});  // room for two tags is given
+  put(0, ByteVector(kLongest + 9, std::byte{2}));
+  ByteVector tagged(kLongest + 8, std::byte{2});  // room for two tags is given
   tagged[0] = std::byte{4};
   put(0, tagged);
-  auto lying = frame(mac(1), everybody, 100);
+  auto lying = frame(mac(1), kEverybody, 100);
   lying[16] = std::byte{0xFF};
   put(0, lying);
   run(2_ms);
@@ -269,7 +269,7 @@ TEST_F(RingSwitch, jumbo_frame__is_dropped_where_it_does_not_fit) {
   ends_.push_back(std::make_unique<End>(name_ + "b", *pool_, 256));
   bridge_ = std::make_unique<SoftSwitch>(
       *eal_, std::vector<SoftSwitchPort>{{ends_[0]->bridge.id(), 1900, gigabit(), nullptr},
-                                         {ends_[1]->bridge.id(), longest, gigabit(), nullptr}});
+                                         {ends_[1]->bridge.id(), kLongest, gigabit(), nullptr}});
   put(0, frame(mac(1), mac(2), 1800));
   put(0, frame(mac(1), mac(2), 1500));
   run(1_ms);
@@ -308,7 +308,7 @@ TEST_F(RingSwitch, frames_inside__are_given_back_at_the_end) {
   far.output.delay = 10_ms;
   far.output.faults.duplication = 0.5;
   make({gigabit(), far, far});
-  for (int i = 0; i < 500; ++i) put(0, frame(mac(1), everybody, 100));
+  for (int i = 0; i < 500; ++i) put(0, frame(mac(1), kEverybody, 100));
   run(1_ms);
   EXPECT_GT(bridge_->copies_in_use(), 500U);
   // TearDown looks at the pool of the originals.
@@ -538,7 +538,7 @@ class NamespaceSwitch : public testing::TestWithParam<Ends> {
                        [&port] { return port.link().up; },
                        port.has_interrupts(),
                        port.receive_file(0)});
-      ports.back().config.output.rate = host == 2 ? rate : Rate(1'000'000'000'000'000);
+      ports.back().config.output.rate = host == 2 ? kRate : Rate(1'000'000'000'000'000);
     }
     ports[1].config.output.buffer_bytes = 75'000;
     ports[1].config.output.ecn = {true, 3'000, 3'000, 1.0};
@@ -546,7 +546,7 @@ class NamespaceSwitch : public testing::TestWithParam<Ends> {
   }
 
   /// So low that a window of the kernel's makes a queue even where the machine holds the switch up for 20 ms at a time.
-  static constexpr Rate rate{10'000'000};
+  static constexpr Rate kRate{10'000'000};
   const Eal* eal_ = nullptr;
   std::unique_ptr<Hosts> hosts_;
   std::vector<std::unique_ptr<Port>> ports_;
@@ -565,7 +565,7 @@ TEST_P(NamespaceSwitch, tcp_of_the_kernel__passes_at_the_rate_and_sees_every_mar
   EXPECT_EQ(receiver.result >> 32, bytes);
   const SoftSwitchCounters& out = bridge_->counters(1);
   const fabric::LinkCounters& link = bridge_->bridge().output(1).counters();
-  EXPECT_LE(out.sent_bytes, rate.bytes_in(taken));
+  EXPECT_LE(out.sent_bytes, kRate.bytes_in(taken));
   EXPECT_GT(out.sent_bytes, bytes);
   RecordProperty("megabits_per_second",
                  fmt::format("{:.1f}", static_cast<double>(out.sent_bytes) * 8e-6 / taken.seconds()));

@@ -361,7 +361,7 @@ class Round {
   void look_at(std::span<const std::byte> bytes) {
     Frame frame;
     const bool is_frame = parse(bytes, frame);
-    const auto payload = is_frame ? bytes.subspan(Frame::header_bytes) : bytes;
+    const auto payload = is_frame ? bytes.subspan(Frame::kHeaderBytes) : bytes;
     if (bytes.size() != Hello::bytes) has_read_gone = has_read_gone || !is_all(payload, kPosted);
     if (!is_frame) return;
     credit_heard_ = frame.credit;

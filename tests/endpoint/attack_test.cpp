@@ -73,7 +73,7 @@ class Spoofer {
  public:
   explicit Spoofer(loop_network::Network& network) : io_(network, Address::v4(0x0A000008, 50'000)) {}
   void ask(const Address& victim) {
-    ByteVector buffer(wire::header_bytes + wire::connect_frame_bytes);
+    ByteVector buffer(wire::kHeaderBytes + wire::kConnectFrameBytes);
     wire::Writer writer(buffer);
     ++asked_;
     writer.connect({.max_packet = 1472, .source_connection = asked_, .credit = 1, .tag = asked_});

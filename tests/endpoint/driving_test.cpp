@@ -501,7 +501,7 @@ TEST_F(CallerTest, posts__from_other_threads_reach_whoever_waits) {
 }
 
 /// How many threads the network saw at work at once while two drive an endpoint of four shards.
-int most_at_work(bool hands_over) {
+int max_at_work(bool hands_over) {
   loop_network::register_datapath();
   const std::string name = hands_over ? "handing" : "apart";
   const auto network = loop_network::Network::make(name, false);
@@ -532,8 +532,8 @@ int most_at_work(bool hands_over) {
 }
 
 TEST(Driving, threads_of_the_caller__drive_one_at_a_time_where_shards_hand_packets_over) {
-  EXPECT_EQ(most_at_work(false), 2) << "shards of their own are driven side by side";
-  EXPECT_EQ(most_at_work(true), 1);
+  EXPECT_EQ(max_at_work(false), 2) << "shards of their own are driven side by side";
+  EXPECT_EQ(max_at_work(true), 1);
 }
 
 }  // namespace

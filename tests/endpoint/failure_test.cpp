@@ -186,7 +186,7 @@ TEST_F(FailureTest, address__that_is_cut_off_damaged_or_foreign_is_refused) {
   open();
   const auto blob = right->address().bytes();
   ByteVector bytes(blob.begin(), blob.end());
-  EXPECT_LE(bytes.size(), EndpointAddress::most_bytes);
+  EXPECT_LE(bytes.size(), EndpointAddress::kMaxBytes);
   EndpointAddress read;
   ASSERT_EQ(EndpointAddress::parse(bytes, read), Code::ok);
   EXPECT_EQ(read, right->address());

@@ -143,15 +143,15 @@ TEST(Frames, parse__reads_what_was_written_and_survives_any_bytes) {
     }
     Frame frame;
     if (!parse(bytes, frame)) continue;
-    std::array<std::byte, Frame::header_bytes> again{};
+    std::array<std::byte, Frame::kHeaderBytes> again{};
     write(frame, again);
     EXPECT_TRUE(std::equal(again.begin(), again.end(), bytes.begin()));
     Hello hello;
     EXPECT_NE(parse(std::span<const std::byte>(bytes), hello), Verdict::fine);
   }
   Frame frame{.type = FrameType::eager, .credit = 7, .tag = ~std::uint64_t{1}, .id = 0x0102030405060708, .length = 3};
-  std::vector<std::byte> bytes(Frame::header_bytes + 3);
-  write(frame, std::span<std::byte, Frame::header_bytes>(bytes.data(), Frame::header_bytes));
+  std::vector<std::byte> bytes(Frame::kHeaderBytes + 3);
+  write(frame, std::span<std::byte, Frame::kHeaderBytes>(bytes.data(), Frame::kHeaderBytes));
   Frame read;
   ASSERT_TRUE(parse(bytes, read));
   EXPECT_EQ(read.tag, frame.tag);

@@ -58,8 +58,8 @@ class Liar {
     shard_.send(connection, said_.back(), 1);
   }
   void say(const Frame& frame, std::size_t payload = 0) {
-    ByteVector bytes(Frame::header_bytes + payload, std::byte{7});
-    write(frame, std::span<std::byte, Frame::header_bytes>(bytes.data(), Frame::header_bytes));
+    ByteVector bytes(Frame::kHeaderBytes + payload, std::byte{7});
+    write(frame, std::span<std::byte, Frame::kHeaderBytes>(bytes.data(), Frame::kHeaderBytes));
     say(control, bytes);
   }
   void listen(ConnectionId connection, std::size_t buffers) {

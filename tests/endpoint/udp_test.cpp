@@ -46,7 +46,7 @@ class Peer {
     EXPECT_EQ(pipe(files_.data()), 0);
     process_ = fork();
     if (process_ != 0) {
-      blob_.resize(EndpointAddress::most_bytes);
+      blob_.resize(EndpointAddress::kMaxBytes);
       const ssize_t size = read(files_[0], blob_.data(), blob_.size());
       blob_.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
       return;

@@ -17,18 +17,18 @@ namespace {
 
 using Bytes8 = std::vector<std::byte>;
 
-constexpr std::size_t data_bytes = 500;
+constexpr std::size_t kDataBytes = 500;
 
 /// A UDP payload with data of job 7 in its iteration 3.
 Bytes8 packet(std::uint8_t flags = wire::has_job, std::uint16_t progress = 65'535) {
-  Bytes8 bytes(wire::header_bytes + wire::data_frame_bytes);
+  Bytes8 bytes(wire::kHeaderBytes + wire::kDataFrameBytes);
   wire::Writer writer(bytes);
-  writer.data({.last = false, .message = 1, .offset = 0, .length = data_bytes});
+  writer.data({.last = false, .message = 1, .offset = 0, .length = kDataBytes});
   wire::Header header;
   header.flags = flags;
   header.connection = 5;
   header.job = {7, 3, progress};
-  const std::vector<std::byte> data(data_bytes);
+  const std::vector<std::byte> data(kDataBytes);
   writer.finish(header, data);
   bytes.insert(bytes.end(), data.begin(), data.end());
   return bytes;
@@ -62,12 +62,12 @@ TEST(ClaimsTap, count_claims__reads_tag_and_bytes_of_each_kind_of_frame) {
       const auto seen = seen_of(frame_of(packet(), vlan, v6));
       ASSERT_TRUE(seen) << vlan << v6;
       EXPECT_EQ(seen->job, 7U);
-      EXPECT_EQ(seen->bytes, wire::data_frame_bytes + data_bytes);
+      EXPECT_EQ(seen->bytes, wire::kDataFrameBytes + kDataBytes);
       EXPECT_EQ(seen->bytes_at_end, seen->bytes);
     }
   Bytes8 padded = frame_of(packet());
   padded.resize(padded.size() + 20);
-  EXPECT_EQ(seen_of(padded)->bytes, wire::data_frame_bytes + data_bytes) << "padding is not the job's";
+  EXPECT_EQ(seen_of(padded)->bytes, wire::kDataFrameBytes + kDataBytes) << "padding is not the job's";
   Bytes8 bad_sum = frame_of(packet());
   bad_sum[kEthernetBytes + 10] ^= std::byte{1};
   EXPECT_TRUE(seen_of(bad_sum)) << "of IPv4: a switch doesn't look";
@@ -85,7 +85,7 @@ TEST(ClaimsTap, count_claims__leaves_out_what_is_no_data_of_a_job) {
   like_one[0] = std::byte{wire::magic};
   like_one[1] = std::byte{wire::has_job};
   EXPECT_FALSE(seen_of(frame_of(like_one))) << "of another protocol";
-  for (std::size_t size = 0; size < wire::header_bytes; ++size) {
+  for (std::size_t size = 0; size < wire::kHeaderBytes; ++size) {
     Bytes8 shorter = packet();
     shorter.resize(size);
     EXPECT_FALSE(seen_of(frame_of(shorter))) << size;
@@ -99,18 +99,18 @@ TEST(ClaimsTap, count_claims__leaves_out_what_is_no_data_of_a_job) {
 TEST(ClaimsTap, count_claims__believes_headers_of_sealed_and_of_cut_packets) {
   Bytes8 sealed = packet();
   sealed[1] |= std::byte{wire::sealed};
-  EXPECT_EQ(seen_of(frame_of(sealed))->bytes_at_end, wire::data_frame_bytes + data_bytes);
+  EXPECT_EQ(seen_of(frame_of(sealed))->bytes_at_end, wire::kDataFrameBytes + kDataBytes);
   sealed[3] = std::byte{0xFF};  // covers more than there is
   EXPECT_FALSE(seen_of(frame_of(sealed)));
   const Bytes8 whole = frame_of(packet());
   const auto cut = seen_of(std::span(whole).first(128), whole.size());
   ASSERT_TRUE(cut);
-  EXPECT_EQ(cut->bytes, wire::data_frame_bytes + data_bytes) << "as long as it was";
+  EXPECT_EQ(cut->bytes, wire::kDataFrameBytes + kDataBytes) << "as long as it was";
   Bytes8 damaged = packet();
   damaged[30] ^= std::byte{1};
   damaged = frame_of(damaged);
   EXPECT_FALSE(seen_of(std::span(damaged).first(128), damaged.size())) << "what the checksum covers is there";
-  EXPECT_TRUE(seen_of(std::span(damaged).first(42 + wire::header_bytes), damaged.size())) << "and is not";
+  EXPECT_TRUE(seen_of(std::span(damaged).first(42 + wire::kHeaderBytes), damaged.size())) << "and is not";
   const Bytes8 covered = frame_of(packet(wire::has_job | wire::full_integrity));
   EXPECT_TRUE(seen_of(std::span(covered).first(128), covered.size()));
 }

@@ -374,7 +374,7 @@ ByteVector with_tag(ByteVector frame, unsigned protocol, unsigned control) {
 }
 
 TEST_P(EncapsulationFrame, Vlan_IsATagInAnOtherwiseEqualFrame) {
-  for (const unsigned vlan : {1U, 0x123U, unsigned{kMostVlan}}) {
+  for (const unsigned vlan : {1U, 0x123U, unsigned{kMaxVlan}}) {
     for (unsigned priority = 0; priority < 8; ++priority) {
       Headers headers = headers_for(GetParam());
       headers.priority = static_cast<std::uint8_t>(priority);
@@ -568,11 +568,11 @@ TEST(EncapsulationPieces, TheLongestHeadersFitWhatIsPromised) {
   frame[18] = std::byte{0x4F};
   frame[21] = static_cast<std::byte>(std::to_integer<unsigned>(frame[21]) + 40);
   Layout layout;
-  EXPECT_EQ(parse_headers(std::span(frame).first(kMostHeaderBytes), frame.size(), layout), Reject::bad_ip_checksum);
-  ASSERT_EQ(parse_headers(std::span(frame).first(kMostHeaderBytes), frame.size(), layout, VerifyIp::no), Reject::none);
-  EXPECT_EQ(layout.payload_offset, kMostHeaderBytes);
-  EXPECT_TRUE(udp_checksum_holds(frame, layout, sum(frame.data() + kMostHeaderBytes, 50)));
-  EXPECT_EQ(parse_headers(std::span(frame).first(kMostHeaderBytes - 1), frame.size(), layout, VerifyIp::no),
+  EXPECT_EQ(parse_headers(std::span(frame).first(kMaxHeaderBytes), frame.size(), layout), Reject::bad_ip_checksum);
+  ASSERT_EQ(parse_headers(std::span(frame).first(kMaxHeaderBytes), frame.size(), layout, VerifyIp::no), Reject::none);
+  EXPECT_EQ(layout.payload_offset, kMaxHeaderBytes);
+  EXPECT_TRUE(udp_checksum_holds(frame, layout, sum(frame.data() + kMaxHeaderBytes, 50)));
+  EXPECT_EQ(parse_headers(std::span(frame).first(kMaxHeaderBytes - 1), frame.size(), layout, VerifyIp::no),
             Reject::truncated);
 }
 

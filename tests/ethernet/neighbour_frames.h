@@ -22,11 +22,11 @@ using encap::MacAddress;
 using ByteVector = std::vector<std::byte>;
 using State = Neighbours::State;
 
-inline constexpr MacAddress mac_a{2, 0, 0, 0, 0, 1};
-inline constexpr MacAddress mac_b{2, 0, 0, 0, 0, 2};
-inline constexpr MacAddress mac_c{2, 0, 0, 0, 0, 3};
-inline constexpr MacAddress nobody{};
-inline constexpr MacAddress broadcast{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
+inline constexpr MacAddress kMacA{2, 0, 0, 0, 0, 1};
+inline constexpr MacAddress kMacB{2, 0, 0, 0, 0, 2};
+inline constexpr MacAddress kMacC{2, 0, 0, 0, 0, 3};
+inline constexpr MacAddress kNobody{};
+inline constexpr MacAddress kBroadcast{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
 
 /// Bytes written as hexadecimal digits, with any spaces.
 inline ByteVector hex(std::string_view text) {
@@ -62,8 +62,8 @@ inline const Address all_nodes = v6("ff020000 00000000 00000000 00000001");
 inline const Address a6_group = v6("ff020000 00000000 00000001 ff000001");
 inline const MacAddress a6_group_mac{0x33, 0x33, 0xFF, 0, 0, 1};
 
-inline NeighbourConfig config_v4() { return {.mac = mac_a, .own = v4(1), .gateway = {}}; }
-inline NeighbourConfig config_v6() { return {.mac = mac_a, .own = a6, .prefix_bits = 64, .gateway = {}}; }
+inline NeighbourConfig config_v4() { return {.mac = kMacA, .own = v4(1), .gateway = {}}; }
+inline NeighbourConfig config_v6() { return {.mac = kMacA, .own = a6, .prefix_bits = 64, .gateway = {}}; }
 
 inline void put(ByteVector& out, const MacAddress& mac) {
   for (const auto byte : mac) out.push_back(static_cast<std::byte>(byte));
@@ -78,12 +78,12 @@ inline void put_number(ByteVector& out, unsigned number) {
 
 struct Arp {
   unsigned operation = 2;
-  MacAddress sender_mac = mac_b;
+  MacAddress sender_mac = kMacB;
   Address sender = v4(2);
-  MacAddress target_mac = mac_a;
+  MacAddress target_mac = kMacA;
   Address target = v4(1);
-  MacAddress to = mac_a;
-  MacAddress from = mac_b;
+  MacAddress to = kMacA;
+  MacAddress from = kMacB;
 };
 inline ByteVector frame_of(const Arp& arp) {
   ByteVector frame;
@@ -97,18 +97,18 @@ inline ByteVector frame_of(const Arp& arp) {
   return frame;
 }
 
-inline constexpr unsigned solicited = 0x40;
-inline constexpr unsigned override_known = 0x20;
+inline constexpr unsigned kSolicited = 0x40;
+inline constexpr unsigned kOverrideKnown = 0x20;
 
 struct Discovery {
   unsigned type = 136;
-  unsigned flags = solicited | override_known;
+  unsigned flags = kSolicited | kOverrideKnown;
   Address source = b6;
   Address destination = a6;
   Address target = b6;
   std::string option = "0201 020000000002";
-  MacAddress to = mac_a;
-  MacAddress from = mac_b;
+  MacAddress to = kMacA;
+  MacAddress from = kMacB;
 };
 
 /// Writes the checksum of RFC 4443 section 2.3, word by word, of the ICMPv6 message in an untagged frame.
@@ -166,7 +166,7 @@ inline bool hear(Neighbours& end, const ByteVector& frame, Nanos now) {
 inline std::vector<ByteVector> say(Neighbours& end, Nanos now) {
   std::vector<ByteVector> frames;
   for (;;) {
-    ByteVector out(Neighbours::longest_frame, std::byte{0xEE});
+    ByteVector out(Neighbours::kLongestFrame, std::byte{0xEE});
     const std::size_t size = end.frame(out, now);
     if (size == 0) return frames;
     for (std::size_t i = size; i < out.size(); ++i) EXPECT_EQ(out[i], std::byte{0xEE}) << "written beyond the frame";
@@ -186,7 +186,7 @@ inline void expect_known(Neighbours& end, const Address& address, const MacAddre
   EXPECT_EQ(found.mac, mac);
 }
 
-/// Makes `end` of v4(1) know v4(last) at mac_b.
+/// Makes `end` of v4(1) know v4(last) at kMacB.
 inline void teach(Neighbours& end, std::uint8_t last, Nanos now) {
   (void)end.find(v4(last), now);
   (void)say(end, now);
@@ -196,7 +196,7 @@ inline void teach_v6(Neighbours& end, Nanos now) {
   (void)end.find(b6, now);
   (void)say(end, now);
   EXPECT_TRUE(hear(end, frame_of(Discovery{}), now));
-  expect_known(end, b6, mac_b, now);
+  expect_known(end, b6, kMacB, now);
 }
 
 // Frames

@@ -30,7 +30,7 @@ TEST(NeighboursArp, question_and_answer__byte_by_byte) {
                    padded(hex("020000000001 020000000002 0806"
                               "0001 0800 06 04 0002 020000000002 0a000002 020000000001 0a000001")),
                    1_ms));
-  expect_known(end, v4(2), mac_b, 1_ms);
+  expect_known(end, v4(2), kMacB, 1_ms);
   EXPECT_EQ(end.counters().learnt, 1u);
   EXPECT_EQ(end.counters().questions, 1u);
 }
@@ -55,7 +55,7 @@ TEST(NeighboursArp, requests_and_probes__are_answered_to_the_asker_alone) {
   EXPECT_EQ(end.counters().learnt, 0u);  // nobody asked
   EXPECT_TRUE(end.deadline().is_never());
   // One for somebody else.
-  EXPECT_TRUE(hear(end, frame_of(Arp{.operation = 1, .target = v4(3), .to = broadcast}), 0_ns));
+  EXPECT_TRUE(hear(end, frame_of(Arp{.operation = 1, .target = v4(3), .to = kBroadcast}), 0_ns));
   EXPECT_TRUE(say(end, 0_ns).empty());
   EXPECT_EQ(end.counters().malformed, 0u);
 }
@@ -72,7 +72,7 @@ TEST(NeighboursDiscovery, question_and_answer__byte_by_byte) {
                        "20010db8000000000000000000000001 88 00 ed3f 60000000 20010db8000000000000000000abcdef"
                        "02 01 020000000002"),
                    1_ms));
-  expect_known(end, b6, mac_b, 1_ms);
+  expect_known(end, b6, kMacB, 1_ms);
 }
 
 TEST(NeighboursDiscovery, solicitations_and_probes__are_answered) {
@@ -85,7 +85,7 @@ TEST(NeighboursDiscovery, solicitations_and_probes__are_answered) {
   // A unicast one may leave out its option; the frame's source stands for it.
   auto direct = solicitation(b6, "");
   direct.destination = a6;
-  direct.to = mac_a;
+  direct.to = kMacA;
   EXPECT_TRUE(hear(end, frame_of(direct), 0_ns));
   EXPECT_EQ(say_one(end, 0_ns), to_b);
   // Duplicate address detection has no source: all nodes are told, as by announce().
@@ -124,14 +124,14 @@ TEST(Neighbours, vlan__is_written_and_heard) {
   EXPECT_FALSE(hear(tagged, with_tag(with_tag(answer, 0x123), 0x123), 0_ns));
   EXPECT_EQ(tagged.find(v4(2), 0_ns).state, State::asked);
   EXPECT_TRUE(hear(tagged, with_tag(answer, 0xE123), 0_ns));  // whatever its priority
-  expect_known(tagged, v4(2), mac_b, 0_ns);
+  expect_known(tagged, v4(2), kMacB, 0_ns);
 
   Neighbours untagged(config_v4());
   for (const std::uint8_t last : {std::uint8_t{2}, std::uint8_t{3}}) {
     (void)untagged.find(v4(last), 0_ns);
     const auto frame = frame_of(Arp{.sender = v4(last)});
     EXPECT_TRUE(hear(untagged, last == 2 ? frame : with_tag(frame, 77), 0_ns));
-    expect_known(untagged, v4(last), mac_b, 0_ns);
+    expect_known(untagged, v4(last), kMacB, 0_ns);
   }
 
   auto config6 = config_v6();
@@ -142,7 +142,7 @@ TEST(Neighbours, vlan__is_written_and_heard) {
   EXPECT_EQ(question.size(), 90u);
   EXPECT_EQ(ByteVector(question.begin() + 12, question.begin() + 18), hex("8100 0ffe 86dd"));
   EXPECT_TRUE(hear(tagged6, with_tag(frame_of(Discovery{}), 4094), 0_ns));
-  expect_known(tagged6, b6, mac_b, 0_ns);
+  expect_known(tagged6, b6, kMacB, 0_ns);
 }
 
 // Time
@@ -177,7 +177,7 @@ TEST(Neighbours, find__asks_then_gives_up_and_asks_again_later) {
   (void)say(end, 12_s);
   EXPECT_EQ(end.find(v4(2), 12_s).state, State::unreachable);
   EXPECT_TRUE(hear(end, frame_of(Arp{}), 12_s));
-  expect_known(end, v4(2), mac_b, 12_s);
+  expect_known(end, v4(2), kMacB, 12_s);
 }
 
 TEST(Neighbours, an_unreachable_one__is_forgotten_and_says_so) {
@@ -198,17 +198,17 @@ TEST(Neighbours, known_one_no_longer_fresh__is_used_and_asked_first_directly) {
   Neighbours end(config_v4());
   teach(end, 2, 0_s);
   const auto generation = end.generation();
-  expect_known(end, v4(2), mac_b, 30_s - 1_ns);
+  expect_known(end, v4(2), kMacB, 30_s - 1_ns);
   EXPECT_EQ(end.deadline(), 30_s);
   EXPECT_TRUE(say(end, 30_s).empty());  // whoever keeps the address is told, and nobody is asked for its own sake
   EXPECT_EQ(end.generation(), generation + 1);
   EXPECT_TRUE(end.deadline().is_never());
 
-  expect_known(end, v4(2), mac_b, 40_s);
+  expect_known(end, v4(2), kMacB, 40_s);
   const auto direct = say_one(end, 40_s);
   EXPECT_EQ(ByteVector(direct.begin(), direct.begin() + 6), hex("020000000002"));
   EXPECT_EQ(ByteVector(direct.begin() + 32, direct.begin() + 42), hex("000000000000 0a000002"));
-  expect_known(end, v4(2), mac_b, 41_s);
+  expect_known(end, v4(2), kMacB, 41_s);
   const auto second = say_one(end, 41_s);
   EXPECT_EQ(ByteVector(second.begin(), second.begin() + 6), hex("ffffffffffff"));
   EXPECT_TRUE(hear(end, frame_of(Arp{}), 41_s));
@@ -216,9 +216,9 @@ TEST(Neighbours, known_one_no_longer_fresh__is_used_and_asked_first_directly) {
   EXPECT_EQ(end.counters().learnt, 1u);
 
   // Looked at when time has passed and nobody called frame(): the same.
-  expect_known(end, v4(2), mac_b, 80_s);
+  expect_known(end, v4(2), kMacB, 80_s);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(say(end, 80_s + 1_s * i).size(), 1u);
-  expect_known(end, v4(2), mac_b, 83_s - 1_ns);
+  expect_known(end, v4(2), kMacB, 83_s - 1_ns);
   EXPECT_TRUE(say(end, 83_s).empty());
   EXPECT_EQ(end.find(v4(2), 83_s).state, State::unreachable);
   EXPECT_EQ(end.counters().unreachable, 1u);
@@ -227,7 +227,7 @@ TEST(Neighbours, known_one_no_longer_fresh__is_used_and_asked_first_directly) {
 TEST(NeighboursDiscovery, a_known_one__is_asked_first_directly) {
   Neighbours end(config_v6());
   teach_v6(end, 0_s);
-  expect_known(end, b6, mac_b, 31_s);
+  expect_known(end, b6, kMacB, 31_s);
   const auto direct = say_one(end, 31_s);
   EXPECT_EQ(ByteVector(direct.begin(), direct.begin() + 6), hex("020000000002"));
   EXPECT_EQ(ByteVector(direct.begin() + 38, direct.begin() + 54), hex("20010db8000000000000000000abcdef"));
@@ -246,8 +246,8 @@ TEST(Neighbours, next_hop__is_the_neighbour_or_the_gateway) {
   const auto question = say_one(end, 0_ns);  // one for both
   EXPECT_EQ(ByteVector(question.begin() + 38, question.begin() + 42), hex("0a0000fe"));
   EXPECT_TRUE(hear(end, frame_of(Arp{.sender = v4(254)}), 0_ns));
-  expect_known(end, v4(7, 9), mac_b, 0_ns);
-  expect_known(end, Address::v4(0x08080808, 53), mac_b, 0_ns);
+  expect_known(end, v4(7, 9), kMacB, 0_ns);
+  expect_known(end, Address::v4(0x08080808, 53), kMacB, 0_ns);
 
   auto config6 = config_v6();
   config6.gateway = v6("fe800000 00000000 00000000 00000001");
@@ -302,7 +302,7 @@ TEST(NeighboursArp, claims__change_only_what_was_asked_for) {
   Neighbours end(config_v4());
   for (const unsigned operation : {1U, 2U}) {
     EXPECT_TRUE(hear(end, frame_of(Arp{.operation = operation}), 0_ns));
-    EXPECT_TRUE(hear(end, frame_of(Arp{.operation = operation, .target = v4(2), .to = broadcast}), 0_ns));
+    EXPECT_TRUE(hear(end, frame_of(Arp{.operation = operation, .target = v4(2), .to = kBroadcast}), 0_ns));
   }
   (void)say(end, 0_ns);
   EXPECT_EQ(end.counters().learnt, 0u);
@@ -314,9 +314,9 @@ TEST(NeighboursArp, claims__change_only_what_was_asked_for) {
   EXPECT_EQ(end.generation(), generation);  // nothing new
   // The sender of a request or a reply updates its entry (RFC 826), as one that has moved or failed over must.
   for (const unsigned operation : {1U, 2U}) {
-    const MacAddress mac = operation == 1 ? mac_c : mac_b;
+    const MacAddress mac = operation == 1 ? kMacC : kMacB;
     EXPECT_TRUE(
-        hear(end, frame_of(Arp{.operation = operation, .sender_mac = mac, .target = v4(2), .to = broadcast}), 2_s));
+        hear(end, frame_of(Arp{.operation = operation, .sender_mac = mac, .target = v4(2), .to = kBroadcast}), 2_s));
     expect_known(end, v4(2), mac, 2_s);
     EXPECT_EQ(end.counters().changed, operation);
     EXPECT_EQ(end.generation(), generation + operation);
@@ -327,9 +327,9 @@ TEST(NeighboursArp, frames_for_others_and_our_own__are_ignored) {
   Neighbours end(config_v4());
   (void)end.find(v4(2), 0_ns);
   (void)say(end, 0_ns);
-  EXPECT_TRUE(hear(end, frame_of(Arp{.to = mac_c}), 0_ns));    // flooded by a switch
-  EXPECT_TRUE(hear(end, frame_of(Arp{.from = mac_a}), 0_ns));  // reflected
-  EXPECT_TRUE(hear(end, frame_of(Arp{.operation = 1, .sender_mac = mac_a, .sender = v4(1)}), 0_ns));
+  EXPECT_TRUE(hear(end, frame_of(Arp{.to = kMacC}), 0_ns));    // flooded by a switch
+  EXPECT_TRUE(hear(end, frame_of(Arp{.from = kMacA}), 0_ns));  // reflected
+  EXPECT_TRUE(hear(end, frame_of(Arp{.operation = 1, .sender_mac = kMacA, .sender = v4(1)}), 0_ns));
   EXPECT_TRUE(hear(end, frame_of(Arp{.operation = 3}), 0_ns));  // reverse ARP
   EXPECT_TRUE(hear(end, frame_of(Discovery{}), 0_ns));          // of the other IP version
   EXPECT_EQ(end.find(v4(2), 0_ns).state, State::asked);
@@ -349,26 +349,26 @@ TEST(NeighboursDiscovery, advertisements__change_what_their_flags_allow) {
   // Without override another address is not believed, but the entry is asked again.
   EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = 0, .option = c_option}), 5_s));
   EXPECT_EQ(end.generation(), generation + 1);  // who keeps the address looks, and so asks
-  expect_known(end, b6, mac_b, 5_s);
+  expect_known(end, b6, kMacB, 5_s);
   EXPECT_EQ(end.counters().changed, 0u);
   EXPECT_EQ(say(end, 5_s).size(), 1u);
-  EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = solicited, .option = c_option}), 5_s));  // nor now
-  expect_known(end, b6, mac_b, 5_s);
-  EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = solicited}), 5_s));
+  EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = kSolicited, .option = c_option}), 5_s));  // nor now
+  expect_known(end, b6, kMacB, 5_s);
+  EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = kSolicited}), 5_s));
   EXPECT_EQ(end.deadline(), 35_s);
 
   // With override it is, and asked again unless it was solicited.
   EXPECT_TRUE(
-      hear(end, frame_of(Discovery{.flags = override_known, .destination = all_nodes, .option = c_option}), 6_s));
+      hear(end, frame_of(Discovery{.flags = kOverrideKnown, .destination = all_nodes, .option = c_option}), 6_s));
   EXPECT_EQ(end.counters().changed, 1u);
-  expect_known(end, b6, mac_c, 6_s);
+  expect_known(end, b6, kMacC, 6_s);
   EXPECT_EQ(say(end, 6_s).size(), 1u);
   EXPECT_TRUE(hear(end, frame_of(Discovery{}), 7_s));
-  expect_known(end, b6, mac_b, 7_s);
+  expect_known(end, b6, kMacB, 7_s);
   EXPECT_EQ(end.deadline(), 37_s);
 
   // An unsolicited one that says nothing new confirms nothing.
-  EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = override_known, .destination = all_nodes}), 8_s));
+  EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = kOverrideKnown, .destination = all_nodes}), 8_s));
   EXPECT_EQ(end.deadline(), 37_s);
   EXPECT_EQ(end.counters().changed, 2u);
 }
@@ -380,7 +380,7 @@ TEST(NeighboursDiscovery, an_unknown_one__is_learnt_from_any_advertisement_with_
   EXPECT_TRUE(hear(end, frame_of(Discovery{.option = ""}), 0_s));
   EXPECT_EQ(end.find(b6, 0_s).state, State::asked);
   EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = 0, .destination = all_nodes}), 0_s));
-  expect_known(end, b6, mac_b, 0_s);
+  expect_known(end, b6, kMacB, 0_s);
   // Not confirmed, so asked again, but not sooner than any question.
   EXPECT_EQ(end.deadline(), 1_s);
   EXPECT_EQ(say(end, 1_s).size(), 1u);
@@ -394,7 +394,7 @@ TEST(NeighboursDiscovery, solicitations__update_their_sender_if_it_is_known) {
   EXPECT_EQ(say(end, 1_s).size(), 2u);
   EXPECT_EQ(end.counters().learnt, 1u);
   EXPECT_EQ(end.counters().changed, 1u);
-  expect_known(end, b6, mac_c, 1_s);
+  expect_known(end, b6, kMacC, 1_s);
   EXPECT_EQ(say(end, 1_s).size(), 1u);  // and asked to be sure
 }
 
@@ -404,7 +404,7 @@ TEST(Neighbours, stale_again_and_again__is_asked_once_a_retry) {
   for (int i = 0; i < 1000; ++i) {
     const Nanos now = 10_s + 10_ms * i;
     EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = 0, .option = "0201 020000000003"}), now));
-    expect_known(end, b6, mac_b, now);
+    expect_known(end, b6, kMacB, now);
     (void)say(end, now);
     EXPECT_TRUE(hear(end, frame_of(Discovery{}), now));
   }
@@ -415,7 +415,7 @@ TEST(Neighbours, stale_again_and_again__is_asked_once_a_retry) {
 
 TEST(NeighboursArp, a_conflict__is_counted_and_defended_every_ten_seconds) {
   Neighbours end(config_v4());
-  const auto claim = frame_of(Arp{.operation = 1, .sender = v4(1), .target = v4(1), .to = broadcast});
+  const auto claim = frame_of(Arp{.operation = 1, .sender = v4(1), .target = v4(1), .to = kBroadcast});
   const auto defence =
       padded(hex("ffffffffffff 020000000001 0806"
                  "0001 0800 06 04 0001 020000000001 0a000001 000000000000 0a000001"));
@@ -436,7 +436,7 @@ TEST(NeighboursArp, a_conflict__is_counted_and_defended_every_ten_seconds) {
 TEST(NeighboursDiscovery, a_conflict__is_counted_and_defended) {
   Neighbours end(config_v6());
   EXPECT_TRUE(hear(
-      end, frame_of(Discovery{.flags = override_known, .source = b6, .destination = all_nodes, .target = a6}), 0_s));
+      end, frame_of(Discovery{.flags = kOverrideKnown, .source = b6, .destination = all_nodes, .target = a6}), 0_s));
   EXPECT_EQ(say(end, 0_s).size(), 1u);
   EXPECT_TRUE(hear(end, frame_of(solicitation(a6)), 5_s));
   EXPECT_TRUE(say(end, 5_s).empty());
@@ -461,7 +461,7 @@ TEST(NeighboursArp, impossible_frames__are_counted_and_change_nothing) {
   changed(17, 1);  // another protocol
   changed(18, 8);  // lengths
   changed(19, 16);
-  for (const MacAddress& mac : {nobody, broadcast, a6_group_mac}) {
+  for (const MacAddress& mac : {kNobody, kBroadcast, a6_group_mac}) {
     frames.push_back(frame_of(Arp{.sender_mac = mac}));
     frames.push_back(frame_of(Arp{.from = mac}));
   }
@@ -480,7 +480,7 @@ TEST(NeighboursArp, impossible_frames__are_counted_and_change_nothing) {
     EXPECT_FALSE(hear(end, ByteVector(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)), 0_ns));
   }
   EXPECT_TRUE(hear(end, good, 0_ns));
-  expect_known(end, v4(2), mac_b, 0_ns);
+  expect_known(end, v4(2), kMacB, 0_ns);
 }
 
 TEST(NeighboursDiscovery, impossible_frames__are_counted_and_change_nothing) {
@@ -515,7 +515,7 @@ TEST(NeighboursDiscovery, impossible_frames__are_counted_and_change_nothing) {
   auto direct = solicitation(Address{}, "");
   direct.destination = a6;
   frames.push_back(frame_of(direct));
-  for (const MacAddress& mac : {nobody, broadcast}) frames.push_back(frame_of(Discovery{.from = mac}));
+  for (const MacAddress& mac : {kNobody, kBroadcast}) frames.push_back(frame_of(Discovery{.from = mac}));
   for (const auto& frame : frames) EXPECT_TRUE(hear(end, frame, 0_ns)) << &frame - frames.data();
   EXPECT_EQ(end.counters().malformed, frames.size());
   EXPECT_EQ(end.find(b6, 0_ns).state, State::asked);
@@ -533,24 +533,24 @@ TEST(NeighboursDiscovery, impossible_frames__are_counted_and_change_nothing) {
   other[54] = std::byte{128};  // echo
   EXPECT_FALSE(hear(end, other, 0_ns));
   EXPECT_TRUE(hear(end, frame_of(Discovery{.option = "0501 000000000000 0201 020000000002"}), 0_ns));  // another before
-  expect_known(end, b6, mac_b, 0_ns);
+  expect_known(end, b6, kMacB, 0_ns);
 }
 
 TEST(Neighbours, a_full_table__gives_up_who_was_not_used_for_longest) {
   auto config = config_v4();
-  config.most_entries = 3;
+  config.max_entries = 3;
   Neighbours end(config);
   for (const std::uint8_t last : {std::uint8_t{2}, std::uint8_t{3}, std::uint8_t{4}}) {
     teach(end, last, 0_s);
-    expect_known(end, v4(last), mac_b, 0_s);
+    expect_known(end, v4(last), kMacB, 0_s);
   }
-  expect_known(end, v4(2), mac_b, 1_s);  // 3 is now the one
-  expect_known(end, v4(2), mac_b, 1_s);
+  expect_known(end, v4(2), kMacB, 1_s);  // 3 is now the one
+  expect_known(end, v4(2), kMacB, 1_s);
   EXPECT_EQ(end.counters().table_full, 0u);
   EXPECT_EQ(end.find(v4(5), 1_s).state, State::asked);
   EXPECT_EQ(end.counters().table_full, 1u);
-  expect_known(end, v4(4), mac_b, 1_s);
-  expect_known(end, v4(2), mac_b, 1_s);
+  expect_known(end, v4(4), kMacB, 1_s);
+  expect_known(end, v4(2), kMacB, 1_s);
   EXPECT_EQ(end.find(v4(3), 1_s).state, State::asked);  // instead of 4
   EXPECT_EQ(end.find(v4(6), 1_s).state, State::asked);  // instead of 2
   // Now all three are being asked for: nobody goes, and nobody comes.
@@ -558,18 +558,18 @@ TEST(Neighbours, a_full_table__gives_up_who_was_not_used_for_longest) {
   EXPECT_EQ(end.counters().table_full, 4u);
   EXPECT_EQ(say(end, 1_s).size(), 3u);
   EXPECT_TRUE(hear(end, frame_of(Arp{.sender = v4(5)}), 1_s));
-  expect_known(end, v4(5), mac_b, 1_s);
+  expect_known(end, v4(5), kMacB, 1_s);
   for (int i = 2; i <= 4; ++i) (void)say(end, 1_s * i);
   // Those that did not answer go before the one that did.
   EXPECT_EQ(end.find(v4(3), 4_s).state, State::unreachable);
   EXPECT_EQ(end.find(v4(2), 4_s).state, State::asked);
   EXPECT_EQ(end.find(v4(7), 4_s).state, State::asked);
-  expect_known(end, v4(5), mac_b, 4_s);
+  expect_known(end, v4(5), kMacB, 4_s);
 }
 
 TEST(Neighbours, one_asked_for_again__stays_in_a_full_table) {
   auto config = config_v4();
-  config.most_entries = 2;
+  config.max_entries = 2;
   Neighbours end(config);
   (void)end.find(v4(2), 0_s);
   for (int i = 0; i <= 3; ++i) (void)say(end, 1_s * i);
@@ -579,12 +579,12 @@ TEST(Neighbours, one_asked_for_again__stays_in_a_full_table) {
   EXPECT_EQ(end.find(v4(4), 4_s).state, State::asked);  // instead of 3
   EXPECT_EQ(end.find(v4(5), 4_s).state, State::unreachable);
   EXPECT_TRUE(hear(end, frame_of(Arp{}), 4_s));
-  expect_known(end, v4(2), mac_b, 4_s);
+  expect_known(end, v4(2), kMacB, 4_s);
 }
 
 TEST(Neighbours, floods__neither_evict_nor_change_nor_grow) {
   auto config = config_v4();
-  config.most_entries = 8;
+  config.max_entries = 8;
   Neighbours end(config);
   for (std::uint8_t last = 2; last < 10; ++last) teach(end, last, 0_s);
   const auto generation = end.generation();
@@ -593,10 +593,10 @@ TEST(Neighbours, floods__neither_evict_nor_change_nor_grow) {
   std::uint64_t answered = 0;
   for (int i = 0; i < 20'000; ++i) {
     Arp arp{.operation = static_cast<unsigned>(1 + random.below(2)),
-            .sender_mac = mac_c,
+            .sender_mac = kMacC,
             .sender = Address::v4(static_cast<std::uint32_t>(0x0A000010 + random.below(200)), 0),
-            .to = broadcast,
-            .from = mac_c};
+            .to = kBroadcast,
+            .from = kMacC};
     for (auto& byte : arp.sender_mac) byte = static_cast<std::uint8_t>(random.next() & 0xFE);
     arp.sender_mac[0] = 6;
     asked += arp.operation & 1;
@@ -609,16 +609,16 @@ TEST(Neighbours, floods__neither_evict_nor_change_nor_grow) {
   EXPECT_EQ(end.generation(), generation);
   EXPECT_EQ(end.counters().learnt, 8u);
   EXPECT_EQ(end.counters().changed, 0u);
-  for (std::uint8_t last = 2; last < 10; ++last) expect_known(end, v4(last), mac_b, 1_s);
+  for (std::uint8_t last = 2; last < 10; ++last) expect_known(end, v4(last), kMacB, 1_s);
   // Answers go out in order, and those beyond their room are not kept.
   for (std::uint8_t last = 100; last < 140; ++last) {
-    EXPECT_TRUE(hear(end, frame_of(Arp{.operation = 1, .sender = v4(last), .to = broadcast}), 1_s));
+    EXPECT_TRUE(hear(end, frame_of(Arp{.operation = 1, .sender = v4(last), .to = kBroadcast}), 1_s));
   }
   const auto answers = say(end, 1_s);
   ASSERT_EQ(answers.size(), 32u);
   for (std::size_t i = 0; i < answers.size(); ++i) EXPECT_EQ(std::to_integer<std::size_t>(answers[i][41]), 100 + i);
   // One who asks and asks has one place.
-  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(hear(end, frame_of(Arp{.operation = 1, .to = broadcast}), 1_s));
+  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(hear(end, frame_of(Arp{.operation = 1, .to = kBroadcast}), 1_s));
   EXPECT_EQ(say(end, 1_s).size(), 1u);
 }
 
@@ -626,7 +626,7 @@ TEST(Neighbours, a_table_of_thousands__keeps_its_order) {
   // Against a plain model: the answers, the chains of the hash table and both lists under random use.
   auto config = config_v4();
   config.prefix_bits = 8;
-  config.most_entries = 100;
+  config.max_entries = 100;
   Neighbours end(config);
   Random random(2);
   std::vector<std::uint32_t> model;  // known ones, the last used at the end
@@ -643,7 +643,7 @@ TEST(Neighbours, a_table_of_thousands__keeps_its_order) {
     } else {
       ASSERT_EQ(found.state, State::asked) << i;
       ASSERT_EQ(say(end, now).size(), 1u);
-      MacAddress mac = mac_b;
+      MacAddress mac = kMacB;
       mac[4] = 1;
       mac[5] = static_cast<std::uint8_t>(ip);
       ASSERT_TRUE(hear(end, frame_of(Arp{.sender_mac = mac, .sender = address}), now));

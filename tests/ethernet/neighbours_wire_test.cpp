@@ -53,17 +53,17 @@ INSTANTIATE_TEST_SUITE_P(Ip, NeighboursOnAWire, testing::Values(true, false),
 
 TEST_P(NeighboursOnAWire, two_ends__find_each_other_whatever_is_lost) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
-    Neighbours a(config(mac_a, 1));
-    Neighbours b(config(mac_b, 2));
-    Wire wire{{{a, mac_a}, {b, mac_b}}, 0.4, Random(seed)};
+    Neighbours a(config(kMacA, 1));
+    Neighbours b(config(kMacB, 2));
+    Wire wire{{{a, kMacA}, {b, kMacB}}, 0.4, Random(seed)};
     bool found_by_a = false;
     bool found_by_b = false;
     Nanos now{};
     for (int step = 0; step < 2000 && !(found_by_a && found_by_b); ++step) {
       const auto to_b = a.find(address(2), now);
       const auto to_a = b.find(address(1), now);
-      found_by_a = to_b.state == State::known && to_b.mac == mac_b;
-      found_by_b = to_a.state == State::known && to_a.mac == mac_a;
+      found_by_a = to_b.state == State::known && to_b.mac == kMacB;
+      found_by_b = to_a.state == State::known && to_a.mac == kMacA;
       wire.exchange(now);
       const Nanos next = std::min(a.deadline(), b.deadline());
       ASSERT_GT(next, now);
@@ -79,13 +79,13 @@ TEST_P(NeighboursOnAWire, two_ends__find_each_other_whatever_is_lost) {
 }
 
 TEST_P(NeighboursOnAWire, two_ends__stay_known_over_hours_of_use) {
-  Neighbours a(config(mac_a, 1));
-  Neighbours b(config(mac_b, 2));
-  Wire wire{{{a, mac_a}, {b, mac_b}}, 0, Random(1)};
+  Neighbours a(config(kMacA, 1));
+  Neighbours b(config(kMacB, 2));
+  Wire wire{{{a, kMacA}, {b, kMacB}}, 0, Random(1)};
   (void)a.find(address(2), 0_s);
   wire.exchange(0_s);
   for (int second = 0; second < 7200; ++second) {
-    expect_known(a, address(2), mac_b, 1_s * second);
+    expect_known(a, address(2), kMacB, 1_s * second);
     wire.exchange(1_s * second);
   }
   // One question in 30 s.
@@ -94,26 +94,26 @@ TEST_P(NeighboursOnAWire, two_ends__stay_known_over_hours_of_use) {
 }
 
 TEST_P(NeighboursOnAWire, a_third_party__redirects_nobody_who_did_not_ask) {
-  Neighbours a(config(mac_a, 1));
-  Neighbours b(config(mac_b, 2));
+  Neighbours a(config(kMacA, 1));
+  Neighbours b(config(kMacB, 2));
   // It claims every other address, unasked, at every moment, as loudly as an honest protocol lets it.
   const auto spoof = [&](std::uint8_t last) -> std::vector<ByteVector> {
     if (GetParam()) {
       return {frame_of(Arp{.operation = 1,
-                           .sender_mac = mac_c,
+                           .sender_mac = kMacC,
                            .sender = v4(last),
                            .target = v4(last),
-                           .to = broadcast,
-                           .from = mac_c}),
-              frame_of(Arp{.operation = 2, .sender_mac = mac_c, .sender = v4(last), .to = broadcast, .from = mac_c})};
+                           .to = kBroadcast,
+                           .from = kMacC}),
+              frame_of(Arp{.operation = 2, .sender_mac = kMacC, .sender = v4(last), .to = kBroadcast, .from = kMacC})};
     }
-    return {frame_of(Discovery{.flags = override_known,
+    return {frame_of(Discovery{.flags = kOverrideKnown,
                                .source = c6,
                                .destination = all_nodes,
                                .target = address(last),
                                .option = "0201 020000000003",
                                .to = {0x33, 0x33, 0, 0, 0, 1},
-                               .from = mac_c}),
+                               .from = kMacC}),
             frame_of(solicitation(address(last), "0101 020000000003"))};
   };
   for (std::uint8_t last = 2; last < 200; ++last) {
@@ -121,18 +121,18 @@ TEST_P(NeighboursOnAWire, a_third_party__redirects_nobody_who_did_not_ask) {
   }
   (void)say(a, 0_s);
   EXPECT_EQ(a.counters().learnt, 0u);
-  Wire wire{{{a, mac_a}, {b, mac_b}}, 0, Random(1)};
+  Wire wire{{{a, kMacA}, {b, kMacB}}, 0, Random(1)};
   EXPECT_EQ(a.find(address(2), 0_s).state, State::asked);
   wire.exchange(0_s);
-  expect_known(a, address(2), mac_b, 0_s);
+  expect_known(a, address(2), kMacB, 0_s);
   // Without the override flag a known one stays (ARP has none: there RFC 826 lets anyone change what was asked for).
   if (!GetParam()) {
     for (int i = 0; i < 100; ++i) {
       EXPECT_TRUE(hear(
           a,
-          frame_of(Discovery{.flags = solicited, .target = address(2), .option = "0201 020000000003", .from = mac_c}),
+          frame_of(Discovery{.flags = kSolicited, .target = address(2), .option = "0201 020000000003", .from = kMacC}),
           1_s));
-      expect_known(a, address(2), mac_b, 1_s);
+      expect_known(a, address(2), kMacB, 1_s);
     }
   }
   // Our own address stays ours, and the neighbour hears that.
@@ -158,7 +158,7 @@ void expect_refused(const std::function<void(NeighbourConfig&)>& change, const s
 
 TEST(Neighbours, configurations_out_of_range__are_refused_by_name) {
   expect_refused([](auto& c) { c.mac = {}; }, "MAC");
-  expect_refused([](auto& c) { c.mac = broadcast; }, "MAC");
+  expect_refused([](auto& c) { c.mac = kBroadcast; }, "MAC");
   expect_refused([](auto& c) { c.own = {}; }, "address of a host");
   expect_refused([](auto& c) { c.own = v4(255); }, "10.0.0.255/24 is not");
   expect_refused([](auto& c) { c.own = v4(0); }, "10.0.0.0/24 is not");
@@ -171,10 +171,10 @@ TEST(Neighbours, configurations_out_of_range__are_refused_by_name) {
   expect_refused([](auto& c) { c.gateway = v4(255); }, "the gateway");
   expect_refused([](auto& c) { c.gateway = b6; }, "the gateway");
   expect_refused([](auto& c) { c.vlan = 4095; }, "VLAN 4095");
-  expect_refused([](auto& c) { c.most_entries = 0; }, "table of 0");
-  expect_refused([](auto& c) { c.most_entries = 2'000'000; }, "table of 2000000");
-  expect_refused([](auto& c) { c.most_questions = 0; }, "0 questions");
-  expect_refused([](auto& c) { c.most_questions = 256; }, "256 questions");
+  expect_refused([](auto& c) { c.max_entries = 0; }, "table of 0");
+  expect_refused([](auto& c) { c.max_entries = 2'000'000; }, "table of 2000000");
+  expect_refused([](auto& c) { c.max_questions = 0; }, "0 questions");
+  expect_refused([](auto& c) { c.max_questions = 256; }, "256 questions");
   expect_refused([](auto& c) { c.retry = 0_ns; }, "times");
   expect_refused([](auto& c) { c.fresh_for = Nanos::never(); }, "times");
   auto config = config_v4();

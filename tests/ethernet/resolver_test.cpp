@@ -20,7 +20,7 @@ class ResolverTest : public testing::Test {
  protected:
   /// All frames that are due at `now`; then what has waited goes where it may.
   std::size_t serve(Nanos now) {
-    std::array<std::byte, Neighbours::longest_frame> frame{};
+    std::array<std::byte, Neighbours::kLongestFrame> frame{};
     std::size_t frames = 0;
     while (resolver.frame(frame, now) != 0) ++frames;
     resolver.flush(
@@ -37,7 +37,7 @@ class ResolverTest : public testing::Test {
     Neighbours peer({.mac = kPeerMac, .own = kPeer, .gateway = {}});
     peer.announce();  // so that the frame is one of the peer's
     Resolver<int> other({.mac = kPeerMac, .own = kPeer, .gateway = {}}, 1);
-    std::array<std::byte, Neighbours::longest_frame> question{};
+    std::array<std::byte, Neighbours::kLongestFrame> question{};
     Neighbours asker({.mac = kOwnMac, .own = kOwn, .gateway = {}});
     EXPECT_EQ(asker.find(kPeer, now).state, Neighbours::State::asked);
     const std::size_t size = asker.frame(question, now);

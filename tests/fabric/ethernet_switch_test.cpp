@@ -21,7 +21,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
-constexpr MacNumber broadcast = 0xFFFFFFFFFFFF;
+constexpr MacNumber kBroadcast = 0xFFFFFFFFFFFF;
 constexpr MacNumber mac(std::uint64_t number) { return 0x020000000000 | number; }
 
 /// 8 ns a byte.
@@ -110,7 +110,7 @@ TEST(EthernetSwitch, unknown_and_group_addresses__leave_by_every_other_port) {
   Network net(4);
   net.send(1, mac(1), mac(2), 1_us);
   EXPECT_THAT(net.where(), ElementsAre(0, 2, 3));
-  net.send(1, mac(1), broadcast, 2_us);
+  net.send(1, mac(1), kBroadcast, 2_us);
   EXPECT_THAT(net.where(), ElementsAre(0, 2, 3));
   net.send(3, mac(3), 0x333300000001, 3_us);  // IPv6 multicast
   EXPECT_THAT(net.where(), ElementsAre(0, 1, 2));
@@ -120,7 +120,7 @@ TEST(EthernetSwitch, unknown_and_group_addresses__leave_by_every_other_port) {
 
 TEST(EthernetSwitch, learnt_address__is_reached_by_its_port_alone) {
   Network net(4);
-  net.send(2, mac(2), broadcast, 1_us);
+  net.send(2, mac(2), kBroadcast, 1_us);
   net.where();
   net.send(0, mac(1), mac(2), 2_us);
   EXPECT_THAT(net.where(), ElementsAre(2));
@@ -133,8 +133,8 @@ TEST(EthernetSwitch, learnt_address__is_reached_by_its_port_alone) {
 
 TEST(EthernetSwitch, destination_behind_the_ingress_port__is_filtered) {
   Network net(3);
-  net.send(0, mac(1), broadcast, 1_us);
-  net.send(0, mac(2), broadcast, 1_us);
+  net.send(0, mac(1), kBroadcast, 1_us);
+  net.send(0, mac(2), kBroadcast, 1_us);
   net.where();
   net.send(0, mac(1), mac(2), 2_us);
   net.send(0, mac(1), mac(1), 3_us);
@@ -153,8 +153,8 @@ TEST(EthernetSwitch, reserved_addresses__stay_on_their_link) {
 
 TEST(EthernetSwitch, station_that_moves__is_learnt_anew_and_counted) {
   Network net(3);
-  net.send(0, mac(1), broadcast, 1_us);
-  net.send(2, mac(1), broadcast, 2_us);
+  net.send(0, mac(1), kBroadcast, 1_us);
+  net.send(2, mac(1), kBroadcast, 2_us);
   net.where();
   net.send(1, mac(2), mac(1), 3_us);
   EXPECT_THAT(net.where(), ElementsAre(2));
@@ -167,13 +167,13 @@ TEST(EthernetSwitch, silent_station__is_forgotten_after_the_ageing_time) {
   MacTableConfig table;
   table.ageing = 10_s;
   Network net(std::vector<SwitchPortConfig>(3, gigabit()), table);
-  net.send(0, mac(1), broadcast, 0_s);
+  net.send(0, mac(1), kBroadcast, 0_s);
   net.send(1, mac(2), mac(1), 10_s);
   EXPECT_EQ(net.bridge.counters(1).flooded_frames, 0U);
   net.send(1, mac(2), mac(1), 10_s + 1_ns);
   EXPECT_EQ(net.bridge.counters(1).flooded_frames, 1U);
   EXPECT_EQ(net.bridge.table().size(10_s + 1_ns), 1U);
-  net.send(2, mac(1), broadcast, 11_s);
+  net.send(2, mac(1), kBroadcast, 11_s);
   EXPECT_EQ(net.bridge.counters(2).moved, 0U) << "what is forgotten is new";
   EXPECT_EQ(net.bridge.counters(2).learnt, 1U);
 }
@@ -183,7 +183,7 @@ TEST(EthernetSwitch, flood_of_addresses__fills_the_table_and_pushes_nobody_out) 
   table.entries = 64;
   table.ageing = 10_s;
   Network net(std::vector<SwitchPortConfig>(3, gigabit()), table);
-  net.send(0, mac(1), broadcast, 1_us);
+  net.send(0, mac(1), kBroadcast, 1_us);
   for (std::uint64_t i = 0; i < 10'000; ++i) net.send(1, mac(1000 + i), mac(1), 2_us + 10_us * static_cast<int>(i));
   EXPECT_EQ(net.bridge.table().size(1_s), 64U);
   const auto& flooder = net.bridge.counters(1);
@@ -191,13 +191,13 @@ TEST(EthernetSwitch, flood_of_addresses__fills_the_table_and_pushes_nobody_out) 
   EXPECT_EQ(flooder.table_full, 10'000U - 63);
   EXPECT_EQ(flooder.flooded_frames, 0U) << "the station in use is known still";
   // Their places are free again once they have aged.
-  net.send(2, mac(7), broadcast, 20_s);
+  net.send(2, mac(7), kBroadcast, 20_s);
   EXPECT_EQ(net.bridge.counters(2).learnt, 1U);
 }
 
 TEST(EthernetSwitch, port_that_goes_down__is_forgotten_and_left_out) {
   Network net(3);
-  net.send(1, mac(1), broadcast, 1_us);
+  net.send(1, mac(1), kBroadcast, 1_us);
   net.where();
   net.bridge.set_up(1, false);
   net.send(0, mac(2), mac(1), 2_us);
@@ -234,7 +234,7 @@ TEST(EthernetSwitch, buffer__drops_what_it_can_not_hold_at_one_port_alone) {
   std::vector<SwitchPortConfig> ports(3, gigabit());
   ports[1].output.buffer_bytes = 10'000;
   Network net(ports);
-  for (int i = 0; i < 20; ++i) net.send(0, mac(1), broadcast, 1_us, 1000);
+  for (int i = 0; i < 20; ++i) net.send(0, mac(1), kBroadcast, 1_us, 1000);
   EXPECT_EQ(net.bridge.output(1).counters().dropped_packets, 10U);
   EXPECT_EQ(net.bridge.output(1).counters().max_queue_bytes, 10'000U);
   EXPECT_EQ(net.bridge.output(2).counters().dropped_packets, 0U);
@@ -255,7 +255,7 @@ TEST(EthernetSwitch, marks__are_of_ecn_capable_copies_behind_the_threshold_alone
   std::vector<SwitchPortConfig> ports(3, gigabit());
   ports[1].output.ecn = {true, 3000, 3000, 1.0};
   Network net(ports);
-  for (int i = 0; i < 10; ++i) net.send(0, mac(1), broadcast, 1_us, 1000, 0, i % 2 == 1);
+  for (int i = 0; i < 10; ++i) net.send(0, mac(1), kBroadcast, 1_us, 1000, 0, i % 2 == 1);
   // A frame finds 0, 1000, 2000, 3000, ... bytes; from 4000 on it is marked: frames 5, 7 and 9, at port 1 only.
   EXPECT_EQ(net.frames.marks, 3U);
   net.run(1_s);
@@ -274,7 +274,7 @@ TEST(EthernetSwitch, faults__hit_one_port_and_every_frame_is_accounted_for) {
   ports[1].output.buffer_bytes = ports[2].output.buffer_bytes = 0;
   Network net(ports);
   constexpr std::uint64_t count = 10'000;
-  for (std::uint64_t i = 0; i < count; ++i) net.send(0, mac(1), broadcast, 1_us * static_cast<int>(i), 100);
+  for (std::uint64_t i = 0; i < count; ++i) net.send(0, mac(1), kBroadcast, 1_us * static_cast<int>(i), 100);
   net.run(10_s);
   EXPECT_TRUE(net.frames.notes.empty());
   std::map<std::uint32_t, std::uint64_t> arrived;
@@ -298,7 +298,7 @@ TEST(EthernetSwitch, faults__hit_one_port_and_every_frame_is_accounted_for) {
 TEST(EthernetSwitch, no_memory_for_copies__is_counted_and_the_original_goes_on) {
   Network net(4);
   net.frames.no_memory = true;
-  net.send(0, mac(1), broadcast, 1_us);
+  net.send(0, mac(1), kBroadcast, 1_us);
   EXPECT_EQ(net.where().size(), 1U);
   EXPECT_EQ(net.bridge.counters(1).no_copy + net.bridge.counters(2).no_copy + net.bridge.counters(3).no_copy, 2U);
 }
@@ -308,7 +308,7 @@ TEST(EthernetSwitch, drain__gives_every_frame_back_undelivered) {
   ports[1].output.delay = 1_s;
   ports[1].output.faults.duplication = 0.5;
   Network net(ports);
-  for (int i = 0; i < 100; ++i) net.send(0, mac(1), broadcast, 1_us, 1000, static_cast<std::uint8_t>(i % 8));
+  for (int i = 0; i < 100; ++i) net.send(0, mac(1), kBroadcast, 1_us, 1000, static_cast<std::uint8_t>(i % 8));
   net.bridge.drain(net.frames);
   EXPECT_TRUE(net.frames.notes.empty());
   EXPECT_THAT(net.frames.arrivals, IsEmpty());

@@ -17,7 +17,7 @@ using namespace mltcp::literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr std::uint32_t none = SwitchMemory::no_ingress;
+constexpr std::uint32_t kNone = SwitchMemory::kNoIngress;
 
 /// 8 ns a byte.
 LinkConfig gigabit() {
@@ -39,7 +39,7 @@ struct Driver {
       : link(config, classes, memory) {}
 
   PriorityLink::Admission offer(Link::Handle packet, std::uint32_t bytes, std::uint32_t priority, Nanos now,
-                                bool ecn = false, std::uint32_t ingress = none) {
+                                bool ecn = false, std::uint32_t ingress = kNone) {
     run(now);
     const auto admission = link.offer(packet, bytes, ecn, priority, ingress, now);
     start(now);

@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::uint32_t none = SwitchMemory::no_ingress;
+constexpr std::uint32_t kNone = SwitchMemory::kNoIngress;
 
 /// Offers packets of 1000 B to all queues in turn until none takes one; returns the queues' lengths.
 std::vector<Bytes> fill(SwitchMemory& memory, std::size_t queues) {
@@ -21,8 +21,8 @@ std::vector<Bytes> fill(SwitchMemory& memory, std::size_t queues) {
   for (bool any = true; any;) {
     any = false;
     for (Bytes& length : lengths) {
-      if (!memory.admits(length, 1000, none, 0)) continue;
-      memory.take(1000, none, 0);
+      if (!memory.admits(length, 1000, kNone, 0)) continue;
+      memory.take(1000, kNone, 0);
       length += 1000;
       any = true;
     }
@@ -48,11 +48,11 @@ TEST(SwitchMemory, admits__busy_queues_settle_at_the_published_share) {
 TEST(SwitchMemory, threshold__follows_what_is_free) {
   SwitchMemory memory({.bytes = 100'000, .alpha = 0.5, .pfc = {}});
   EXPECT_EQ(memory.threshold(), 50'000U);
-  memory.take(40'000, none, 0);
+  memory.take(40'000, kNone, 0);
   EXPECT_EQ(memory.threshold(), 30'000U);
-  EXPECT_TRUE(memory.admits(29'000, 1000, none, 0));
-  EXPECT_FALSE(memory.admits(29'001, 1000, none, 0));
-  memory.release(20'000, none, 0);
+  EXPECT_TRUE(memory.admits(29'000, 1000, kNone, 0));
+  EXPECT_FALSE(memory.admits(29'001, 1000, kNone, 0));
+  memory.release(20'000, kNone, 0);
   EXPECT_EQ(memory.threshold(), 40'000U);
   EXPECT_EQ(memory.used(), 20'000U);
   EXPECT_EQ(memory.max_used(), 40'000U);
@@ -106,7 +106,7 @@ TEST(SwitchMemory, admits__up_to_the_headroom_of_each_ingress_and_class) {
   EXPECT_TRUE(memory.admits(0, 1001, a, 1));
   EXPECT_TRUE(memory.admits(0, 11'000, b, 0));
   EXPECT_FALSE(memory.admits(0, 11'001, b, 0));
-  memory.take(80'000, none, 0);
+  memory.take(80'000, kNone, 0);
   EXPECT_FALSE(memory.admits(0, 6'001, b, 0));  // of the whole memory
 }
 

@@ -74,10 +74,10 @@ TEST(UsageMeter, add__keeps_every_byte_and_the_bound) {
 
 TEST(UsageMeter, add__pools_jobs_beyond_the_bound) {
   UsageMeter meter;
-  for (std::uint32_t job = 0; job < UsageMeter::max_jobs + 100; ++job) meter.add(job, 1, 0_ns);
+  for (std::uint32_t job = 0; job < UsageMeter::kMaxJobs + 100; ++job) meter.add(job, 1, 0_ns);
   meter.add(3, 1, 0_ns);
-  EXPECT_EQ(meter.jobs().size(), UsageMeter::max_jobs + 1);
-  EXPECT_EQ(meter.jobs().at(UsageMeter::other_jobs), Series{100});
+  EXPECT_EQ(meter.jobs().size(), UsageMeter::kMaxJobs + 1);
+  EXPECT_EQ(meter.jobs().at(UsageMeter::kOtherJobs), Series{100});
   EXPECT_EQ(meter.jobs().at(3), Series{2});
 }
 

@@ -48,7 +48,7 @@ std::vector<std::byte> message_of(std::uint64_t seed, std::uint64_t direction, s
 /// Sends and receives `count` messages on each of its connections.
 class Endpoint final : public Pollable {
  public:
-  static constexpr std::uint64_t window = 6;  // receives posted
+  static constexpr std::uint64_t kWindow = 6;  // receives posted
 
   Endpoint(sim::Host& host, std::uint64_t seed, std::uint64_t count)
       : shard(host, {.seed = seed}), seed_(seed), count_(count) {}
@@ -68,7 +68,7 @@ class Endpoint final : public Pollable {
     Flow& flow = flows_[id];
     flow.send_direction = sends;
     flow.receive_direction = receives;
-    for (std::uint64_t i = 0; i < window; ++i) post_receive(id, flow);
+    for (std::uint64_t i = 0; i < kWindow; ++i) post_receive(id, flow);
     while (flow.next_send < std::min(count_, std::uint64_t{4})) post_send(id, flow);
   }
 
@@ -130,7 +130,7 @@ class Endpoint final : public Pollable {
           ++wrong;
         flow.receives.erase(completion.tag);
         // A message that waits for a lost packet may keep the queue full; later completions post again.
-        while (flow.next_receive < std::min(count_, flow.received + window)) post_receive(completion.connection, flow);
+        while (flow.next_receive < std::min(count_, flow.received + kWindow)) post_receive(completion.connection, flow);
         break;
       }
     }

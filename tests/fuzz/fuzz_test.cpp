@@ -108,7 +108,7 @@ class Fuzzer {
         w.ping();
         break;
       case 5:
-        w.accept({.version = static_cast<std::uint8_t>(random.chance(0.7) ? wire::protocol_version : random.next()),
+        w.accept({.version = static_cast<std::uint8_t>(random.chance(0.7) ? wire::kProtocolVersion : random.next()),
                   .max_packet = static_cast<std::uint16_t>(random.chance(0.5) ? random.below(2000) : random.next()),
                   .source_connection = static_cast<std::uint32_t>(number()),
                   .credit = static_cast<std::uint32_t>(number())});
@@ -379,7 +379,7 @@ NeighbourConfig end_config(bool ipv4, std::uint8_t number, std::uint16_t vlan) {
   Address own = Address::v4(0x0A000000U + number, 0);
   if (!ipv4) own.ip = {0x20, 1, 0x0D, 0xB8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, number};
   return {
-      .mac = {2, 0, 0, 0, 0, number}, .own = own, .prefix_bits = 24, .gateway = {}, .vlan = vlan, .most_entries = 64};
+      .mac = {2, 0, 0, 0, 0, number}, .own = own, .prefix_bits = 24, .gateway = {}, .vlan = vlan, .max_entries = 64};
 }
 
 std::vector<ByteVector> honest_frames(bool ipv4, std::uint16_t vlan) {
@@ -387,7 +387,7 @@ std::vector<ByteVector> honest_frames(bool ipv4, std::uint16_t vlan) {
   Neighbours a(end_config(ipv4, 1, vlan));
   Neighbours b(end_config(ipv4, 2, vlan));
   const auto exchange = [&frames](Neighbours& from, Neighbours& to) {
-    ByteVector out(Neighbours::longest_frame);
+    ByteVector out(Neighbours::kLongestFrame);
     const std::size_t size = from.frame(out, 0_s);
     out.resize(size);
     (void)to.receive(out, 0_s);
@@ -458,7 +458,7 @@ TEST(Fuzz, frames__reach_address_resolution_and_the_parser_of_headers) {
         ASSERT_EQ(whole == encap::Reject::none, verify == encap::VerifyUdp::no || holds);
       }
       // What it says is well formed: nobody else of its kind finds fault with it.
-      ByteVector out(Neighbours::longest_frame);
+      ByteVector out(Neighbours::kLongestFrame);
       for (int frames = 0;; ++frames) {
         const std::size_t size = end.frame(out, now);
         if (size == 0) break;
@@ -479,7 +479,7 @@ TEST(Fuzz, frames__reach_address_resolution_and_the_parser_of_headers) {
     Neighbours neighbour(end_config(ipv4, 200, vlan));
     const Address address = end_config(ipv4, 200, vlan).own;
     now += 100_s;
-    ByteVector out(Neighbours::longest_frame);
+    ByteVector out(Neighbours::kLongestFrame);
     while (end.frame(out, now) != 0) {
     }
     (void)end.find(address, now);

@@ -14,8 +14,8 @@ namespace {
 
 using namespace service;
 
-constexpr int most_requests = 12;
-constexpr std::uint32_t most_jobs = 6;
+constexpr int kMaxRequests = 12;
+constexpr std::uint32_t kMaxJobs = 6;
 
 /// As a client takes it.
 void check_answer(const ApiAnswer& answer) {
@@ -31,14 +31,14 @@ void fuzz_http(Input input) {
   ServiceOptions options;
   options.host_names = {"a1", "a2", "b1", "b2"};
   options.slots_per_host = 2;
-  options.most_jobs = most_jobs;
+  options.max_jobs = kMaxJobs;
   SchedulerService scheduler(
       Topology::leaf_spine({.leaves = 2, .spines = 1, .hosts_per_leaf = 2, .host_rate = Rate(10'000'000'000)}),
       options);
   KubernetesExtender kubernetes(scheduler, {});
   Api api(scheduler, kubernetes);
   Nanos now;
-  for (int i = 0; i < most_requests && !program.has_ended(); ++i) {
+  for (int i = 0; i < kMaxRequests && !program.has_ended(); ++i) {
     const std::size_t size = program.number(2);
     const std::uint8_t choices = program.byte();
     const auto bytes = program.bytes(size);
@@ -54,7 +54,7 @@ void fuzz_http(Input input) {
     const ApiRequest request = request_of(method, target, std::string(text));
     now += Nanos(choices * std::int64_t{1'000'000'000});
     check_answer(api.answer(request, now, (choices & 1) != 0));
-    require(scheduler.jobs().size() <= most_jobs, "more jobs than the service takes");
+    require(scheduler.jobs().size() <= kMaxJobs, "more jobs than the service takes");
     kubernetes.expire(now);
   }
 }

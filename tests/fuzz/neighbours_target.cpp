@@ -15,7 +15,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-constexpr std::uint32_t most_entries = 8;  // so that a few questions fill the table
+constexpr std::uint32_t kMaxEntries = 8;  // so that a few questions fill the table
 
 Address address_of(bool ipv4, std::uint8_t number) {
   if (ipv4) return Address::v4(0x0A000000U + number, 0);
@@ -31,14 +31,14 @@ NeighbourConfig config_of(bool ipv4, std::uint8_t number, std::uint16_t vlan, bo
   config.prefix_bits = ipv4 ? 24 : 64;
   if (has_gateway) config.gateway = address_of(ipv4, 254);
   config.vlan = vlan;
-  config.most_entries = most_entries;
+  config.max_entries = kMaxEntries;
   return config;
 }
 
 /// A frame that an honest host of this kind sends to `to`: a question for it, or the answer to its own.
 Bytes honest_frame(bool ipv4, std::uint16_t vlan, std::uint8_t from, std::uint8_t to, bool answer) {
   Neighbours host(config_of(ipv4, from, vlan, false));
-  Bytes out(Neighbours::longest_frame);
+  Bytes out(Neighbours::kLongestFrame);
   if (answer) {
     Neighbours asking(config_of(ipv4, to, vlan, false));
     static_cast<void>(asking.find(address_of(ipv4, from), Nanos()));
@@ -53,7 +53,7 @@ Bytes honest_frame(bool ipv4, std::uint16_t vlan, std::uint8_t from, std::uint8_
 
 /// Takes what is due. All of it is something that an end of the same kind reads without finding fault.
 void take_frames(Neighbours& end, bool ipv4, std::uint16_t vlan, Nanos now) {
-  Bytes out(Neighbours::longest_frame);
+  Bytes out(Neighbours::kLongestFrame);
   for (int count = 0;; ++count) {
     require(count < 200, "frames without an end");
     const std::size_t size = end.frame(out, now);
@@ -121,7 +121,7 @@ void fuzz_neighbours(Input input) {
     take_frames(end, ipv4, vlan, now);
   }
   Neighbours neighbour(config_of(ipv4, 200, vlan, false));
-  Bytes out(Neighbours::longest_frame);
+  Bytes out(Neighbours::kLongestFrame);
   static_cast<void>(end.find(address_of(ipv4, 200), now));
   for (int round = 0; round < 4; ++round)
     for (const auto& [from, to] : {std::pair{&end, &neighbour}, std::pair{&neighbour, &end}})

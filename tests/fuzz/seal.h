@@ -15,10 +15,10 @@ namespace mltcp::fuzz {
 /// Of a packet whose header says how far the checksum reaches; a length that can't be is mended, too, and flags that
 /// say that it is sealed, which no input could make up. Its magic stays.
 inline void seal(std::vector<std::byte>& packet) {
-  if (packet.size() < wire::header_bytes) return;
+  if (packet.size() < wire::kHeaderBytes) return;
   std::uint16_t covered = 0;
   std::memcpy(&covered, packet.data() + 2, sizeof covered);
-  if (covered < wire::header_bytes || covered > packet.size()) {
+  if (covered < wire::kHeaderBytes || covered > packet.size()) {
     covered = static_cast<std::uint16_t>(packet.size());
     std::memcpy(packet.data() + 2, &covered, sizeof covered);
   }

@@ -22,10 +22,10 @@ namespace {
 using namespace testing_network;
 using experiment::Ledger;
 
-constexpr std::size_t most_operations = 256;
-constexpr std::size_t number_of_stranger = 2;  // behind both honest ends
+constexpr std::size_t kMaxOperations = 256;
+constexpr std::size_t kNumberOfStranger = 2;  // behind both honest ends
 
-constexpr std::uint64_t discarded_tag = std::uint64_t{1} << 40;
+constexpr std::uint64_t kDiscardedTag = std::uint64_t{1} << 40;
 
 /// Settings of the ends, few enough of everything that limits are reached.
 ConnectionConfig config_of(std::uint8_t choices, std::uint8_t algorithm) {
@@ -49,7 +49,7 @@ PacketIo::Limits limits_of(std::uint8_t choices) {
   PacketIo::Limits limits;
   if ((choices & 1) != 0) limits.keeps_payload_from = 200;
   if ((choices & 2) != 0) limits.burst = 4;
-  if ((choices & 4) != 0) limits.max_packet_bytes = wire::smallest_packet;
+  if ((choices & 4) != 0) limits.max_packet_bytes = wire::kSmallestPacket;
   if ((choices & 8) != 0) limits.batch = 4;
   return limits;
 }
@@ -62,7 +62,7 @@ class Run {
   Run(const ConnectionConfig& config, const PacketIo::Limits& limits, Program& program)
       : program_(program),
         config_(config),
-        pair_(config, config, TestNetwork::default_delay, limits, small_shard),
+        pair_(config, config, TestNetwork::kDefaultDelay, limits, small_shard),
         stranger_(pair_.add(small_shard, limits)) {
     stranger_.dead = true;
     pair_.logging = false;
@@ -77,13 +77,13 @@ class Run {
     job_ = pair_.c().add_job(job);
     pair_.fate = [this](const Parsed& packet, Fate& fate) {
       const ParsedFrame* const accept = packet.find(wire::FrameType::accept);
-      if (packet.to == number_of_stranger && accept != nullptr) strange_id_ = accept->source;
+      if (packet.to == kNumberOfStranger && accept != nullptr) strange_id_ = accept->source;
       decide(fate);
     };
   }
 
   void run() {
-    for (std::size_t i = 0; i < most_operations && !program_.has_ended(); ++i) {
+    for (std::size_t i = 0; i < kMaxOperations && !program_.has_ended(); ++i) {
       operate(program_.byte());
       pair_.wake_all();
       pair_.run_for(Nanos(static_cast<std::int64_t>(program_.byte()) * 1'000));
@@ -101,9 +101,9 @@ class Run {
       case Completion::Kind::sent:
         return out.on_sent(completion.tag, completion.status);
       case Completion::Kind::received:
-        if (completion.tag >= discarded_tag) {
+        if (completion.tag >= kDiscardedTag) {
           // Its buffer is the program's already, and what came is not seen.
-          static_cast<void>(in.on_received(completion.tag - discarded_tag, completion.status, completion.bytes));
+          static_cast<void>(in.on_received(completion.tag - kDiscardedTag, completion.status, completion.bytes));
           return;
         }
         static_cast<void>(in.on_received(completion.tag, completion.status, completion.bytes));
@@ -150,7 +150,7 @@ class Run {
                                                                     : program_.byte();
     header.packet_number = (operation & 0x80) != 0 ? program_.number(8) : strange_number_++;
     header.span = (operation & 0x80) != 0 ? static_cast<std::uint32_t>(program_.number(4)) : 1;
-    ByteVector packet(wire::header_bytes);
+    ByteVector packet(wire::kHeaderBytes);
     const auto frames = program_.bytes(program_.byte());
     wire::Writer writer(packet);
     static_cast<void>(writer.finish(header, {}));
@@ -197,7 +197,7 @@ class Run {
         return;
       case 10: {
         const std::uint64_t tag = program_.up_to(in.receives());
-        if (tag < in.receives() && shard.discard_receive(id, tag, tag + discarded_tag)) {
+        if (tag < in.receives() && shard.discard_receive(id, tag, tag + kDiscardedTag)) {
           in.discard(tag);
         }
         return;

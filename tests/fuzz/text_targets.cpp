@@ -6,7 +6,7 @@
 namespace mltcp::fuzz {
 
 std::span<const Target> targets() {
-  static constexpr std::array all{
+  static constexpr std::array kAll{
       Target{"experiment", fuzz_experiment, 4000},
       Target{"traces", fuzz_traces, 2000},
       Target{"results", fuzz_results, 1500},
@@ -15,7 +15,7 @@ std::span<const Target> targets() {
       Target{"http", fuzz_http, 1500},
       Target{"words", fuzz_words, 4000},
   };
-  return all;
+  return kAll;
 }
 
 }  // namespace mltcp::fuzz

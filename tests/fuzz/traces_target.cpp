@@ -17,7 +17,7 @@ namespace {
 
 using namespace workload;
 
-constexpr std::uint32_t most_ranks = 64;  // a few bytes may ask for a million
+constexpr std::uint32_t kMaxRanks = 64;  // a few bytes may ask for a million
 
 void replay(const ExecutionGraph& graph, std::uint8_t choices) {
   GraphOptions options;
@@ -34,13 +34,13 @@ void replay(const ExecutionGraph& graph, std::uint8_t choices) {
 
 void fuzz_graph(const std::string& text, const std::string& name, std::uint8_t choices) {
   TraceOptions options;
-  options.most_ranks = most_ranks;
+  options.max_ranks = kMaxRanks;
   options.as_recorded = (choices & 0x08) != 0;
   options.alike = (choices & 0x10) == 0;
   options.ranks = (choices & 0x20) != 0 ? 4 : 0;
   is_read([&] {
     const ExecutionGraph graph = parse_trace_graph(text, name, options);
-    require(graph.ranks.size() <= most_ranks && !graph.steps.empty(), "a graph of no steps, or of too many ranks");
+    require(graph.ranks.size() <= kMaxRanks && !graph.steps.empty(), "a graph of no steps, or of too many ranks");
     if (!options.as_recorded) check(graph);
     for (std::uint32_t rank = 0; rank < graph.ranks.size(); ++rank) {
       if (graph.ranks[rank].nodes.empty()) continue;

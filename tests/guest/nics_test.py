@@ -43,7 +43,7 @@ mltcp doctor --port {left} | grep -E "^ok +port {left}|^missing|^ +port|^warn +N
     "perf": """
 echo "== perf"
 mltcp perf --listen --once --port {left} --ip 10.0.0.1/24 --udp-port 50000 --idle sleep --memory 64 >/tmp/server 2>&1 &
-timeout 100 mltcp perf 127.0.0.1 --port {right} --ip 10.0.0.2/24 --tests latency,out --least 1B --most 16kB --factor 128 \\
+timeout 100 mltcp perf 127.0.0.1 --port {right} --ip 10.0.0.2/24 --tests latency,out --min 1B --max 16kB --factor 128 \\
   --for 100ms --idle sleep --memory 64 --json /out/perf.json >/tmp/client 2>&1
 status=$?
 [ $status = 0 ] || kill $! 2>/dev/null
@@ -97,7 +97,7 @@ for attempt in $(seq 60); do
   ping -c 1 -W 2 10.1.0.1 >/dev/null && break
 done
 for attempt in $(seq 12); do
-  mltcp perf 10.1.0.1 --port {nic} --ip 10.0.0.2/24 --tests latency,out --least 1B --most 16kB --factor 128 \\
+  mltcp perf 10.1.0.1 --port {nic} --ip 10.0.0.2/24 --tests latency,out --min 1B --max 16kB --factor 128 \\
     --for 100ms --idle sleep --memory 64 --json /out/perf.json >/tmp/said 2>&1 && break
   grep -q "no server" /tmp/said || break
 done

@@ -27,7 +27,7 @@ grep 'port verbs:rx0' /tmp/doctor
 
 # perf: latency, bandwidth.
 mltcp perf --listen --once --port verbs:rx1 --ip 10.0.0.2 127.0.0.1:6000 &
-mltcp perf 127.0.0.1:6000 --port verbs:rx0 --ip 10.0.0.1 --tests latency,out --least 64B --most 1MB --factor 128 --for 100ms
+mltcp perf 127.0.0.1:6000 --port verbs:rx0 --ip 10.0.0.1 --tests latency,out --min 64B --max 1MB --factor 128 --for 100ms
 wait $!
 echo 'ok: perf'
 
@@ -73,7 +73,7 @@ start_load() {
   mltcp perf --listen --once --port verbs:rx1 --ip 10.0.0.2 127.0.0.1:$1 >/tmp/server 2>&1 &
   server=$!
   : >/tmp/client
-  mltcp perf 127.0.0.1:$1 --port verbs:rx0 --ip 10.0.0.1 --tests out --least 1MB --most 1MB --for 60s --limit 90s \
+  mltcp perf 127.0.0.1:$1 --port verbs:rx0 --ip 10.0.0.1 --tests out --min 1MB --max 1MB --for 60s --limit 90s \
     --wait 60s >/tmp/client 2>&1 &
   client=$!
   tries=0

@@ -38,7 +38,7 @@ pingpong() {
 }
 perf() {
   server mltcp perf --listen --once --port verbs:rx1 --ip 10.0.0.2 --idle $idle 127.0.0.1:6000
-  mltcp perf 127.0.0.1:6000 --port verbs:rx0 --ip 10.0.0.1 --idle $idle --tests $3 --least $1B --most $1B --for $2 \
+  mltcp perf 127.0.0.1:6000 --port verbs:rx0 --ip 10.0.0.1 --idle $idle --tests $3 --min $1B --max $1B --for $2 \
     --json /out/perf.$round.$3.$1.json >/tmp/client 2>&1 || cat /tmp/client
   wait $server || true
 }

@@ -51,8 +51,8 @@ TEST(Snapshot, rows__bounded_and_counted) {
   Snapshot shown;
   for (int i = 0; i < 300; ++i)
     if (has_room(shown.jobs, shown)) shown.jobs.emplace_back();
-  EXPECT_EQ(shown.jobs.size(), kMostRows);
-  EXPECT_EQ(shown.left_out, 300 - kMostRows);
+  EXPECT_EQ(shown.jobs.size(), kMaxRows);
+  EXPECT_EQ(shown.left_out, 300 - kMaxRows);
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ class TestIo final : public PacketIo {
 
 class FaultyIoTest : public ::testing::Test {
  protected:
-  static constexpr int many = 1000;
+  static constexpr int kMany = 1000;
 
   FaultyIoTest() : io_(below_, below_.limits(), Random(3)) {}
   static ByteVector packet() {
@@ -68,7 +68,7 @@ class FaultyIoTest : public ::testing::Test {
     return all;
   }
   std::vector<Came> receive_many() {
-    for (int i = 0; i < many; ++i) below_.arrived.push_back(packet());
+    for (int i = 0; i < kMany; ++i) below_.arrived.push_back(packet());
     return receive();
   }
   TestIo below_;
@@ -77,7 +77,7 @@ class FaultyIoTest : public ::testing::Test {
 
 TEST_F(FaultyIoTest, well__all_comes_as_it_was) {
   const auto came = receive_many();
-  ASSERT_EQ(came.size(), std::size_t{many});
+  ASSERT_EQ(came.size(), std::size_t{kMany});
   for (const Came& one : came) {
     EXPECT_EQ(one.bytes, packet());
     EXPECT_EQ(one.ecn, Ecn::ect0);
@@ -88,7 +88,7 @@ TEST_F(FaultyIoTest, well__all_comes_as_it_was) {
 TEST_F(FaultyIoTest, faults__are_as_many_as_are_counted) {
   io_.set_faults({.loss = 0.3});
   std::size_t came = receive_many().size();
-  EXPECT_EQ(came, many - io_.counts().lost);
+  EXPECT_EQ(came, kMany - io_.counts().lost);
   EXPECT_NEAR(static_cast<double>(io_.counts().lost), 300, 60);
 
   io_.set_faults({.marking = 0.3});
@@ -99,14 +99,14 @@ TEST_F(FaultyIoTest, faults__are_as_many_as_are_counted) {
 
   io_.set_faults({.forgery = 1});
   came = receive_many().size();
-  EXPECT_EQ(came, many + io_.counts().forged);
+  EXPECT_EQ(came, kMany + io_.counts().forged);
   EXPECT_GT(io_.counts().forged, 10U);
 }
 
 TEST_F(FaultyIoTest, damage__is_never_right) {
   io_.set_faults({.corruption = 1});
   const auto came = receive_many();
-  ASSERT_EQ(came.size(), std::size_t{many});
+  ASSERT_EQ(came.size(), std::size_t{kMany});
   for (const Came& one : came) {
     EXPECT_NE(one.bytes, packet());
     wire::Reader reader;
@@ -116,21 +116,21 @@ TEST_F(FaultyIoTest, damage__is_never_right) {
 }
 
 TEST_F(FaultyIoTest, late_and_doubled__come_in_time) {
-  io_.set_faults({.delaying = 1, .most_delay = Nanos(1'000'000)});
+  io_.set_faults({.delaying = 1, .max_delay = Nanos(1'000'000)});
   EXPECT_TRUE(receive_many().empty());
   EXPECT_LE(io_.deadline(), Nanos(1'000'000));
   io_.set_time(Nanos(500'000));
   const std::size_t early = receive().size();
   EXPECT_NEAR(static_cast<double>(early), 500, 80);
   io_.set_time(Nanos(1'000'000));
-  EXPECT_EQ(early + receive().size(), std::size_t{many});
+  EXPECT_EQ(early + receive().size(), std::size_t{kMany});
   EXPECT_TRUE(io_.deadline().is_never());
 
   io_.set_faults({.duplication = 1});
   std::size_t count = receive_many().size();
   io_.set_time(Nanos(60'000'000));
   count += receive().size();
-  EXPECT_EQ(count, 2 * std::size_t{many});
+  EXPECT_EQ(count, 2 * std::size_t{kMany});
 }
 
 TEST_F(FaultyIoTest, standing_still__keeps_what_comes) {

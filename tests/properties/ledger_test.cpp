@@ -21,16 +21,16 @@ std::string violation_of(const std::function<void()>& act) {
 
 class LedgerTest : public ::testing::Test {
  protected:
-  static constexpr std::size_t size = 3000;
+  static constexpr std::size_t kSize = 3000;
 
   /// Message and buffer of the next operations, the one in the other.
-  std::span<std::byte> deliver(std::size_t bytes = size, std::size_t room = size) {
+  std::span<std::byte> deliver(std::size_t bytes = kSize, std::size_t room = kSize) {
     const auto message = ledger_.make(bytes);
     const auto buffer = ledger_.make_buffer(room);
     std::copy_n(message.begin(), std::min(bytes, room), buffer.begin());
     return buffer;
   }
-  std::string received(std::uint64_t tag, Bytes bytes = size, Status status = Status::ok) {
+  std::string received(std::uint64_t tag, Bytes bytes = kSize, Status status = Status::ok) {
     return violation_of([&] { ledger_.on_received(tag, status, bytes); });
   }
   std::string sent(std::uint64_t tag, Status status = Status::ok) {
@@ -48,15 +48,15 @@ TEST_F(LedgerTest, what_is_right__passes) {
     EXPECT_EQ(received(tag, tag * 40), "");
     EXPECT_EQ(sent(tag), "");
   }
-  deliver(size, 100);
-  EXPECT_EQ(received(50, size, Status::truncated), "");
+  deliver(kSize, 100);
+  EXPECT_EQ(received(50, kSize, Status::truncated), "");
   EXPECT_EQ(sent(50), "");
   EXPECT_EQ(end(), "");
   EXPECT_EQ(ledger_.delivered(), 50U);  // one has no name
 }
 
 TEST_F(LedgerTest, contents__are_compared) {
-  for (const std::size_t at : {std::size_t{8}, size / 2, size - 1}) {
+  for (const std::size_t at : {std::size_t{8}, kSize / 2, kSize - 1}) {
     const auto buffer = deliver();
     buffer[at] ^= std::byte{1};
     EXPECT_EQ(received(ledger_.receives() - 1), "a message with other contents") << at;
@@ -69,16 +69,16 @@ TEST_F(LedgerTest, contents__are_compared) {
 
 TEST_F(LedgerTest, lengths__are_compared) {
   deliver();
-  EXPECT_EQ(received(0, size - 1), "a message of another length");
+  EXPECT_EQ(received(0, kSize - 1), "a message of another length");
   deliver();
-  EXPECT_EQ(received(1, size, Status::truncated), "a message is truncated that fits, or is not");
-  deliver(size, size + 10)[size] = std::byte{1};
+  EXPECT_EQ(received(1, kSize, Status::truncated), "a message is truncated that fits, or is not");
+  deliver(kSize, kSize + 10)[kSize] = std::byte{1};
   EXPECT_EQ(received(2), "written behind the message");
 }
 
 TEST_F(LedgerTest, what_comes_twice__is_noticed) {
   const auto first = deliver();
-  const auto second = ledger_.make_buffer(size);
+  const auto second = ledger_.make_buffer(kSize);
   std::copy(first.begin(), first.end(), second.begin());
   EXPECT_EQ(received(0), "");
   EXPECT_EQ(received(0), "a receive completes twice");
@@ -97,17 +97,17 @@ TEST_F(LedgerTest, what_is_missing__is_noticed) {
   EXPECT_EQ(end(), "a message completed as sent and is not there");
   ledger_.lose_receiver();
   EXPECT_EQ(end(), "");
-  ledger_.make(size);
+  ledger_.make(kSize);
   EXPECT_EQ(end(), "a send never completes");
   ledger_.lose_sender();
   EXPECT_EQ(end(), "");
 }
 
 TEST_F(LedgerTest, order_of_buffers__is_that_of_messages) {
-  const auto first = ledger_.make(size);
-  const auto second = ledger_.make(size);
-  const auto early = ledger_.make_buffer(size);
-  const auto late = ledger_.make_buffer(size);
+  const auto first = ledger_.make(kSize);
+  const auto second = ledger_.make(kSize);
+  const auto early = ledger_.make_buffer(kSize);
+  const auto late = ledger_.make_buffer(kSize);
   std::copy(first.begin(), first.end(), late.begin());
   std::copy(second.begin(), second.end(), early.begin());
   for (const std::uint64_t tag : {0U, 1U}) {

@@ -14,7 +14,7 @@ namespace {
 
 using namespace testing_network;
 
-constexpr std::size_t overhead = 42;  // of a packet on the wire
+constexpr std::size_t kOverhead = 42;  // of a packet on the wire
 const Rate line_rate(100'000'000);
 
 ConnectionConfig dcqcn(const cc::DcqcnParameters& parameters = {}) {
@@ -72,7 +72,7 @@ TEST(RateBased, rate__begins_at_line_rate_and_counts_what_is_on_the_wire) {
   ASSERT_GT(sent.size(), 500u);
   const auto rate_between = [&](std::size_t first, std::size_t last) {
     std::size_t bytes = 0;
-    for (std::size_t i = first; i < last; ++i) bytes += sent[i]->size + overhead;
+    for (std::size_t i = first; i < last; ++i) bytes += sent[i]->size + kOverhead;
     return static_cast<double>(bytes) * 8 / (sent[last]->at - sent[first]->at).seconds();
   };
   EXPECT_NEAR(rate_between(10, 90), 100e6, 1e6);

@@ -20,7 +20,7 @@ namespace {
 using namespace testing_network;
 using Kind = Completion::Kind;
 
-constexpr std::size_t any_length = ~std::size_t{0};
+constexpr std::size_t kAnyLength = ~std::size_t{0};
 
 /// A pair whose network carries UDP payloads of some length, each way, and loses some at random.
 class NarrowPair : public Pair {
@@ -47,7 +47,7 @@ class NarrowPair : public Pair {
   }
   [[nodiscard]] std::uint64_t black_holes() { return c().stats().black_holes + s().stats().black_holes; }
 
-  std::array<std::size_t, 2> carries{any_length, any_length};  ///< by who sends
+  std::array<std::size_t, 2> carries{kAnyLength, kAnyLength};  ///< by who sends
   double loss = 0;
   bool is_down = false;
   Random random{1};
@@ -59,7 +59,7 @@ class NarrowPair : public Pair {
 void expect_size(Shard& shard, ConnectionId id, std::size_t carries, std::uint32_t agreed = 1472) {
   const ConnectionStats stats = shard.stats(id).value();
   EXPECT_LE(stats.packet_bytes, carries);
-  EXPECT_GE(stats.packet_bytes + PathMtu::granularity, std::min<std::size_t>(carries, agreed));
+  EXPECT_GE(stats.packet_bytes + PathMtu::kGranularity, std::min<std::size_t>(carries, agreed));
   EXPECT_EQ(stats.agreed_packet_bytes, agreed);
 }
 
@@ -76,7 +76,7 @@ TEST(BlackHole, from_the_beginning__is_noticed_when_silence_has_lasted) {
   for (const std::size_t carries : {472u, 473u, 600u, 1199u, 1200u, 1201u, 1400u, 1471u}) {
     SCOPED_TRACE(carries);
     NarrowPair pair;
-    pair.carries = {carries, any_length};
+    pair.carries = {carries, kAnyLength};
     const auto [c, s] = pair.connect();
     EXPECT_TRUE(pair.transfer_message(c, s, random_bytes(1'000'000)));
     EXPECT_LT(pair.took, 1'200_ms);
@@ -94,7 +94,7 @@ TEST(BlackHole, of_jumbo_frames__is_noticed_as_well) {
   for (const std::size_t carries : {472u, 1472u, 8000u}) {
     SCOPED_TRACE(carries);
     NarrowPair pair({}, {.max_packet_bytes = 8972});
-    pair.carries = {carries, any_length};
+    pair.carries = {carries, kAnyLength};
     const auto [c, s] = pair.connect();
     EXPECT_TRUE(pair.transfer_message(c, s, random_bytes(1'000'000)));
     EXPECT_LT(pair.took, 1'200_ms);
@@ -115,7 +115,7 @@ TEST(BlackHole, in_the_middle_of_a_message__is_noticed_when_silence_has_lasted) 
     ASSERT_EQ(pair.c().send(c, message, 2), PostResult::ok);
     pair.run_for(50_ms);
     ASSERT_GT(pair.data_packets, 100u);
-    pair.carries = {carries, any_length};
+    pair.carries = {carries, kAnyLength};
     const Nanos begin = pair.now();
     EXPECT_TRUE(pair.transfer(1, 1));
     EXPECT_LT(pair.now() - begin, 1'200_ms) << "half a second of silence, and back-off";
@@ -159,7 +159,7 @@ TEST(BlackHole, while_short_packets_arrive_all_the_time__is_noticed_by_what_is_l
   NarrowPair pair(config_with([](ConnectionConfig& config) { config.credit_in_acks = false; }));
   const auto [c, s] = pair.connect();
   ASSERT_TRUE(pair.transfer_message(c, s, random_bytes(500'000)));
-  pair.carries = {1300, any_length};
+  pair.carries = {1300, kAnyLength};
   const ByteVector message = random_bytes(500'000);
   ByteVector buffer(message.size());
   ByteVector others(100);
@@ -178,7 +178,7 @@ TEST(BlackHole, while_short_packets_arrive_all_the_time__is_noticed_by_what_is_l
 
 TEST(BlackHole, path_that_heals__carries_long_packets_again_within_a_minute) {
   NarrowPair pair;
-  pair.carries = {1300, any_length};
+  pair.carries = {1300, kAnyLength};
   const auto [c, s] = pair.connect();
   ASSERT_TRUE(pair.transfer_message(c, s, random_bytes(200'000)));
   pair.run_for(1_s);
@@ -189,7 +189,7 @@ TEST(BlackHole, path_that_heals__carries_long_packets_again_within_a_minute) {
   ASSERT_TRUE(pair.transfer_message(c, s, random_bytes(200'000)));
   pair.run_for(1_s);
   expect_size(pair.c(), c, 1300);
-  pair.carries = {any_length, any_length};
+  pair.carries = {kAnyLength, kAnyLength};
   pair.run_for(60_s);
   const std::uint64_t searched = pair.probes;
   ASSERT_TRUE(pair.transfer_message(c, s, random_bytes(200'000)));
@@ -221,7 +221,7 @@ TEST(BlackHole, path_that_narrows_twice__is_followed) {
   const auto [c, s] = pair.connect();
   for (const std::size_t carries : {5000u, 1472u, 1300u, 500u}) {
     SCOPED_TRACE(carries);
-    pair.carries = {carries, any_length};
+    pair.carries = {carries, kAnyLength};
     ASSERT_TRUE(pair.transfer_message(c, s, random_bytes(300'000)));
     pair.run_for(1_s);
     expect_size(pair.c(), c, carries, 8972);
@@ -230,7 +230,7 @@ TEST(BlackHole, path_that_narrows_twice__is_followed) {
 
 TEST(BlackHole, narrower_than_the_smallest_packet__ends_as_unreachable) {
   NarrowPair pair(config_with([](ConnectionConfig& config) { config.give_up_after = 1_s; }));
-  pair.carries = {wire::smallest_packet - 1, any_length};
+  pair.carries = {wire::kSmallestPacket - 1, kAnyLength};
   const auto [c, s] = pair.connect();
   EXPECT_FALSE(pair.transfer_message(c, s, random_bytes(10'000), 10_s) && pair.server().count(Kind::received) == 1 &&
                pair.server().of(Kind::received)[0].status == Status::ok);
@@ -240,7 +240,7 @@ TEST(BlackHole, narrower_than_the_smallest_packet__ends_as_unreachable) {
 
 TEST(BlackHole, goodput__is_that_of_the_path_afterwards) {
   NarrowPair pair;
-  pair.carries = {1400, any_length};
+  pair.carries = {1400, kAnyLength};
   pair.rate = Rate(1'000'000'000);
   const auto [c, s] = pair.connect();
   ASSERT_TRUE(pair.transfer_message(c, s, random_bytes(1'000'000)));
@@ -259,7 +259,7 @@ TEST(BlackHole, every_algorithm__goes_on) {
       config.max_rate = Rate(1'000'000'000);
     }));
     pair.rate = Rate(1'000'000'000);
-    pair.carries = {1400, any_length};
+    pair.carries = {1400, kAnyLength};
     const auto [c, s] = pair.connect();
     EXPECT_TRUE(pair.transfer_message(c, s, random_bytes(3'000'000)));
     EXPECT_LT(pair.took, 1'200_ms);
@@ -271,7 +271,7 @@ TEST(BlackHole, virtual_payloads_and_payloads_read_in_place__are_cut_anew) {
   for (const bool in_place : {false, true}) {
     const ByteVector message = random_bytes(500'000);
     NarrowPair pair({}, {.virtual_payload = !in_place, .keeps_payload_from = in_place ? 512U : 0U});
-    pair.carries = {900, any_length};
+    pair.carries = {900, kAnyLength};
     const auto [c, s] = pair.connect();
     if (in_place) {
       EXPECT_TRUE(pair.transfer_message(c, s, message));
@@ -290,7 +290,7 @@ TEST(BlackHole, sealed_packets__are_as_long_as_others) {
   const std::shared_ptr<const PacketKey> key = security::packet_key(security::JobKey::generate());
   const auto keyed = config_with([&](ConnectionConfig& config) { config.keys = {key}; });
   NarrowPair pair(keyed, {}, 50_us, keyed);
-  pair.carries = {1400, any_length};
+  pair.carries = {1400, kAnyLength};
   const auto [c, s] = pair.connect();
   EXPECT_TRUE(pair.transfer_message(c, s, random_bytes(500'000)));
   pair.run_for(1_s);
@@ -300,7 +300,7 @@ TEST(BlackHole, sealed_packets__are_as_long_as_others) {
 
 TEST(BlackHole, full_integrity__covers_probes) {
   NarrowPair pair(config_with([](ConnectionConfig& config) { config.full_integrity = true; }));
-  pair.carries = {1400, any_length};
+  pair.carries = {1400, kAnyLength};
   const auto [c, s] = pair.connect();
   EXPECT_TRUE(pair.transfer_message(c, s, random_bytes(500'000)));
   pair.run_for(1_s);
@@ -368,7 +368,7 @@ TEST(NoBlackHole, peer_that_vanishes__is_given_up_in_time) {
 TEST(NoBlackHole, lost_probes__are_no_congestion) {
   // Of a path that carries less, asked again each minute: the window only grows.
   NarrowPair pair;
-  pair.carries = {1300, any_length};
+  pair.carries = {1300, kAnyLength};
   const auto [c, s] = pair.connect();
   ASSERT_TRUE(pair.transfer_message(c, s, random_bytes(500'000)));
   pair.run_for(61_s);
@@ -401,7 +401,7 @@ TEST(SizeProbe, carries_padding_alone_and_is_answered_at_once) {
   alone.run_for(1_ns);
   EXPECT_EQ(alone.stats().in_flight, in_flight);
   ASSERT_GE(alone.sent.size(), 3u);
-  const std::array<std::size_t, 3> sizes{LoneConnection::packet, PathMtu::base, wire::smallest_packet};
+  const std::array<std::size_t, 3> sizes{LoneConnection::kPacket, PathMtu::kBase, wire::kSmallestPacket};
   for (std::size_t i = 0; i < 3; ++i) {
     const Parsed& probe = alone.sent[alone.sent.size() - 3 + i];
     ASSERT_EQ(probe.frames.size(), 1u);
@@ -426,23 +426,23 @@ struct Fallen : LoneConnection {
   Fallen() : LoneConnection(hasty()) {
     send(6);
     run_for(1'100_us + 2'200_us + 4'400_us);
-    for (std::uint32_t i = 0; i < PathMtu::most_probes; ++i) {
-      EXPECT_EQ(stats().packet_bytes, packet);
+    for (std::uint32_t i = 0; i < PathMtu::kMaxProbes; ++i) {
+      EXPECT_EQ(stats().packet_bytes, kPacket);
       const std::uint64_t of_base = connection.next_packet_number() - (i == 0 ? 2 : 1);
-      now += round_trip;
+      now += kRoundTrip;
       ack({{of_base, of_base}});
       first = connection.next_packet_number();
-      Recorder::wanted.cwnd_bytes = i + 1 < PathMtu::most_probes ? huge : anew;
+      Recorder::wanted.cwnd_bytes = i + 1 < PathMtu::kMaxProbes ? kHuge : kAnew;
       run_until(connection.next_deadline());  // the longer is lost
     }
   }
-  static constexpr double anew = 1e8;
+  static constexpr double kAnew = 1e8;
   std::uint64_t first = 0;  ///< of the packets sent since it is known
 };
 
 TEST(SizeProbe, fall__has_the_controller_start_anew) {
   Fallen fallen;
-  EXPECT_DOUBLE_EQ(fallen.stats().cwnd_bytes, Fallen::anew);
+  EXPECT_DOUBLE_EQ(fallen.stats().cwnd_bytes, Fallen::kAnew);
 }
 
 TEST(SizeProbe, longer_packets__are_told_to_the_controller) {
@@ -455,7 +455,7 @@ TEST(SizeProbe, longer_packets__are_told_to_the_controller) {
   Recorder::wanted.cwnd_bytes = 7e7;
   fallen.told.clear();
   const std::uint64_t number = at->header.packet_number;
-  fallen.now += LoneConnection::round_trip;
+  fallen.now += LoneConnection::kRoundTrip;
   fallen.ack({{number, number}});
   EXPECT_EQ(fallen.stats().packet_bytes, size);
   EXPECT_DOUBLE_EQ(fallen.stats().cwnd_bytes, 7e7) << "it knows nothing of sizes, and so starts anew";
@@ -464,50 +464,50 @@ TEST(SizeProbe, longer_packets__are_told_to_the_controller) {
 TEST(SizeProbe, that_comes_late__is_no_spurious_loss) {
   Fallen fallen;
   const auto at = std::find_if(fallen.sent.begin(), fallen.sent.end(), [&](const Parsed& one) {
-    return one.size == LoneConnection::packet && one.has(FrameType::padding);
+    return one.size == LoneConnection::kPacket && one.has(FrameType::padding);
   });
   const std::uint64_t number = at->header.packet_number;
   fallen.ack({{number, number}});
   EXPECT_EQ(fallen.stats().spurious_losses, 0u);
-  fallen.now += LoneConnection::round_trip;
+  fallen.now += LoneConnection::kRoundTrip;
   fallen.ack({{fallen.first, fallen.connection.next_packet_number() - 1}});
-  EXPECT_EQ(fallen.stats().packet_bytes, LoneConnection::packet) << "the path carries it after all";
+  EXPECT_EQ(fallen.stats().packet_bytes, LoneConnection::kPacket) << "the path carries it after all";
 }
 
 TEST(SizeProbe, repeated_accept__tells_what_this_end_takes) {
   Fallen fallen;
   fallen.arrive(header_for(0, fallen.next_of_peer++, 1000), [](wire::Writer& w) {
-    w.connect({.max_packet = LoneConnection::packet, .source_connection = 99, .credit = 2, .tag = 1});
+    w.connect({.max_packet = LoneConnection::kPacket, .source_connection = 99, .credit = 2, .tag = 1});
   });
   fallen.end_burst();
   const auto at = std::find_if(fallen.sent.rbegin(), fallen.sent.rend(),
                                [](const Parsed& one) { return one.has(FrameType::accept); });
   ASSERT_NE(at, fallen.sent.rend());
   EXPECT_GE(at->header.packet_number, fallen.first);
-  EXPECT_EQ(at->find(FrameType::accept)->max_packet, LoneConnection::packet);
+  EXPECT_EQ(at->find(FrameType::accept)->max_packet, LoneConnection::kPacket);
 }
 
 TEST(SizeProbe, fall__sends_all_that_was_lost_again_in_shorter_packets) {
   Fallen fallen;
-  EXPECT_EQ(fallen.stats().packet_bytes, PathMtu::base);
+  EXPECT_EQ(fallen.stats().packet_bytes, PathMtu::kBase);
   EXPECT_EQ(fallen.shard.black_holes, 1u);
   std::vector<Bytes> again(6);
   for (const Parsed& one : fallen.sent) {
     if (one.header.packet_number < fallen.first || !is_data(one)) continue;
-    EXPECT_LE(one.size, PathMtu::base);
+    EXPECT_LE(one.size, PathMtu::kBase);
     again.at(one.find(FrameType::data)->message) += one.find(FrameType::data)->length;
   }
-  for (const Bytes bytes : again) EXPECT_GE(bytes, Bytes{LoneConnection::payload});
+  for (const Bytes bytes : again) EXPECT_GE(bytes, Bytes{LoneConnection::kPayload});
 }
 
 TEST(SizeProbe, fall__is_no_congestion) {
   Fallen fallen;
   const std::uint64_t events = fallen.stats().congestion_events;
   fallen.told.clear();
-  fallen.now += LoneConnection::round_trip;
+  fallen.now += LoneConnection::kRoundTrip;
   LoneConnection::Ranges carried;
   for (const Parsed& one : fallen.sent)
-    if (one.size <= PathMtu::base) {
+    if (one.size <= PathMtu::kBase) {
       const std::uint64_t number = one.header.packet_number;
       if (!carried.empty() && carried.back().last + 1 == number)
         carried.back().last = number;
@@ -526,11 +526,11 @@ TEST(SizeProbe, acknowledged_alone__is_nothing_to_the_controller) {
   alone.send(4);
   alone.run_for(1'100_us + 2'200_us + 4'400_us);
   alone.told.clear();
-  alone.now += LoneConnection::round_trip;
+  alone.now += LoneConnection::kRoundTrip;
   const std::uint64_t last = alone.connection.next_packet_number() - 1;
   alone.ack({{last - 2, last - 2}});
   EXPECT_EQ(alone.count(Told::Kind::ack), 0u);
-  EXPECT_EQ(alone.stats().packet_bytes, LoneConnection::packet);
+  EXPECT_EQ(alone.stats().packet_bytes, LoneConnection::kPacket);
 }
 
 }  // namespace

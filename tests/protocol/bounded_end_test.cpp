@@ -13,12 +13,12 @@ namespace {
 using namespace testing_network;
 using Kind = Completion::Kind;
 
-constexpr Nanos give_up{1'000'000'000};
-constexpr Nanos deadline{100'000'000};
-constexpr Nanos slack{1'000'000};
+constexpr Nanos kGiveUp{1'000'000'000};
+constexpr Nanos kDeadline{100'000'000};
+constexpr Nanos kSlack{1'000'000};
 
 ConnectionConfig impatient() {
-  return config_with([](ConnectionConfig& config) { config.give_up_after = give_up; });
+  return config_with([](ConnectionConfig& config) { config.give_up_after = kGiveUp; });
 }
 
 void acknowledge(wire::Writer& writer, std::uint64_t first, std::uint64_t last) {
@@ -107,8 +107,8 @@ TEST(BoundedEnd, operations_with_a_deadline__end_by_then) {
   for (const auto& [name, answer, gives_up] : cases()) {
     SCOPED_TRACE(name);
     Victim victim(answer);
-    victim.post(victim.begin + deadline);
-    victim.run_until(victim.begin + deadline + slack);
+    victim.post(victim.begin + kDeadline);
+    victim.run_until(victim.begin + kDeadline + kSlack);
     ASSERT_TRUE(victim.ended(Kind::sent) && victim.ended(Kind::received));
     const bool both = victim.client().of(Kind::sent)[0].status == Status::timed_out &&
                       victim.client().of(Kind::received)[0].status == Status::timed_out;
@@ -121,7 +121,7 @@ TEST(BoundedEnd, operations_without__end_with_the_connection_where_nothing_is_ac
     SCOPED_TRACE(name);
     Victim victim(answer);
     victim.post(Nanos::never());
-    victim.run_until(victim.begin + give_up + 1_s + slack);
+    victim.run_until(victim.begin + kGiveUp + 1_s + kSlack);
     EXPECT_EQ(victim.ended(Kind::closed), gives_up);
     if (!gives_up) continue;
     victim.expect_ended(Kind::sent, Status::unreachable);
@@ -134,11 +134,11 @@ TEST(BoundedEnd, close__ends_when_the_last_send_has_by_its_deadline) {
   for (const auto& [name, answer, gives_up] : cases()) {
     SCOPED_TRACE(name);
     Victim victim(answer);
-    victim.post(victim.begin + deadline);
+    victim.post(victim.begin + kDeadline);
     victim.run_for(1_ms);
     victim.c().close(victim.id);
     // CLOSE, or the CONNECT that goes on, may wait for an answer as long as anything may.
-    victim.run_until(victim.begin + deadline + give_up + 1_s + slack);
+    victim.run_until(victim.begin + kDeadline + kGiveUp + 1_s + kSlack);
     EXPECT_TRUE(victim.ended(Kind::sent) && victim.ended(Kind::received) && victim.ended(Kind::closed));
     EXPECT_FALSE(victim.c().exists(victim.id));
   }
@@ -192,7 +192,7 @@ TEST(BoundedEnd, forged_packets_without_end__hold_up_neither_deadlines_nor_givin
         forge(header_for(victim.id + 1), [](wire::Writer& w) { w.ping(); }),
         ByteVector(100),
     };
-    const Nanos bound = victim.begin + (with_deadline ? 5_ms : give_up + 1_s) + slack;
+    const Nanos bound = victim.begin + (with_deadline ? 5_ms : kGiveUp + 1_s) + kSlack;
     const Nanos step = with_deadline ? 1_us : 500_us;
     while (!victim.ended(Kind::sent) && victim.now() < bound) {
       for (int i = 0; i < 4; ++i)
@@ -207,8 +207,8 @@ TEST(BoundedEnd, forged_packets_without_end__hold_up_neither_deadlines_nor_givin
 
 TEST(BoundedEnd, receive__of_a_message_that_trickles_in_ends_by_its_deadline) {
   Victim victim(grants_nothing);
-  ASSERT_EQ(victim.c().receive(victim.id, victim.buffer, 2, victim.begin + deadline), PostResult::ok);
-  for (std::uint32_t at = 0; victim.now() < victim.begin + deadline + slack; ++at) {
+  ASSERT_EQ(victim.c().receive(victim.id, victim.buffer, 2, victim.begin + kDeadline), PostResult::ok);
+  for (std::uint32_t at = 0; victim.now() < victim.begin + kDeadline + kSlack; ++at) {
     victim.say([&](wire::Writer& w) {
       w.data({.last = false, .message = 0, .offset = at % 999, .length = 1});
       w.copy(victim.message.data(), 1);
@@ -234,7 +234,7 @@ TEST(BoundedEnd, idle_limit__ends_what_waits_for_a_peer_that_is_dead_whoever_spe
     victim.inject_as_it_is(victim.client(), victim.server().address, forge(wrong, [](wire::Writer& w) { w.ping(); }));
     victim.run_for(1_ms);
   }
-  EXPECT_LE(victim.now(), begin + 500_ms + slack * 2);
+  EXPECT_LE(victim.now(), begin + 500_ms + kSlack * 2);
   victim.expect_ended(Kind::received, Status::unreachable);
   victim.expect_ended(Kind::closed, Status::unreachable);
 }
@@ -265,7 +265,7 @@ TEST(BoundedEnd, place_of_a_connection_that_has_ended__is_free_in_three_seconds)
   Stretched pair({});
   EXPECT_TRUE(pair.s().abort(pair.id, pair.now()));
   const std::size_t before = pair.log.size();
-  pair.run_for(3_s + slack);
+  pair.run_for(3_s + kSlack);
   EXPECT_EQ(pair.s().stats().connections, 0u);
   EXPECT_EQ(pair.log.size(), before + 3) << "CLOSE, and two copies";
 }
@@ -277,8 +277,8 @@ TEST(BoundedEnd, peer_that_is_silent__is_given_up_one_timeout_of_three_seconds_l
   const Nanos begin = pair.now();
   // There is no credit: a PING asks after a second.
   EXPECT_TRUE(pair.run([&] { return pair.server().count(Kind::closed) == 1; }, begin + 60_s));
-  EXPECT_LE(pair.now(), begin + 1_s + ConnectionConfig{}.give_up_after + 3_s + slack);
-  pair.run_for(3_s + slack);
+  EXPECT_LE(pair.now(), begin + 1_s + ConnectionConfig{}.give_up_after + 3_s + kSlack);
+  pair.run_for(3_s + kSlack);
   EXPECT_EQ(pair.s().stats().connections, 0u);
 }
 

@@ -53,7 +53,7 @@ struct ClaimsSeen {
 
 namespace claims {
 
-inline constexpr std::uint32_t job_number = 7;
+inline constexpr std::uint32_t kJobNumber = 7;
 
 /// Sees what a host sends, as a switch does.
 class Watched final : public PacketIo {
@@ -65,7 +65,7 @@ class Watched final : public PacketIo {
     const std::size_t count = host_.send(packets);
     for (const TxPacket& packet : packets.first(count))
       if (const auto tag = wire::peek_job_tag(packet.header); tag && *packet.destination == of_)
-        claims_.add(*tag, packet.header.size() + packet.payload.size() - wire::header_bytes);
+        claims_.add(*tag, packet.header.size() + packet.payload.size() - wire::kHeaderBytes);
     return count;
   }
 
@@ -120,7 +120,7 @@ class Worker final : public Pollable {
       for (const Completion& one : std::span(done).first(count)) {
         if (one.kind != Completion::Kind::sent) continue;
         if (one.status != Status::ok) throw RunError(to_text(one.status));
-        if (one.tag == elsewhere_tag) post_here();
+        if (one.tag == kElsewhereTag) post_here();
         if (--open_ == 0 && begun < scene_.iterations) next_at_ = now + Nanos(10'000'000);  // of compute
       }
       next = shard_.poll(now);
@@ -137,7 +137,7 @@ class Worker final : public Pollable {
   std::uint32_t begun = 0;
 
  private:
-  static constexpr std::uint64_t elsewhere_tag = 1;
+  static constexpr std::uint64_t kElsewhereTag = 1;
 
   ConnectionId connect(const Address& peer) {
     const ConnectionId id = shard_.connect(peer, connection_of(scene_), Nanos());
@@ -163,7 +163,7 @@ class Worker final : public Pollable {
     const auto first = static_cast<Bytes>(true_bytes * scene_.elsewhere);
     bytes_ -= first;
     if (first > 0)
-      send(elsewhere_, first, elsewhere_tag);
+      send(elsewhere_, first, kElsewhereTag);
     else
       post_here();
   }
@@ -219,7 +219,7 @@ inline ClaimsSeen look_at(const ClaimsScene& scene) {
     watched.push_back(std::make_unique<claims::Watched>(network.left(i), link, peer));
     workers.push_back(std::make_unique<claims::Worker>(
         is_own ? scene : rival, *watched.back(), peer,
-        network.right(scene.workers + std::min(i, scene.workers - 1)).address(), is_own ? claims::job_number : 100 + i,
+        network.right(scene.workers + std::min(i, scene.workers - 1)).address(), is_own ? claims::kJobNumber : 100 + i,
         i + 1, Nanos(1'000'000 + 3'000'000 * std::int64_t{i})));
     network.attach(network.left(i), *workers.back());
   }
@@ -232,7 +232,7 @@ inline ClaimsSeen look_at(const ClaimsScene& scene) {
   ClaimsSeen seen;
   const auto add = [](const JobClaims& claims, JobClaim& sum) {
     for (const JobClaim& claim : claims.report())
-      if (claim.job == claims::job_number) sum += claim;
+      if (claim.job == claims::kJobNumber) sum += claim;
   };
   add(link, seen.link);
   for (std::uint32_t i = 0; i < scene.workers; ++i) add(*receivers[i]->shard.job_claims(), seen.receiver);

@@ -49,7 +49,7 @@ TEST(Claims, verdict__does_not_call_a_job_understated_of_which_half_passes_elsew
 class Counting : public Pair {
  public:
   explicit Counting(const ConnectionConfig& config = {}, bool counts = true)
-      : Pair(config, config, default_delay, {}, {.count_job_claims = counts}) {
+      : Pair(config, config, kDefaultDelay, {}, {.count_job_claims = counts}) {
     std::tie(client_id, server_id) = connect();
     job = c().add_job({.number = 77, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}});
     EXPECT_TRUE(c().attach(client_id, job));
@@ -85,8 +85,8 @@ TEST(Claims, receiver__counts_each_packet_with_data_once) {
   for (const Parsed& packet : pair.log) {
     if (packet.from != 0 || !is_data(packet)) continue;
     ++packets;
-    sent += packet.size - wire::header_bytes;
-    if (packet.header.job.progress == 65'535) at_end += packet.size - wire::header_bytes;
+    sent += packet.size - wire::kHeaderBytes;
+    if (packet.header.job.progress == 65'535) at_end += packet.size - wire::kHeaderBytes;
   }
   const JobClaim seen = pair.seen();
   EXPECT_EQ(seen.job, 77U);
@@ -141,7 +141,7 @@ TEST(Claims, receiver__reads_sealed_packets) {
   JobClaims link;
   pair.raw = [&](std::size_t from, const ByteVector& bytes) {
     const auto tag = wire::peek_job_tag(bytes);
-    if (from == 0 && tag) link.add(*tag, bytes.size() - wire::header_bytes);
+    if (from == 0 && tag) link.add(*tag, bytes.size() - wire::kHeaderBytes);
   };
   for (int i = 0; i < 10; ++i) pair.iterate(400'000, 200'000);
   EXPECT_EQ(pair.seen().verdict(), ClaimVerdict::understated);

@@ -13,7 +13,7 @@ using namespace testing_network;
 /// A message of 300 packets, during which the client's clock changes by `jump`, so that packets are under way.
 void expect_transfer_over(Nanos jump, Pair& pair) {
   const auto [c, s] = pair.connect();
-  const auto message = random_bytes(300 * full_payload);
+  const auto message = random_bytes(300 * kFullPayload);
   ByteVector buffer(message.size());
   ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
   pair.run_for(1_ms);
@@ -26,7 +26,7 @@ void expect_transfer_over(Nanos jump, Pair& pair) {
   const ConnectionStats stats = pair.c().stats(c).value();
   EXPECT_GE(stats.smoothed_rtt.count, 0);
   EXPECT_GE(stats.min_rtt.count, 0);
-  EXPECT_LE(stats.smoothed_rtt, RttEstimator::longest);
+  EXPECT_LE(stats.smoothed_rtt, RttEstimator::kLongest);
   EXPECT_LT(stats.lost_packets, 400u);
   EXPECT_LT(stats.packets_sent, 2000u);
 }

@@ -9,7 +9,7 @@ namespace {
 
 using namespace testing_network;
 
-constexpr Nanos probe_timeout = 1'100_us;
+constexpr Nanos kProbeTimeout = 1'100_us;
 
 const auto close_done = [](wire::Writer& w) { w.close(wire::CloseReason::done); };
 
@@ -32,16 +32,16 @@ TEST(ConnectionEnd, close_of_the_peer__is_answered_for_eight_timeouts) {
   EXPECT_EQ(alone.stats().in_flight, 0u);
   EXPECT_TRUE(alone.sent.back().has(FrameType::ack)) << "at once";
   EXPECT_FALSE(alone.sent.back().eliciting());
-  EXPECT_EQ(alone.connection.next_deadline(), begin + probe_timeout * 8);
+  EXPECT_EQ(alone.connection.next_deadline(), begin + kProbeTimeout * 8);
   alone.now += 5_ms;
   const std::size_t before = alone.sent.size();
   alone.arrive(close_done);  // repeated, because that was lost
   alone.end_burst();
   ASSERT_EQ(alone.sent.size(), before + 1);
   EXPECT_FALSE(alone.sent.back().eliciting());
-  EXPECT_EQ(alone.connection.next_deadline(), begin + probe_timeout * 8) << "which takes it no further";
+  EXPECT_EQ(alone.connection.next_deadline(), begin + kProbeTimeout * 8) << "which takes it no further";
   EXPECT_TRUE(alone.completions().empty());
-  alone.now = begin + probe_timeout * 8 - 1_ns;
+  alone.now = begin + kProbeTimeout * 8 - 1_ns;
   alone.fire_timers();
   EXPECT_EQ(alone.connection.state(), Connection::State::draining);
   alone.now += 1_ns;
@@ -60,7 +60,7 @@ TEST(ConnectionEnd, abort__is_told_three_times_a_timeout_apart) {
   ASSERT_EQ(alone.sent.size(), before + 3);
   for (std::size_t i = 0; i < 3; ++i) {
     const Parsed& packet = alone.sent[before + i];
-    EXPECT_EQ(packet.at - begin, probe_timeout * static_cast<std::int64_t>(i));
+    EXPECT_EQ(packet.at - begin, kProbeTimeout * static_cast<std::int64_t>(i));
     ASSERT_EQ(packet.frames.size(), 1u);
     EXPECT_EQ(packet.frames[0].close, wire::CloseReason::aborted);
   }
@@ -136,7 +136,7 @@ TEST(ConnectionEnd, close__waits_for_sends_and_ends_with_its_acknowledgement) {
   EXPECT_TRUE(alone.sent.back().has(FrameType::close));
   EXPECT_EQ(alone.sent.back().frames[0].close, wire::CloseReason::done);
   EXPECT_EQ(alone.connection.state(), Connection::State::closing);
-  alone.run_for(probe_timeout + 100_us);
+  alone.run_for(kProbeTimeout + 100_us);
   ASSERT_EQ(alone.sent.size(), first + 3);
   EXPECT_TRUE(alone.sent.back().has(FrameType::close)) << "again";
   alone.completions();
@@ -167,7 +167,7 @@ TEST(ConnectionEnd, full_record__gives_up_its_oldest_packet) {
   EXPECT_EQ(alone.sent.back().find(FrameType::data)->message, 0u);
   EXPECT_EQ(alone.stats().in_flight, alone.sent.back().size);
   const std::uint64_t last = alone.sent.back().header.packet_number;
-  alone.now += LoneConnection::round_trip;
+  alone.now += LoneConnection::kRoundTrip;
   alone.ack({{first, first}, {last, last}});  // the first is unknown by now
   EXPECT_EQ(alone.sample().acked_packets, 1u);
   EXPECT_EQ(alone.sample().lost_packets, 1u);
@@ -197,7 +197,7 @@ TEST(ConnectionEnd, span__is_how_far_back_packets_are_remembered) {
   const std::uint64_t first = alone.send(3);
   EXPECT_EQ(alone.packet_of(first).header.span, 0u);
   EXPECT_EQ(alone.packet_of(first + 2).header.span, 2u);
-  alone.now += LoneConnection::round_trip;
+  alone.now += LoneConnection::kRoundTrip;
   alone.ack({{first, first}});
   EXPECT_EQ(alone.packet_of(alone.send()).header.span, 2u);
 }

@@ -192,7 +192,7 @@ TEST(CreditTold, end_that_closes_without_credit__says_that_no_more_comes) {
 }
 
 TEST(CreditTold, end_that_closes_with_credit_for_all_it_sends__says_nothing_of_it) {
-  Buffers buffers({.window = 2.0 * LoneConnection::packet, .credit = 5});
+  Buffers buffers({.window = 2.0 * LoneConnection::kPacket, .credit = 5});
   buffers.send(5);
   buffers.connection.close();
   buffers.build();

@@ -129,7 +129,7 @@ TEST(VirtualPayload, message__is_counted_like_a_real_one) {
     EXPECT_EQ(pair.server().completions.back().bytes, length);
     EXPECT_EQ(pair.server().completions.back().status, Status::ok);
   }
-  EXPECT_EQ(pair.c().send_virtual(c, wire::max_message_bytes + 1, 0), PostResult::too_long);
+  EXPECT_EQ(pair.c().send_virtual(c, wire::kMaxMessageBytes + 1, 0), PostResult::too_long);
 }
 
 TEST(VirtualPayload, into_a_real_buffer__leaves_it_as_it_is) {

@@ -33,7 +33,7 @@ TEST(Deadline, of_a_send_that_has_arrived__passes_unnoticed) {
   const std::uint64_t first = alone.send(1, 100);
   ASSERT_EQ(alone.connection.send(nullptr, 100, 7, alone.now + 10_ms), PostResult::ok);
   alone.build();
-  alone.now += LoneConnection::round_trip;
+  alone.now += LoneConnection::kRoundTrip;
   alone.ack({{first + 1, first + 1}});
   EXPECT_TRUE(alone.completions().empty()) << "in the order of the messages";
   alone.run_for(20_ms);

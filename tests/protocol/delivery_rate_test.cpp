@@ -11,7 +11,7 @@ using namespace testing_network;
 
 /// Of `packets` full packets in that time.
 Rate rate_of(double packets, Nanos time) {
-  return Rate(static_cast<std::uint64_t>(packets * LoneConnection::packet * 8e9 / static_cast<double>(time.count)));
+  return Rate(static_cast<std::uint64_t>(packets * LoneConnection::kPacket * 8e9 / static_cast<double>(time.count)));
 }
 
 TEST(DeliveryRateSample, alone_after_a_pause__is_a_packet_in_its_round_trip) {
@@ -49,8 +49,8 @@ TEST(DeliveryRateSample, packets_that_leave_in_a_burst__do_not_inflate_it) {
 }
 
 TEST(DeliveryRateSample, app_limited__until_all_is_delivered_that_was_under_way_when_data_ran_out) {
-  LoneConnection alone({.window = 2.0 * LoneConnection::packet});
-  for (int i = 0; i < 3; ++i) alone.post(LoneConnection::payload);
+  LoneConnection alone({.window = 2.0 * LoneConnection::kPacket});
+  for (int i = 0; i < 3; ++i) alone.post(LoneConnection::kPayload);
   alone.build();  // 1 and 2
   alone.now += 100_us;
   alone.ack({{1, 1}});  // 3 leaves: no more data
@@ -77,14 +77,14 @@ TEST(DeliveryRateSample, app_limited__until_all_is_delivered_that_was_under_way_
 // ------------------------------------------------------------------------------------------
 
 TEST(SinceSent, in_flight_delivered_and_lost__are_those_of_the_newest_acknowledged_packet) {
-  constexpr Bytes one = LoneConnection::packet;
+  constexpr Bytes one = LoneConnection::kPacket;
   Flight flight;  // 0 to 9
   flight.arrived(0, 1);
   EXPECT_EQ(flight.sample().in_flight_when_sent, 2 * one) << "0 and 1";
   EXPECT_EQ(flight.sample().delivered_since_sent, 2 * one);
   EXPECT_EQ(flight.sample().lost_since_sent, 0U);
   const std::uint64_t later = flight.send(2);  // 2 to 9 are under way
-  flight.now += LoneConnection::round_trip;
+  flight.now += LoneConnection::kRoundTrip;
   flight.arrived(5, 7);  // 2 to 4 are lost
   EXPECT_EQ(flight.sample().in_flight_when_sent, 8 * one);
   EXPECT_EQ(flight.sample().delivered_since_sent, 5 * one) << "0, 1, 5, 6, 7";
@@ -94,7 +94,7 @@ TEST(SinceSent, in_flight_delivered_and_lost__are_those_of_the_newest_acknowledg
   EXPECT_EQ(flight.sample().in_flight_when_sent, 9 * one);
   EXPECT_EQ(flight.sample().delivered_since_sent, 4 * one) << "5, 6, 7 and itself";
   EXPECT_EQ(flight.sample().lost_since_sent, 3 * one) << "when it left nothing was lost yet";
-  flight.now += LoneConnection::round_trip;
+  flight.now += LoneConnection::kRoundTrip;
   const std::uint64_t after = flight.send(1);
   flight.ack({{after, after}});
   EXPECT_EQ(flight.sample().lost_since_sent, flight.sample().lost_bytes) << "not those before";
@@ -113,7 +113,7 @@ TEST(IdleRestart, pause__longer_than_a_timeout_is_told) {
     Recorder::wanted.pacing_rate = Rate(10'000'000'000);
     alone.send(2);
     EXPECT_EQ(alone.count(Told::Kind::idle_restart), more.count > 0 ? 1u : 0u);
-    EXPECT_EQ(alone.stats().pacing_rate, more.count > 0 ? Rate(10'000'000'000) : LoneConnection::unpaced);
+    EXPECT_EQ(alone.stats().pacing_rate, more.count > 0 ? Rate(10'000'000'000) : LoneConnection::kUnpaced);
   }
 }
 
@@ -123,8 +123,8 @@ TEST(IdleRestart, pause__of_pacing_is_none) {
   Recorder::wanted.pacing_rate = Rate(1'000'000);  // 12 ms a packet
   alone.now += 100_us;
   alone.ack({{first, first}});
-  alone.post(LoneConnection::payload);
-  alone.post(LoneConnection::payload);
+  alone.post(LoneConnection::kPayload);
+  alone.post(LoneConnection::kPayload);
   alone.build();
   alone.now += 100_us;
   alone.ack({{first + 1, first + 1}});

@@ -9,7 +9,7 @@ namespace {
 
 using namespace testing_network;
 
-constexpr std::uint32_t packet = LoneConnection::packet;
+constexpr std::uint32_t kPacket = LoneConnection::kPacket;
 
 /// Ten ECN-capable packets under way; the peer has counted one before them.
 struct EcnFlight : Flight {
@@ -25,19 +25,19 @@ TEST(EcnValidation, counts_that_add_up__are_believed) {
   EcnFlight flight;
   flight.arrived(0, 3, {.ect0_packets = 5});
   EXPECT_EQ(flight.sample().ce_packets, 0u);
-  flight.arrived(4, 7, {.ect0_packets = 7, .ce_packets = 2, .ce_bytes = 2 * packet});
+  flight.arrived(4, 7, {.ect0_packets = 7, .ce_packets = 2, .ce_bytes = 2 * kPacket});
   EXPECT_EQ(flight.sample().ce_packets, 2u);
-  EXPECT_EQ(flight.sample().ce_bytes, 2u * packet);
+  EXPECT_EQ(flight.sample().ce_bytes, 2u * kPacket);
   EXPECT_EQ(flight.count(Told::Kind::congestion), 1u);
-  flight.arrived(8, 8, {.ect0_packets = 9, .ce_packets = 4, .ce_bytes = 3 * packet});
+  flight.arrived(8, 8, {.ect0_packets = 9, .ce_packets = 4, .ce_bytes = 3 * kPacket});
   EXPECT_EQ(flight.sample().ce_packets, 2u) << "of packets whose acknowledgements were lost";
-  EXPECT_EQ(flight.sample().ce_bytes, packet);
+  EXPECT_EQ(flight.sample().ce_bytes, kPacket);
   EXPECT_EQ(flight.stats().ce_packets, 4u);
   EXPECT_TRUE(flight.works());
 }
 
 TEST(EcnValidation, counts_that_cannot_be_true__end_its_use_for_now) {
-  const wire::EcnCounts before{.ect0_packets = 4, .ce_packets = 1, .ce_bytes = packet};
+  const wire::EcnCounts before{.ect0_packets = 4, .ce_packets = 1, .ce_bytes = kPacket};
   const auto after = [&](const wire::EcnCounts& counts) {
     EcnFlight flight;
     flight.arrived(0, 3, before);
@@ -47,19 +47,19 @@ TEST(EcnValidation, counts_that_cannot_be_true__end_its_use_for_now) {
     if (!works) {
       EXPECT_EQ(flight.sample().ce_packets, 0u);
       EXPECT_EQ(flight.stats().ce_packets, 1u);
-      flight.arrived(6, 7, {.ect0_packets = 6, .ce_packets = 3, .ce_bytes = 3 * packet});
+      flight.arrived(6, 7, {.ect0_packets = 6, .ce_packets = 3, .ce_bytes = 3 * kPacket});
       EXPECT_EQ(flight.sample().ce_packets, 0u) << "until it is tried again";
     }
     return works;
   };
-  EXPECT_TRUE(after({.ect0_packets = 6, .ce_packets = 1, .ce_bytes = packet}));
-  EXPECT_TRUE(after({.ect0_packets = 4, .ce_packets = 3, .ce_bytes = 3 * packet}));
-  EXPECT_TRUE(after({.ect0_packets = 5, .ce_packets = 2, .ce_bytes = 2 * packet}));
-  EXPECT_FALSE(after({.ect0_packets = 5, .ce_packets = 1, .ce_bytes = packet})) << "one is missing";
-  EXPECT_FALSE(after({.ect0_packets = 4, .ce_packets = 2, .ce_bytes = packet})) << "one is missing";
-  EXPECT_FALSE(after({.ect0_packets = 9, .ce_packets = 0, .ce_bytes = packet})) << "marks taken back";
-  EXPECT_FALSE(after({.ect0_packets = 3, .ce_packets = 9, .ce_bytes = 9 * packet})) << "ECT(0) taken back";
-  EXPECT_FALSE(after({.ect0_packets = 6, .ect1_packets = 1, .ce_packets = 1, .ce_bytes = packet})) << "never sent";
+  EXPECT_TRUE(after({.ect0_packets = 6, .ce_packets = 1, .ce_bytes = kPacket}));
+  EXPECT_TRUE(after({.ect0_packets = 4, .ce_packets = 3, .ce_bytes = 3 * kPacket}));
+  EXPECT_TRUE(after({.ect0_packets = 5, .ce_packets = 2, .ce_bytes = 2 * kPacket}));
+  EXPECT_FALSE(after({.ect0_packets = 5, .ce_packets = 1, .ce_bytes = kPacket})) << "one is missing";
+  EXPECT_FALSE(after({.ect0_packets = 4, .ce_packets = 2, .ce_bytes = kPacket})) << "one is missing";
+  EXPECT_FALSE(after({.ect0_packets = 9, .ce_packets = 0, .ce_bytes = kPacket})) << "marks taken back";
+  EXPECT_FALSE(after({.ect0_packets = 3, .ce_packets = 9, .ce_bytes = 9 * kPacket})) << "ECT(0) taken back";
+  EXPECT_FALSE(after({.ect0_packets = 6, .ect1_packets = 1, .ce_packets = 1, .ce_bytes = kPacket})) << "never sent";
 }
 
 TEST(EcnValidation, marked_bytes__are_at_most_those_acknowledged) {
@@ -67,27 +67,27 @@ TEST(EcnValidation, marked_bytes__are_at_most_those_acknowledged) {
   flight.take_ack({{flight.first, flight.first}}, {.ect0_packets = 1, .ce_packets = 1, .ce_bytes = 1'000'000});
   flight.ack({{flight.first + 1, flight.first + 1}}, {.ect0_packets = 1, .ce_packets = 2, .ce_bytes = 3'000'000'000});
   EXPECT_EQ(flight.sample().ce_packets, 2u) << "both of the burst";
-  EXPECT_EQ(flight.sample().ce_bytes, 2u * packet);
+  EXPECT_EQ(flight.sample().ce_bytes, 2u * kPacket);
 }
 
 TEST(EcnValidation, marked_bytes__of_a_burst_are_summed_up) {
   EcnFlight flight;
-  flight.take_ack({{flight.first, flight.first + 1}}, {.ect0_packets = 2, .ce_packets = 1, .ce_bytes = packet});
-  flight.ack({{flight.first + 2, flight.first + 5}}, {.ect0_packets = 4, .ce_packets = 3, .ce_bytes = 3 * packet});
+  flight.take_ack({{flight.first, flight.first + 1}}, {.ect0_packets = 2, .ce_packets = 1, .ce_bytes = kPacket});
+  flight.ack({{flight.first + 2, flight.first + 5}}, {.ect0_packets = 4, .ce_packets = 3, .ce_bytes = 3 * kPacket});
   EXPECT_EQ(flight.sample().ce_packets, 3u);
-  EXPECT_EQ(flight.sample().ce_bytes, 3u * packet);
+  EXPECT_EQ(flight.sample().ce_bytes, 3u * kPacket);
 }
 
 TEST(EcnValidation, marked_bytes__without_marked_packets_are_none) {
   EcnFlight flight;
-  flight.arrived(0, 3, {.ect0_packets = 5, .ce_bytes = 2 * packet});
+  flight.arrived(0, 3, {.ect0_packets = 5, .ce_bytes = 2 * kPacket});
   EXPECT_EQ(flight.sample().ce_bytes, 0u);
 }
 
 TEST(EcnValidation, packets_filled_in_below_the_largest__count_too) {
   EcnFlight flight;
   flight.arrived(1, 2, {.ect0_packets = 3});
-  flight.arrived(0, 2, {.ect0_packets = 3, .ce_packets = 1, .ce_bytes = packet});
+  flight.arrived(0, 2, {.ect0_packets = 3, .ce_packets = 1, .ce_bytes = kPacket});
   EXPECT_EQ(flight.sample().ce_packets, 1u);
   EXPECT_TRUE(flight.works());
 }
@@ -113,15 +113,15 @@ TEST(EcnValidation, acknowledgement_older_than_one_of_an_earlier_burst__is_not_j
 
 TEST(EcnValidation, mark__is_congestion_once_for_all_that_was_sent_before_the_response) {
   EcnFlight flight;
-  flight.arrived(0, 1, {.ect0_packets = 2, .ce_packets = 1, .ce_bytes = packet});
+  flight.arrived(0, 1, {.ect0_packets = 2, .ce_packets = 1, .ce_bytes = kPacket});
   ASSERT_EQ(flight.count(Told::Kind::congestion), 1u);
   EXPECT_EQ(flight.told[0].event.cause, cc::CongestionEvent::Cause::ecn);
-  EXPECT_EQ(flight.told[0].event.bytes_in_flight, 8u * packet);
+  EXPECT_EQ(flight.told[0].event.bytes_in_flight, 8u * kPacket);
   EXPECT_TRUE(flight.sample().in_recovery);
-  flight.arrived(2, 9, {.ect0_packets = 9, .ce_packets = 2, .ce_bytes = 2 * packet});
+  flight.arrived(2, 9, {.ect0_packets = 9, .ce_packets = 2, .ce_bytes = 2 * kPacket});
   EXPECT_EQ(flight.count(Told::Kind::congestion), 1u);
   flight.send();
-  flight.arrived(10, 10, {.ect0_packets = 9, .ce_packets = 3, .ce_bytes = 3 * packet});
+  flight.arrived(10, 10, {.ect0_packets = 9, .ce_packets = 3, .ce_bytes = 3 * kPacket});
   EXPECT_EQ(flight.count(Told::Kind::congestion), 2u);
 }
 
@@ -130,14 +130,14 @@ TEST(EcnValidation, mark_after_the_response_to_a_loss__is_congestion_though_more
   flight.arrived(1, 3, {.ect0_packets = 4});  // the first is lost; what it carried goes out as packet 10
   ASSERT_EQ(flight.count(Told::Kind::congestion), 1u);
   // The fifth is lost, too; packet 10 was sent later.
-  flight.arrived(5, 10, {.ect0_packets = 9, .ce_packets = 1, .ce_bytes = packet});
+  flight.arrived(5, 10, {.ect0_packets = 9, .ce_packets = 1, .ce_bytes = kPacket});
   EXPECT_EQ(flight.stats().lost_packets, 2u);
   EXPECT_EQ(flight.count(Told::Kind::congestion), 2u);
 }
 
 TEST(EcnValidation, field__is_not_looked_at_unless_asked_for) {
   Flight flight;
-  flight.arrived(0, 3, {.ect0_packets = 1, .ce_packets = 4, .ce_bytes = 4 * packet});
+  flight.arrived(0, 3, {.ect0_packets = 1, .ce_packets = 4, .ce_bytes = 4 * kPacket});
   EXPECT_EQ(flight.sample().ce_packets, 0u);
   EXPECT_EQ(flight.count(Told::Kind::congestion), 0u);
 }

@@ -13,9 +13,9 @@ namespace {
 using namespace testing_network;
 using Kind = Completion::Kind;
 
-constexpr std::array jumps{std::uint64_t{1},       std::uint64_t{3},       std::uint64_t{20},     std::uint64_t{100},
-                           std::uint64_t{1} << 16, std::uint64_t{1} << 22, std::uint64_t{1} << 31};
-constexpr std::array spans{std::uint32_t{0}, std::uint32_t{1}, std::uint32_t{50}, ~std::uint32_t{0}};
+constexpr std::array kJumps{std::uint64_t{1},       std::uint64_t{3},       std::uint64_t{20},     std::uint64_t{100},
+                            std::uint64_t{1} << 16, std::uint64_t{1} << 22, std::uint64_t{1} << 31};
+constexpr std::array kSpans{std::uint32_t{0}, std::uint32_t{1}, std::uint32_t{50}, ~std::uint32_t{0}};
 
 /// A connection over which one message goes after the other, and that sees to it that none is `ok` which has not
 /// arrived.
@@ -116,7 +116,7 @@ std::vector<Forgery> forgeries(std::uint32_t delivered, std::uint32_t beyond) {
 TEST(Forgery, number_that_was_never_sent__ends_nothing) {
   // The receiver acknowledges it, in good faith.
   for (const bool to_server : {true, false})
-    for (const std::uint64_t jump : jumps)
+    for (const std::uint64_t jump : kJumps)
       for (const Forgery& forgery : forgeries(0, 9)) {
         if (!to_server && std::string(forgery.name).starts_with("DATA")) continue;  // nothing was sent that way
         Victim victim;
@@ -155,7 +155,7 @@ TEST(Forgery, number_that_was_skipped__ends_nothing_the_first_time) {
 
 TEST(Forgery, number_of_a_packet_under_way__the_real_packet_still_counts) {
   for (const std::uint64_t jump : {1U, 3U})
-    for (const std::uint32_t span : spans)
+    for (const std::uint32_t span : kSpans)
       for (const Forgery& forgery : forgeries(0, 9)) {
         Victim victim;
         victim.post(5000);
@@ -165,7 +165,7 @@ TEST(Forgery, number_of_a_packet_under_way__the_real_packet_still_counts) {
         // Of what is in flight now, the number `jump` after the last that has arrived.
         std::uint64_t arrived = 0;
         for (const Parsed& packet : victim.pair.log)
-          if (packet.from == 0 && packet.at + TestNetwork::default_delay <= victim.pair.now())
+          if (packet.from == 0 && packet.at + TestNetwork::kDefaultDelay <= victim.pair.now())
             arrived = std::max(arrived, packet.header.packet_number);
         ASSERT_LT(arrived + 4, victim.next_number(0));
         victim.pair.inject(victim.pair.server(), victim.pair.client().address,
@@ -260,7 +260,7 @@ TEST(Forgery, real_packets_that_come_twice__are_no_conflict) {
 TEST(Forgery, close_far_ahead__ends_without_ok_for_what_is_missing) {
   // Nothing tells it from the peer's before packets are sealed. But nothing is told ok that has not arrived.
   for (const auto reason : {wire::CloseReason::done, wire::CloseReason::aborted, wire::CloseReason::idle})
-    for (const std::uint64_t jump : jumps)
+    for (const std::uint64_t jump : kJumps)
       for (const bool to_server : {false, true}) {
         if (jump == std::uint64_t{1} << 22) continue;  // the bound, give or take what is in flight
         Victim victim;

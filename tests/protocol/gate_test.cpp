@@ -253,7 +253,7 @@ TEST_F(Gate, messages_of_another_job__do_not_wait_for_its_slots) {
 }
 
 TEST(GateRounds, message_posted_before_its_connection_was_the_job_s__waits_for_no_slot_and_opens_none) {
-  LoneConnection alone({.window = LoneConnection::packet});
+  LoneConnection alone({.window = LoneConnection::kPacket});
   alone.send(2, 1000);
   ASSERT_EQ(alone.sent.size(), 2u) << "ACCEPT and one";
   alone.connection.attach(0);
@@ -263,7 +263,7 @@ TEST(GateRounds, message_posted_before_its_connection_was_the_job_s__waits_for_n
   plan.period = 100_ms;
   ASSERT_EQ(gate.set(plan, alone.now), PlanState::active);
   gate.begin_iteration();
-  alone.now += LoneConnection::round_trip;
+  alone.now += LoneConnection::kRoundTrip;
   alone.ack({{1, 1}});
   EXPECT_EQ(alone.sent.size(), 3u);
   EXPECT_TRUE(gate.pending());

@@ -24,7 +24,7 @@ TEST(Handshake, connect__completes_on_both_sides_after_one_round_trip) {
   Nanos connected;
   pair.client().on_completion = [&](const Completion&) { connected = pair.now(); };
   const auto [c, s] = pair.connect();
-  EXPECT_EQ(connected - begin, TestNetwork::default_delay * 2);
+  EXPECT_EQ(connected - begin, TestNetwork::kDefaultDelay * 2);
   ASSERT_EQ(pair.client().completions.size(), 1u);
   EXPECT_EQ(pair.client().completions[0].connection, c);
   EXPECT_EQ(pair.client().completions[0].status, Status::ok);
@@ -176,7 +176,7 @@ TEST(Handshake, version__without_one_in_common_both_are_told) {
     // What a shard of another version would send, answered in a way that today's shard understands.
     const ConnectionId id = other.shard->connect(pair.server().address, {}, pair.now());
     pair.run_for(1_us);
-    const std::uint8_t version = is_newer ? wire::protocol_version + 1 : wire::least_version - 1;
+    const std::uint8_t version = is_newer ? wire::kProtocolVersion + 1 : wire::kMinVersion - 1;
     pair.inject(pair.server(), other.address, forge(header_for(0), [&](wire::Writer& w) {
                   w.connect({.version = version,
                              .max_packet = 1472,
@@ -196,17 +196,17 @@ TEST(Handshake, version__without_one_in_common_both_are_told) {
 TEST(Handshake, version__of_several_the_highest_in_common_is_chosen) {
   Pair pair;
   pair.inject(pair.server(), pair.client().address, forge(header_for(0), [&](wire::Writer& w) {
-                w.connect({.version = wire::protocol_version + 5,
+                w.connect({.version = wire::kProtocolVersion + 5,
                            .max_packet = 1472,
                            .source_connection = 5,
                            .tag = 6,
-                           .least = wire::least_version,
-                           .highest = wire::protocol_version + 5});
+                           .least = wire::kMinVersion,
+                           .highest = wire::kProtocolVersion + 5});
               }));
   pair.run_for(40_us);
   ASSERT_EQ(pair.log.size(), 1u);
   ASSERT_TRUE(pair.log[0].has(FrameType::accept));
-  EXPECT_EQ(pair.log[0].find(FrameType::accept)->version, wire::protocol_version);
+  EXPECT_EQ(pair.log[0].find(FrameType::accept)->version, wire::kProtocolVersion);
   EXPECT_EQ(pair.log[0].header.tag, 6u);
 }
 
@@ -216,8 +216,8 @@ TEST(Handshake, downgrade__is_noticed_by_the_client) {
     std::uint8_t highest;
   };
   for (const Answer answer :
-       {Answer{wire::protocol_version - 1, wire::protocol_version}, Answer{wire::protocol_version - 1, 200},
-        Answer{wire::protocol_version + 1, 200}, Answer{wire::protocol_version, wire::protocol_version - 1}}) {
+       {Answer{wire::kProtocolVersion - 1, wire::kProtocolVersion}, Answer{wire::kProtocolVersion - 1, 200},
+        Answer{wire::kProtocolVersion + 1, 200}, Answer{wire::kProtocolVersion, wire::kProtocolVersion - 1}}) {
     Pair pair;
     pair.server().dead = true;
     const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());

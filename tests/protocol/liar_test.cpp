@@ -307,7 +307,7 @@ TEST(Withheld, packets_near_the_end_of_a_message__are_sent) {
   pair.logging = false;
   const auto [c, s] = pair.connect();
   constexpr std::size_t count = 1000;
-  const auto message = random_bytes(6 * full_payload);
+  const auto message = random_bytes(6 * kFullPayload);
   std::vector<ByteVector> buffers(count, ByteVector(message.size()));
   int gaps = 0;
   pair.fate = [&, number = std::uint32_t{0}, end = std::size_t{0}](const Parsed& packet, Fate&) mutable {
@@ -321,7 +321,7 @@ TEST(Withheld, packets_near_the_end_of_a_message__are_sent) {
     number = data.message;
     if (data.offset > end) {
       ++gaps;
-      EXPECT_GT(message.size() - data.offset, 3 * full_payload);
+      EXPECT_GT(message.size() - data.offset, 3 * kFullPayload);
     }
     end = std::max<std::size_t>(end, data.offset + data.length);
   };

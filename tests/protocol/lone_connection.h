@@ -70,20 +70,20 @@ inline ConnectionConfig with_ecn(ConnectionConfig config = round_timers()) {
 /// a round trip of 100 us.
 class LoneConnection {
  public:
-  static constexpr Nanos round_trip{100'000};
-  static constexpr std::uint32_t packet = 1472;   ///< bytes of a full packet
-  static constexpr std::uint32_t payload = 1424;  ///< of those, data
-  static constexpr double huge = 1e9;             ///< a window that holds nothing back
-  static constexpr Rate unpaced{1'000'000'000'000'000'000};
-  static constexpr std::uint64_t first_of_peer = 10;  ///< packet number of what arrives first
+  static constexpr Nanos kRoundTrip{100'000};
+  static constexpr std::uint32_t kPacket = 1472;   ///< bytes of a full packet
+  static constexpr std::uint32_t kPayload = 1424;  ///< of those, data
+  static constexpr double kHuge = 1e9;             ///< a window that holds nothing back
+  static constexpr Rate kUnpaced{1'000'000'000'000'000'000};
+  static constexpr std::uint64_t kFirstOfPeer = 10;  ///< packet number of what arrives first
 
   enum class Start : std::uint8_t { acknowledged, accepted, connecting };
   struct Options {
     ConnectionConfig config = round_timers();
     Start start = Start::acknowledged;
-    double window = huge;
+    double window = kHuge;
     std::uint32_t credit = 1'000'000;
-    std::uint16_t peers_max_packet = packet;
+    std::uint16_t peers_max_packet = kPacket;
   };
 
   LoneConnection() : LoneConnection(Options{}) {}
@@ -93,7 +93,7 @@ class LoneConnection {
         holds_(16),
         acks_{std::vector<AckBatch>(1), 0, {}},
         links_{&queue, &tx, &holds_, &acks_, jobs_, &shard, &frame_, {.virtual_payload = true}},
-        buffer_(packet),
+        buffer_(kPacket),
         connection(7, Address::v4(0x0A000002, 4793), std::make_shared<const ConnectionConfig>(options.config),
                    table(options.window), links_, now) {
     jobs_[0].used = true;
@@ -107,7 +107,7 @@ class LoneConnection {
         now);
     build();
     if (options.start == Start::accepted) return;
-    now += round_trip;
+    now += kRoundTrip;
     ack({{0, 0}}, {.ect0_packets = 1});
     told.clear();
   }
@@ -115,7 +115,7 @@ class LoneConnection {
   // What the program does.
 
   /// A message of its own for each of `count` full packets, which leave now; returns the number of the first.
-  std::uint64_t send(std::uint64_t count = 1, Bytes bytes = payload) {
+  std::uint64_t send(std::uint64_t count = 1, Bytes bytes = kPayload) {
     const std::uint64_t first = connection.next_packet_number();
     for (std::uint64_t i = 0; i < count; ++i) post(bytes);
     build();
@@ -229,13 +229,13 @@ class LoneConnection {
   ShardStats shard;
   TxQueue tx{std::vector<TxPacket>(1), std::vector<std::uint64_t>(1)};  ///< the test may put a packet into it
   std::vector<Parsed> sent;
-  std::uint64_t next_of_peer = first_of_peer;
+  std::uint64_t next_of_peer = kFirstOfPeer;
   std::vector<Told>& told = Recorder::told;
 
  private:
   static const cc::AlgorithmTable& table(double window) {
     Recorder::told.clear();
-    Recorder::wanted = {.cwnd_bytes = window, .pacing_rate = unpaced};
+    Recorder::wanted = {.cwnd_bytes = window, .pacing_rate = kUnpaced};
     return cc::table_of<Recorder>();
   }
 
@@ -253,7 +253,7 @@ class LoneConnection {
 /// Ten packets are under way, and their acknowledgements are due.
 struct Flight : LoneConnection {
   explicit Flight(const ConnectionConfig& config = round_timers()) : LoneConnection(config), first(send(10)) {
-    now += round_trip;
+    now += kRoundTrip;
   }
   /// The `from`-th to the `to`-th of them arrive, from 0, or of those sent after.
   void arrived(std::uint64_t from, std::uint64_t to, const wire::EcnCounts& ecn = {}) {

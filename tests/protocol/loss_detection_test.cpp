@@ -27,7 +27,7 @@ TEST(LossDetection, time_threshold__is_an_eighth_above_the_round_trip) {
   const std::uint64_t first = alone.send(1, 1000);
   alone.now += 10_us;
   alone.send(2);
-  alone.now += LoneConnection::round_trip;
+  alone.now += LoneConnection::kRoundTrip;
   alone.ack({{first + 1, first + 2}});
   EXPECT_EQ(alone.connection.next_deadline(), begin + Nanos(112'500));
   alone.now = begin + Nanos(112'499);
@@ -43,7 +43,7 @@ TEST(LossDetection, time_threshold__is_an_eighth_above_the_round_trip) {
   EXPECT_EQ(alone.told.back().now, alone.now);
   EXPECT_EQ(alone.told.back().event.bytes_in_flight, 0u);
   // The next acknowledgement sample tells of it.
-  alone.now += LoneConnection::round_trip;
+  alone.now += LoneConnection::kRoundTrip;
   alone.ack({{first + 3, first + 3}});
   EXPECT_EQ(alone.sample().lost_packets, 1u);
   EXPECT_EQ(alone.sample().lost_bytes, alone.packet_of(first).size);
@@ -57,7 +57,7 @@ TEST(LossDetection, time_threshold__has_the_timers_granularity_and_comes_before_
   LoneConnection alone;
   const Nanos begin = alone.now;
   const std::uint64_t first = alone.send(2);
-  alone.now += LoneConnection::round_trip;
+  alone.now += LoneConnection::kRoundTrip;
   alone.ack({{first + 1, first + 1}});
   EXPECT_EQ(alone.connection.next_deadline(), begin + 1_ms);
   alone.run_until(begin + 1_ms);
@@ -70,7 +70,7 @@ TEST(LossDetection, episode__takes_in_what_was_sent_before_the_response_to_it) {
   flight.arrived(1, 3);  // the first is lost; what it carried goes out as packet 10
   ASSERT_EQ(flight.told.size(), 2u);
   EXPECT_EQ(flight.told[0].event.cause, cc::CongestionEvent::Cause::loss);
-  EXPECT_EQ(flight.told[0].event.bytes_in_flight, 6u * LoneConnection::packet);
+  EXPECT_EQ(flight.told[0].event.bytes_in_flight, 6u * LoneConnection::kPacket);
   EXPECT_TRUE(flight.sample().in_recovery);
   flight.arrived(5, 9);  // another is lost
   EXPECT_EQ(flight.stats().lost_packets, 2u);
@@ -116,10 +116,10 @@ TEST(LossDetection, sample__says_what_was_acknowledged_and_lost) {
   const cc::AckSample sample = alone.sample();
   EXPECT_EQ(sample.now, begin + 141_us);
   EXPECT_EQ(sample.acked_packets, 3u);
-  EXPECT_EQ(sample.acked_bytes, 2u * LoneConnection::packet + 348);
+  EXPECT_EQ(sample.acked_bytes, 2u * LoneConnection::kPacket + 348);
   EXPECT_EQ(sample.lost_packets, 3u);
-  EXPECT_EQ(sample.lost_bytes, 3u * LoneConnection::packet);
-  EXPECT_EQ(sample.bytes_in_flight_before, 6u * LoneConnection::packet + 348);
+  EXPECT_EQ(sample.lost_bytes, 3u * LoneConnection::kPacket);
+  EXPECT_EQ(sample.bytes_in_flight_before, 6u * LoneConnection::kPacket + 348);
   EXPECT_EQ(sample.latest_rtt, 141_us);
   EXPECT_EQ(sample.endpoint_delay, 20_us);
   EXPECT_EQ(sample.hops, 3);
@@ -169,7 +169,7 @@ TEST(LossDetection, acknowledgement_without_news__is_no_sample) {
   ASSERT_EQ(flight.told.size(), 1u);
   flight.arrived(0, 4);
   EXPECT_EQ(flight.told.size(), 1u);
-  EXPECT_EQ(flight.stats().in_flight, 5u * LoneConnection::packet);
+  EXPECT_EQ(flight.stats().in_flight, 5u * LoneConnection::kPacket);
 }
 
 TEST(LossDetection, acknowledgement_of_the_next_packet__counts_as_far_as_something_was_sent) {
@@ -195,11 +195,11 @@ TEST(LossDetection, packets_of_acknowledgements_alone__are_neither_lost_nor_late
   alone.end_burst();
   EXPECT_EQ(alone.sent.back().header.flags & wire::ack_now, 0);
   alone.send();
-  alone.now += LoneConnection::round_trip;
+  alone.now += LoneConnection::kRoundTrip;
   alone.ack({{first + 1, first + 2}});
   EXPECT_EQ(alone.stats().spurious_losses, 0u);
   alone.send(2);
-  alone.now += LoneConnection::round_trip;
+  alone.now += LoneConnection::kRoundTrip;
   alone.ack({{first + 4, first + 4}});
   EXPECT_EQ(alone.stats().lost_packets, 1u) << "the first";
 }
@@ -222,7 +222,7 @@ TEST(LossDetection, lost_packets__are_remembered_for_as_long_as_one_may_be_late)
     // A round trip, 10 ms and the granularity, of which the round trip passes until the acknowledgement.
     flight.now = sent + 11_ms - (in_time ? 1_ns : 0_ns);
     const std::uint64_t next = flight.send();
-    flight.now += LoneConnection::round_trip;
+    flight.now += LoneConnection::kRoundTrip;
     flight.ack({{next, next}});
     flight.arrived(0, 0);
     EXPECT_EQ(flight.stats().spurious_losses, in_time ? 1u : 0u);
@@ -257,7 +257,7 @@ TEST(LossDetection, lost_packet__comes_again_as_far_as_it_is_missing) {
   const ParsedFrame rest = *alone.sent[first + 2].find(FrameType::data);
   EXPECT_EQ(front.offset, 0u);
   EXPECT_EQ(rest.offset, front.length);
-  EXPECT_EQ(rest.offset + rest.length, LoneConnection::payload);
+  EXPECT_EQ(rest.offset + rest.length, LoneConnection::kPayload);
   EXPECT_FALSE(front.last);
   EXPECT_TRUE(rest.last);
   // The front arrives; when the first packet is given up, the rest alone is missing.
@@ -273,15 +273,15 @@ TEST(LossDetection, lost_packet__comes_again_as_far_as_it_is_missing) {
 // ---- the window -----------------------------------------------------------------------------------------------------
 
 TEST(SendWindow, packets__leave_until_a_full_one_would_not_fit) {
-  LoneConnection alone({.window = 5.0 * LoneConnection::packet});
-  for (int i = 0; i < 10; ++i) alone.post(LoneConnection::payload);
+  LoneConnection alone({.window = 5.0 * LoneConnection::kPacket});
+  for (int i = 0; i < 10; ++i) alone.post(LoneConnection::kPayload);
   EXPECT_EQ(alone.build(), Connection::Blocked::window);
-  EXPECT_EQ(alone.stats().in_flight, 5u * LoneConnection::packet);
-  alone.now += LoneConnection::round_trip;
-  Recorder::wanted.cwnd_bytes = 6.0 * LoneConnection::packet - 1;
+  EXPECT_EQ(alone.stats().in_flight, 5u * LoneConnection::kPacket);
+  alone.now += LoneConnection::kRoundTrip;
+  Recorder::wanted.cwnd_bytes = 6.0 * LoneConnection::kPacket - 1;
   alone.ack({{1, 1}});
   EXPECT_TRUE(alone.sample().cwnd_limited);
-  EXPECT_EQ(alone.stats().in_flight, 5u * LoneConnection::packet) << "a byte is missing for the sixth";
+  EXPECT_EQ(alone.stats().in_flight, 5u * LoneConnection::kPacket) << "a byte is missing for the sixth";
 }
 
 TEST(SendWindow, packets__are_no_longer_than_the_peer_takes) {
@@ -301,7 +301,7 @@ TEST(SendWindow, below_a_packet__lets_one_leave_at_a_time) {
 
 TEST(SendWindow, two_packets_wide__does_not_ask_for_acknowledgements_at_once) {
   for (const double window : {1.999, 2.0}) {
-    LoneConnection alone({.window = window * LoneConnection::packet});
+    LoneConnection alone({.window = window * LoneConnection::kPacket});
     alone.post(10);
     alone.post(10);
     alone.build();
@@ -311,10 +311,10 @@ TEST(SendWindow, two_packets_wide__does_not_ask_for_acknowledgements_at_once) {
 }
 
 TEST(SendWindow, cwnd_limited__are_packets_sent_before_the_window_held_one_back) {
-  LoneConnection alone({.window = 3.0 * LoneConnection::packet});
-  for (int i = 0; i < 4; ++i) alone.post(LoneConnection::payload);
+  LoneConnection alone({.window = 3.0 * LoneConnection::kPacket});
+  for (int i = 0; i < 4; ++i) alone.post(LoneConnection::kPayload);
   alone.build();  // 1 to 3
-  alone.now += LoneConnection::round_trip;
+  alone.now += LoneConnection::kRoundTrip;
   alone.ack({{1, 2}});  // 4 leaves, and that is all
   EXPECT_TRUE(alone.sample().cwnd_limited);
   alone.ack({{3, 3}});
@@ -338,12 +338,12 @@ TEST(SendWindow, max_packets_in_flight__is_exact_and_no_limit_of_the_window) {
 TEST(SendWindow, pacing_rate__is_a_quarter_above_the_window_where_the_controller_wants_none) {
   LoneConnection alone({.start = LoneConnection::Start::accepted, .window = 100'000});
   Recorder::wanted.pacing_rate = Rate();
-  alone.now += LoneConnection::round_trip;
+  alone.now += LoneConnection::kRoundTrip;
   alone.ack({{0, 0}});
   EXPECT_NEAR(alone.stats().pacing_rate.gbps(), 1.25 * 100'000 * 8 / 100e3, 1e-6);
   Recorder::wanted.pacing_rate = Rate(123'000'000);
   const std::uint64_t first = alone.send();
-  alone.now += LoneConnection::round_trip;
+  alone.now += LoneConnection::kRoundTrip;
   alone.ack({{first, first}});
   EXPECT_EQ(alone.stats().pacing_rate, Rate(123'000'000));
 }
@@ -352,10 +352,10 @@ TEST(SendWindow, pacing__lets_a_packet_and_one_more_leave_after_a_pause) {
   LoneConnection alone;
   Recorder::wanted.pacing_rate = Rate(100'000'000);
   const std::uint64_t first = alone.send();
-  alone.now += LoneConnection::round_trip;
+  alone.now += LoneConnection::kRoundTrip;
   alone.ack({{first, first}});
   alone.now += 10_ms;
-  for (int i = 0; i < 3; ++i) alone.post(LoneConnection::payload);
+  for (int i = 0; i < 3; ++i) alone.post(LoneConnection::kPayload);
   EXPECT_EQ(alone.build(), Connection::Blocked::pacing);
   EXPECT_EQ(alone.sent.size(), first + 3);
   EXPECT_EQ(alone.connection.next_deadline(), alone.now + Nanos(1472 * 80));
@@ -370,7 +370,7 @@ TEST(SendWindow, max_rate__bounds_the_pacing_rate) {
   EXPECT_EQ(alone.stats().pacing_rate, config.max_rate);
   Recorder::wanted.pacing_rate = Rate(20'000'000);
   const std::uint64_t first = alone.send();
-  alone.now += LoneConnection::round_trip;
+  alone.now += LoneConnection::kRoundTrip;
   alone.ack({{first, first}});
   EXPECT_EQ(alone.stats().pacing_rate, Rate(20'000'000));
 }

@@ -111,7 +111,7 @@ TEST(Acknowledgement, delayed__by_max_ack_delay_when_nothing_hurries_it) {
 /// What the acknowledgements of a transfer of 20 MB cost, on a link of `rate`.
 struct AckCosts {
   AckCosts(Rate rate, const ConnectionConfig& config, std::size_t message_bytes = 20'000'000,
-           Nanos delay = TestNetwork::default_delay)
+           Nanos delay = TestNetwork::kDefaultDelay)
       : pair(config, config, delay) {
     const std::size_t messages = 20'000'000 / message_bytes;
     const ByteVector message = random_bytes(message_bytes);
@@ -142,13 +142,13 @@ struct AckCosts {
   std::uint64_t lost = 0;
 };
 
-constexpr Rate ten_gbps{10'000'000'000};
+constexpr Rate kTenGbps{10'000'000'000};
 
 const ConnectionConfig window_of_256 = config_with([](ConnectionConfig& c) { c.max_packets_in_flight = 256; });
 
 TEST(AckRatio, high_rate__asks_for_fewer_and_loses_no_time) {
-  const AckCosts few(ten_gbps, {});
-  const AckCosts all(ten_gbps, config_with([](ConnectionConfig& c) { c.adapt_ack_ratio = false; }));
+  const AckCosts few(kTenGbps, {});
+  const AckCosts all(kTenGbps, config_with([](ConnectionConfig& c) { c.adapt_ack_ratio = false; }));
   EXPECT_EQ(few.largest_asked, 16u) << "packets in 25 us, as a power of two";
   EXPECT_LT(few.acks, few.data / 8);
   EXPECT_EQ(all.largest_asked, 1u);
@@ -163,7 +163,7 @@ TEST(AckRatio, one_gbps__stays_at_every_second_packet) {
 
 TEST(AckRatio, short_round_trip__leaves_four_in_flight) {
   const auto largest = [](std::uint32_t window) {
-    return AckCosts(ten_gbps, config_with([=](ConnectionConfig& c) { c.max_packets_in_flight = window; }), 20'000'000,
+    return AckCosts(kTenGbps, config_with([=](ConnectionConfig& c) { c.max_packets_in_flight = window; }), 20'000'000,
                     5_us)
         .largest_asked;
   };
@@ -174,7 +174,7 @@ TEST(AckRatio, short_round_trip__leaves_four_in_flight) {
 
 TEST(AckRatio, job__keeps_all) {
   Transfer transfer(20'000'000, window_of_256);
-  transfer.pair.rate = ten_gbps;
+  transfer.pair.rate = kTenGbps;
   Shard& client = transfer.pair.c();
   transfer.send();
   ASSERT_FALSE(transfer.pair.transfer(1, 1, 8_ms));
@@ -186,7 +186,7 @@ TEST(AckRatio, job__keeps_all) {
 }
 
 TEST(AckRatio, short_messages__do_not_end_it) {
-  const AckCosts few(ten_gbps, config_with([](ConnectionConfig& c) {
+  const AckCosts few(kTenGbps, config_with([](ConnectionConfig& c) {
                        c.max_sends = c.max_receives = 20'000;
                        c.pack_messages = false;
                      }),
@@ -197,9 +197,9 @@ TEST(AckRatio, short_messages__do_not_end_it) {
 
 TEST(AckRatio, last_packet__is_acknowledged_at_once) {
   // The first: behind whole groups of 16. The others: with some over.
-  for (const std::size_t bytes : {full_payload * 16 * 600, std::size_t{13'000'000}, std::size_t{13'007'300}}) {
+  for (const std::size_t bytes : {kFullPayload * 16 * 600, std::size_t{13'000'000}, std::size_t{13'007'300}}) {
     Transfer transfer(bytes, window_of_256);
-    transfer.pair.rate = ten_gbps;
+    transfer.pair.rate = kTenGbps;
     transfer.complete();
     const auto last_ack = std::find_if(transfer.pair.log.rbegin(), transfer.pair.log.rend(),
                                        [](const Parsed& packet) { return packet.has(FrameType::ack); });
@@ -210,7 +210,7 @@ TEST(AckRatio, last_packet__is_acknowledged_at_once) {
 
 TEST(AckRatio, packets_behind_a_gap__are_acknowledged_each) {
   Transfer transfer(20'000'000, window_of_256);
-  transfer.pair.rate = ten_gbps;
+  transfer.pair.rate = kTenGbps;
   std::uint64_t dropped = 0;
   transfer.pair.fate = [&, number = 0](const Parsed& packet, Fate& fate) mutable {
     if (!is_data(packet) || ++number != 10'000) return;
@@ -502,7 +502,7 @@ TEST(Bounds, reassembly__of_every_second_packet_missing) {
   std::set<std::uint32_t> dropped;
   transfer.pair.fate = [&](const Parsed& packet, Fate& fate) {
     const ParsedFrame* data = packet.find(FrameType::data);
-    if (packet.from == 0 && data != nullptr && (data->offset / full_payload) % 2 == 1)
+    if (packet.from == 0 && data != nullptr && (data->offset / kFullPayload) % 2 == 1)
       fate.drop = dropped.insert(data->offset).second;
   };
   transfer.complete(60_s);

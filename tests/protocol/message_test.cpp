@@ -55,7 +55,7 @@ TEST(Message, short_ones__fill_a_packet_up) {
   Pair pair;
   const auto [c, s] = pair.connect();
   constexpr std::size_t bytes = 32;
-  constexpr std::size_t count = (1472 - wire::header_bytes) / (wire::data_frame_bytes + bytes);
+  constexpr std::size_t count = (1472 - wire::kHeaderBytes) / (wire::kDataFrameBytes + bytes);
   const auto message = random_bytes(bytes);
   ByteVector buffer(bytes);
   for (std::size_t i = 0; i < 2 * count; ++i) ASSERT_EQ(pair.s().receive(s, buffer, i), PostResult::ok);

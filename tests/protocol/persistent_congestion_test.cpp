@@ -10,7 +10,7 @@ namespace {
 
 using namespace testing_network;
 
-constexpr Nanos three_timeouts = 3'300_us;  // of 100 us of round trip and 1 ms of granularity
+constexpr Nanos kThreeTimeouts = 3'300_us;  // of 100 us of round trip and 1 ms of granularity
 
 /// Sends a packet at each of `times` after the handshake and one 10 ms after it; when that one is acknowledged, those
 /// of `acked` are too, and the others are lost.
@@ -31,7 +31,7 @@ struct Losses {
     }
     alone.now = begin + 10_ms;
     const std::uint64_t last = alone.send();
-    alone.now += LoneConnection::round_trip;
+    alone.now += LoneConnection::kRoundTrip;
     ranges.push_back({last, last});
     alone.ack(ranges);
   }
@@ -45,9 +45,9 @@ struct Losses {
 };
 
 TEST(PersistentCongestion, losses__longer_apart_than_three_timeouts_show_it) {
-  EXPECT_FALSE(Losses({0_us, three_timeouts}).persistent());
-  EXPECT_TRUE(Losses({0_us, three_timeouts + 1_ns}).persistent());
-  EXPECT_TRUE(Losses({0_us, 1_ms, 2_ms, three_timeouts + 1_ns}).persistent());
+  EXPECT_FALSE(Losses({0_us, kThreeTimeouts}).persistent());
+  EXPECT_TRUE(Losses({0_us, kThreeTimeouts + 1_ns}).persistent());
+  EXPECT_TRUE(Losses({0_us, 1_ms, 2_ms, kThreeTimeouts + 1_ns}).persistent());
 }
 
 TEST(PersistentCongestion, losses__with_an_acknowledged_packet_between_them_do_not) {
@@ -79,7 +79,7 @@ TEST(PersistentCongestion, response__is_not_undone_by_a_late_packet) {
   alone.now += 4_ms;
   const std::uint64_t late = alone.send();
   const std::uint64_t next = alone.send(3);
-  alone.now += LoneConnection::round_trip;
+  alone.now += LoneConnection::kRoundTrip;
   alone.ack({{next, next + 2}});
   ASSERT_EQ(alone.count(Told::Kind::timeout), 1u);
   ASSERT_EQ(alone.stats().lost_packets, 2u);

@@ -21,8 +21,8 @@ TEST(Probe, timeout__is_round_trip_and_variation_and_what_the_peer_may_wait) {
 }
 
 TEST(Probe, full_window__is_exceeded_by_two_packets_that_want_an_answer_at_once) {
-  LoneConnection alone({.window = 4.0 * LoneConnection::packet});
-  for (int i = 0; i < 10; ++i) alone.post(LoneConnection::payload);
+  LoneConnection alone({.window = 4.0 * LoneConnection::kPacket});
+  for (int i = 0; i < 10; ++i) alone.post(LoneConnection::kPayload);
   alone.build();
   const Nanos begin = alone.now;
   ASSERT_EQ(alone.sent.size(), 5u);
@@ -49,22 +49,22 @@ TEST(Probe, without_new_data__repeats_the_oldest_packet_in_flight) {
   EXPECT_EQ(alone.sent.back().find(FrameType::data)->message, 2u);
   EXPECT_TRUE(alone.sent.back().has(FrameType::ping));
   EXPECT_EQ(alone.stats().retransmitted_packets, 1u);
-  EXPECT_EQ(alone.stats().in_flight, 3u * 1048 + wire::ping_frame_bytes);
+  EXPECT_EQ(alone.stats().in_flight, 3u * 1048 + wire::kPingFrameBytes);
 }
 
 // So short that it can't be lost for its length, see black_hole_test.cpp.
-constexpr Bytes a_few = 400;
+constexpr Bytes kAFew = 400;
 
 TEST(Probe, timeouts__double_and_an_acknowledgement_takes_them_back) {
   LoneConnection alone;
-  const std::uint64_t first = alone.send(1, a_few);
+  const std::uint64_t first = alone.send(1, kAFew);
   const Nanos begin = alone.now;
   alone.run_for(8_ms);
   ASSERT_EQ(alone.sent.size(), first + 4);
   EXPECT_EQ(alone.sent[first + 1].at - begin, 1'100_us);
   EXPECT_EQ(alone.sent[first + 2].at - begin, 3'300_us);
   EXPECT_EQ(alone.sent[first + 3].at - begin, 7'700_us);
-  alone.now = alone.sent.back().at + LoneConnection::round_trip;
+  alone.now = alone.sent.back().at + LoneConnection::kRoundTrip;
   alone.ack({{first + 3, first + 3}});
   alone.send();
   EXPECT_EQ(alone.connection.next_deadline(), alone.now + 1'100_us);
@@ -72,7 +72,7 @@ TEST(Probe, timeouts__double_and_an_acknowledgement_takes_them_back) {
 
 TEST(Probe, interval__is_a_second_at_most_but_never_below_the_timeout) {
   LoneConnection alone;
-  alone.send(1, a_few);
+  alone.send(1, kAFew);
   alone.run_for(10_s);
   EXPECT_EQ(alone.sent[alone.sent.size() - 1].at - alone.sent[alone.sent.size() - 2].at, 1_s);
   ConnectionConfig config = round_timers();
@@ -85,8 +85,8 @@ TEST(Probe, interval__is_a_second_at_most_but_never_below_the_timeout) {
 
 TEST(Probe, an_acknowledgement_in_between__makes_it_needless) {
   // The timeout passes while the datapath takes nothing; before it does an acknowledgement comes.
-  LoneConnection alone({.window = 4.0 * LoneConnection::packet});
-  for (int i = 0; i < 10; ++i) alone.post(LoneConnection::payload);
+  LoneConnection alone({.window = 4.0 * LoneConnection::kPacket});
+  for (int i = 0; i < 10; ++i) alone.post(LoneConnection::kPayload);
   alone.build();
   alone.now += 1'100_us;
   alone.connection.on_timer(alone.now);
@@ -266,7 +266,7 @@ TEST(CreditProbe, in_an_acknowledgement_and_in_a_repeated_connect__counts) {
   alone.end_burst();
   EXPECT_EQ(std::count_if(alone.sent.begin(), alone.sent.end(), is_data), 1);
   alone.arrive(header_for(0, alone.next_of_peer++, 1000), [](wire::Writer& w) {
-    w.connect({.max_packet = LoneConnection::packet, .source_connection = 99, .credit = 2, .tag = 1});
+    w.connect({.max_packet = LoneConnection::kPacket, .source_connection = 99, .credit = 2, .tag = 1});
   });
   alone.end_burst();
   EXPECT_EQ(std::count_if(alone.sent.begin(), alone.sent.end(), is_data), 2);

@@ -12,7 +12,7 @@ namespace {
 using namespace testing_network;
 using Kind = Completion::Kind;
 
-constexpr std::size_t connect_bytes = wire::header_bytes + wire::connect_frame_bytes;
+constexpr std::size_t kConnectBytes = wire::kHeaderBytes + wire::kConnectFrameBytes;
 
 ByteVector connect_as(std::uint32_t source, std::uint64_t tag, std::optional<std::uint64_t> cookie = std::nullopt,
                       std::uint32_t credit = 1000) {
@@ -53,14 +53,14 @@ TEST(Proof, flood_of_connects__takes_no_more_places_than_may_be_half_open) {
   EXPECT_EQ(pair.s().stats().retries_sent, 997u);
   for (const Parsed& packet : pair.log)
     if (packet.has(FrameType::retry)) {
-      EXPECT_LE(packet.size, connect_bytes) << "never longer than the question";
+      EXPECT_LE(packet.size, kConnectBytes) << "never longer than the question";
     }
   // Who is there gets in meanwhile, with one round trip more.
   const Nanos begin = pair.now();
   Nanos connected;
   pair.client().on_completion = [&](const Completion&) { connected = pair.now(); };
   const auto [c, s] = pair.connect();
-  EXPECT_EQ(connected - begin, TestNetwork::default_delay * 4);
+  EXPECT_EQ(connected - begin, TestNetwork::kDefaultDelay * 4);
   EXPECT_EQ(pair.s().stats().cookies_accepted, 1u);
   EXPECT_EQ(pair.c().stats(c)->lost_packets, 0u);
   EXPECT_EQ(pair.c().stats(c)->congestion_events, 0u) << "what was answered by RETRY is not lost";
@@ -257,7 +257,7 @@ TEST(Proof, before_it__no_more_than_three_bytes_for_one) {
     std::size_t asked = 0;
     for (int i = 0; i < 3500; ++i) {
       if (i == 0 || (repeats && i % 100 == 0)) {
-        asked += connect_bytes;
+        asked += kConnectBytes;
         pair.inject(pair.server(), nobody(1), connect_as(5, 6));
       }
       pair.run_for(1_ms);
@@ -273,7 +273,7 @@ TEST(Proof, before_it__an_abort_is_within_the_three_bytes) {
   pair.run_for(50_ms);
   pair.s().abort(pair.server().of(Kind::accepted)[0].connection, pair.now());
   pair.run_for(10_s);
-  EXPECT_LE(bytes_to_nobody(pair), connect_bytes * 3);
+  EXPECT_LE(bytes_to_nobody(pair), kConnectBytes * 3);
 }
 
 TEST(Proof, data_of_the_server__goes_when_the_client_has_proven_its_address) {
@@ -290,7 +290,7 @@ TEST(Proof, data_of_the_server__goes_when_the_client_has_proven_its_address) {
   const Nanos begin = pair.now();
   EXPECT_TRUE(pair.run([&] { return pair.client().count(Kind::received) == 1; }, pair.now() + 1_s));
   EXPECT_EQ(buffer, message);
-  EXPECT_LE(pair.now() - begin, TestNetwork::default_delay * 8) << "no timer was waited for";
+  EXPECT_LE(pair.now() - begin, TestNetwork::kDefaultDelay * 8) << "no timer was waited for";
   EXPECT_EQ(pair.s().stats().half_open, 0u);
 }
 

@@ -63,12 +63,12 @@ TEST(Reception, packet_below_all_that_is_remembered__is_told) {
   Receiver receiver;
   for (std::uint64_t i = 0; i < 100; ++i) receiver.arrive(header_for(7, 1000 + 2 * i, 100'000), ping);
   receiver.end_burst();
-  EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ranges, wire::max_ack_ranges);
+  EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ranges, wire::kMaxAckRanges);
   for (const std::uint64_t number : {12U, 13U, 11U, 15U, 17U}) {
     // Remembered, and so named: an acknowledgement has room for all ranges that are.
     for (int i = 0; i < 2; ++i) receiver.arrive(header_for(7, number, 1000), ping);
     receiver.end_burst();
-    EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ranges, wire::max_ack_ranges);
+    EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ranges, wire::kMaxAckRanges);
     EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->largest, 1198u) << "the highest, too";
   }
   EXPECT_EQ(receiver.stats().duplicate_packets, 5u);
@@ -243,7 +243,7 @@ TEST(Reception, codepoints__are_counted_and_a_change_of_marking_told_at_once) {
   EXPECT_EQ(counts.ect0_packets, 3u);
   EXPECT_EQ(counts.ect1_packets, 0u) << "whole messages are told in its place";
   EXPECT_EQ(counts.ce_packets, 2u);
-  EXPECT_EQ(counts.ce_bytes, 2u * (wire::header_bytes + wire::ping_frame_bytes));
+  EXPECT_EQ(counts.ce_bytes, 2u * (wire::kHeaderBytes + wire::kPingFrameBytes));
 }
 
 TEST(Reception, marked_bytes__are_those_of_the_whole_packet_wherever_its_payload_lies) {
@@ -275,7 +275,7 @@ TEST(Reception, connecting__takes_nothing_but_a_valid_accept_or_a_refusal) {
   EXPECT_EQ(state_after(ping), Connection::State::connecting);
   EXPECT_EQ(state_after([](wire::Writer& w) { w.close(wire::CloseReason::done); }), Connection::State::connecting);
   EXPECT_EQ(alone.shard.malformed_packets, 0u) << "early, but not wrong";
-  const wire::ConnectFrame good{.max_packet = wire::smallest_packet, .source_connection = 99, .credit = 1};
+  const wire::ConnectFrame good{.max_packet = wire::kSmallestPacket, .source_connection = 99, .credit = 1};
   wire::ConnectFrame bad = good;
   bad.source_connection = 0;
   EXPECT_EQ(state_after([=](wire::Writer& w) { w.accept(bad); }), Connection::State::connecting);
@@ -299,7 +299,7 @@ TEST(Reception, connecting__takes_nothing_but_a_valid_accept_or_a_refusal) {
 TEST(Reception, repeated_connect__is_acknowledged) {
   Receiver receiver;
   receiver.arrive(header_for(0, receiver.next_of_peer++, 1000), [](wire::Writer& w) {
-    w.connect({.max_packet = LoneConnection::packet, .source_connection = 99, .credit = 2, .tag = 1});
+    w.connect({.max_packet = LoneConnection::kPacket, .source_connection = 99, .credit = 2, .tag = 1});
   });
   receiver.end_burst();
   receiver.run_for(300_us);

@@ -80,7 +80,7 @@ class SealCopy : public ::testing::Test {
 /// How many bytes of the body of both packets cancel, as they do under one key and number.
 std::size_t cancelled(const ByteVector& a, const ByteVector& b, std::byte difference) {
   std::size_t count = 0;
-  for (std::size_t i = wire::header_bytes; i < std::min(a.size(), b.size()); ++i)
+  for (std::size_t i = wire::kHeaderBytes; i < std::min(a.size(), b.size()); ++i)
     if ((a[i] ^ b[i]) == difference) ++count;
   return count;
 }
@@ -93,7 +93,7 @@ TEST_F(SealCopy, copy_that_nobody_knows_of__draws_tags_and_keys_of_its_own) {
     pair_.run_for(1_us);
     return sent_;
   });
-  constexpr std::size_t size = wire::header_bytes + wire::connect_frame_bytes + wire::key_frame_bytes;
+  constexpr std::size_t size = wire::kHeaderBytes + wire::kConnectFrameBytes + wire::kKeyFrameBytes;
   ASSERT_EQ(both.here.size(), size);
   ASSERT_EQ(both.there.size(), size);
   constexpr auto random_at = static_cast<std::ptrdiff_t>(size - sizeof(EndRandom));  // it comes last

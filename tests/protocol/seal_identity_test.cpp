@@ -87,7 +87,7 @@ struct Greeting {
 };
 Greeting greeting_in(std::span<const std::byte> bytes) {
   wire::Reader reader;
-  reader.begin_opened(bytes.subspan(wire::header_bytes), {}, 0);
+  reader.begin_opened(bytes.subspan(wire::kHeaderBytes), {}, 0);
   wire::Frame frame;
   Greeting found;
   if (!wire::is_sealed(bytes) || !reader.next(frame)) return found;
@@ -111,9 +111,9 @@ ByteVector sealed_connect(const Key& key, const wire::ConnectFrame& connect, uns
   header.flags = wire::sealed | wire::clear;
   const std::span<std::byte> bytes = writer.finish_unsealed(header);
   const SealedPacket packet{
-      number, false, true, wire::sealed_parts(bytes), {std::span<const std::byte>(bytes).subspan(wire::header_bytes)}};
+      number, false, true, wire::sealed_parts(bytes), {std::span<const std::byte>(bytes).subspan(wire::kHeaderBytes)}};
   const PacketSeal::Tag tag = seal->seal_greeting(packet);
-  std::memcpy(bytes.data() + wire::seal_offset, tag.data(), tag.size());
+  std::memcpy(bytes.data() + wire::kSealOffset, tag.data(), tag.size());
   return {bytes.begin(), bytes.end()};
 }
 
@@ -308,9 +308,9 @@ TEST(SealIdentity, end_that_encrypts__takes_nothing_in_the_clear_but_greetings) 
     header.flags = wire::sealed | wire::clear;
     const std::span<std::byte> bytes = writer.finish_unsealed(header);
     const SealedPacket packet{
-        50, false, true, wire::sealed_parts(bytes), {std::span<const std::byte>(bytes).subspan(wire::header_bytes)}};
+        50, false, true, wire::sealed_parts(bytes), {std::span<const std::byte>(bytes).subspan(wire::kHeaderBytes)}};
     const PacketSeal::Tag tag = seal->seal(packet, nullptr);
-    std::memcpy(bytes.data() + wire::seal_offset, tag.data(), tag.size());
+    std::memcpy(bytes.data() + wire::kSealOffset, tag.data(), tag.size());
     pair.inject_as_it_is(pair.server(), pair.client().address, {bytes.begin(), bytes.end()});
     pair.run_for(10_ms);
     const bool is_taken = protection == Protection::authenticate;
@@ -381,7 +381,7 @@ TEST(SealIdentity, process_that_was_forked__says_random_bytes_of_its_own) {
   ASSERT_GE(child, 0);
   static_cast<void>(pair.c().connect(pair.server().address, keyed({key}), pair.now()));
   pair.run_for(1_us);
-  constexpr std::size_t size = wire::header_bytes + wire::connect_frame_bytes + wire::key_frame_bytes;
+  constexpr std::size_t size = wire::kHeaderBytes + wire::kConnectFrameBytes + wire::kKeyFrameBytes;
   constexpr std::size_t random_at = size - sizeof(EndRandom);  // it comes last
   const bool is_whole = sent.size() == size;
   if (child == 0) {

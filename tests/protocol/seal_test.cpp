@@ -28,7 +28,7 @@ ConnectionConfig keyed(const std::vector<Key>& keys) {
 class SealedPair : public Pair {
  public:
   SealedPair(const Key& client, const std::vector<Key>& server, const PacketIo::Limits& limits = {})
-      : Pair(client == nullptr ? ConnectionConfig{} : keyed({client}), keyed(server), default_delay, limits) {
+      : Pair(client == nullptr ? ConnectionConfig{} : keyed({client}), keyed(server), kDefaultDelay, limits) {
     raw = [this](std::size_t from, const ByteVector& bytes) { sent.emplace_back(from, bytes); };
   }
   [[nodiscard]] bool saw(const ByteVector& text) const {
@@ -199,7 +199,7 @@ TEST_P(SealTest, packet_without_a_seal__is_not_taken_though_its_tag_be_right) {
     // What is encrypted may look like one of them by chance.
     if ((bytes[1] & std::byte{wire::clear}) == std::byte{}) continue;
     wire::Reader reader;
-    reader.begin_opened(std::span<const std::byte>(bytes).subspan(wire::header_bytes), {}, 0);
+    reader.begin_opened(std::span<const std::byte>(bytes).subspan(wire::kHeaderBytes), {}, 0);
     wire::Frame frame;
     if (!reader.next(frame) || (frame.type != FrameType::connect && frame.type != FrameType::accept)) continue;
     wire::Header header = header_for(from == 0 ? c : s, 50);
@@ -225,7 +225,7 @@ TEST_P(SealTest, packet_without_a_seal__proves_no_address) {
   ASSERT_EQ(pair.s().stats().half_open, 1u);
   ASSERT_GT(pair.sent.size(), before);
   wire::Reader reader;
-  reader.begin_opened(std::span<const std::byte>(pair.sent[before].second).subspan(wire::header_bytes), {}, 0);
+  reader.begin_opened(std::span<const std::byte>(pair.sent[before].second).subspan(wire::kHeaderBytes), {}, 0);
   wire::Frame frame;
   ASSERT_TRUE(reader.next(frame) && frame.type == FrameType::accept);
   wire::Header header = header_for(frame.connect.source_connection, 50);
@@ -275,7 +275,7 @@ TEST_P(SealTest, refusal_of_somebody_without_the_key__does_not_outrun_the_server
   // On the path: it sees CONNECT and answers first.
   pair.raw = [&](std::size_t from, const ByteVector& bytes) {
     wire::Reader reader;
-    reader.begin_opened(std::span<const std::byte>(bytes).subspan(wire::header_bytes), {}, 0);
+    reader.begin_opened(std::span<const std::byte>(bytes).subspan(wire::kHeaderBytes), {}, 0);
     wire::Frame frame;
     if (from != 0 || !reader.next(frame) || frame.type != FrameType::connect) return;
     wire::Header header = header_for(frame.connect.source_connection);
@@ -319,7 +319,7 @@ TEST_P(SealTest, reset_without_the_key__ends_nothing) {
     std::memcpy(&header.tag, bytes.data() + 8, 8);
     pair.inject_as_it_is(pair.client(), pair.server().address,
                          forge(header, [&, id = s](wire::Writer& w) { w.reset(id); }));
-    ByteVector sealed(wire::header_bytes + wire::reset_frame_bytes);
+    ByteVector sealed(wire::kHeaderBytes + wire::kResetFrameBytes);
     wire::Writer writer(sealed);
     writer.reset(s);
     wire::Header flags;

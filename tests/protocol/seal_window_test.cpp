@@ -55,7 +55,7 @@ TEST(SealWindow, highest_number__is_known_though_more_than_a_thousand_late_packe
   Pair pair(config, config);
   pair.logging = false;
   enum class Phase { all_pass, held_back, one_passes, none_pass } phase = Phase::all_pass;
-  constexpr std::size_t late = ReceivedPackets::max_behind_top + 200;
+  constexpr std::size_t late = ReceivedPackets::kMaxBehindTop + 200;
   std::vector<ByteVector> held;
   ByteVector top;
   pair.raw = [&](std::size_t from, const ByteVector& bytes) {
@@ -279,7 +279,7 @@ TEST(SealWindow, resets_of_nobody_with_the_key__hide_that_of_a_restarted_peer_fo
   ASSERT_EQ(job.a.shard->send(job.id, message, 0), PostResult::ok);
   job.relay();
   ByteVector forged = job.answer;  // a true answer, but to what is no longer the latest packet, or with a wrong seal
-  forged[wire::seal_offset] ^= std::byte{1};
+  forged[wire::kSealOffset] ^= std::byte{1};
   for (int burst = 0; burst < 30; ++burst) {
     for (int i = 0; i < 500; ++i) job.inject_as_it_is(job.a, job.b.address, forged);
     job.run_for(100_ms);
@@ -291,7 +291,7 @@ TEST(SealWindow, resets_of_nobody_with_the_key__hide_that_of_a_restarted_peer_fo
 
 TEST(SealWindow, recorded_connect_with_its_cookie__opens_nothing_a_second_time) {
   const Key key = packet_key(JobKey::generate());
-  Pair pair(keyed(key), keyed(key), TestNetwork::default_delay, {}, {.max_half_open = 0, .seed = 1});
+  Pair pair(keyed(key), keyed(key), TestNetwork::kDefaultDelay, {}, {.max_half_open = 0, .seed = 1});
   std::vector<ByteVector> connects;
   pair.raw = [&](std::size_t from, const ByteVector& bytes) {
     if (from == 0 && wire::peek_connection(bytes) == 0) connects.push_back(bytes);

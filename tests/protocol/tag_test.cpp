@@ -116,7 +116,7 @@ TEST(Reset, restarted_peer__is_noticed_in_a_round_trip) {
   ASSERT_EQ(pair.c().receive(c, buffer, 8), PostResult::ok);
   const Nanos begin = pair.now();
   ASSERT_TRUE(pair.run([&] { return pair.client().count(Kind::closed) == 1; }, pair.now() + 60_s));
-  EXPECT_EQ(pair.now() - begin, TestNetwork::default_delay * 2);
+  EXPECT_EQ(pair.now() - begin, TestNetwork::kDefaultDelay * 2);
   for (const Completion& completion : pair.client().completions)
     if (completion.kind != Kind::connected) {
       EXPECT_EQ(completion.status, Status::unreachable);
@@ -148,7 +148,7 @@ TEST(Reset, peer_restarted_twice_before_anybody_noticed__is_noticed_in_a_round_t
   ASSERT_EQ(pair.c().receive(second, buffer, 8), PostResult::ok);
   const Nanos begin = pair.now();
   ASSERT_TRUE(pair.run([&] { return pair.client().count(Kind::closed) == 2; }, pair.now() + 60_s));
-  EXPECT_EQ(pair.now() - begin, TestNetwork::default_delay * 2);
+  EXPECT_EQ(pair.now() - begin, TestNetwork::kDefaultDelay * 2);
   EXPECT_EQ(pair.client().of(Kind::closed)[1].connection, second);
   EXPECT_EQ(pair.c().stats().forged_resets, 0u);
 }
@@ -229,7 +229,7 @@ TEST(Reset, budget__bounds_the_answers) {
   EXPECT_EQ(pair.s().stats().resets_withheld, 490u);
   EXPECT_EQ(pair.s().stats().unknown_connection, 500u);
   for (const Parsed& packet : pair.log) {
-    EXPECT_LE(packet.size, wire::header_bytes + wire::ping_frame_bytes) << "no longer than what it answers";
+    EXPECT_LE(packet.size, wire::kHeaderBytes + wire::kPingFrameBytes) << "no longer than what it answers";
     EXPECT_TRUE(packet.has(FrameType::reset));
   }
   pair.run_for(50_ms);

@@ -158,13 +158,13 @@ TEST(Undo, reordering__is_waited_for_as_long_as_it_has_taken) {
   flight.arrived(10, 10);  // what was sent again
   flight.now += 4_ms;      // 40 round trips
   const std::uint64_t later = flight.send();
-  flight.now += LoneConnection::round_trip;
+  flight.now += LoneConnection::kRoundTrip;
   flight.ack({{flight.first, flight.first}, {later, later}});
   EXPECT_EQ(flight.stats().spurious_losses, 1u);
   EXPECT_EQ(flight.undone(), 1u) << "late as it is";
   const std::uint64_t next = flight.send(100);
   const Nanos begin = flight.now;
-  flight.now += LoneConnection::round_trip;
+  flight.now += LoneConnection::kRoundTrip;
   flight.ack({{next + 1, next + 9}});
   flight.run_until(begin + 4_ms);
   EXPECT_EQ(flight.stats().lost_packets, 1u) << "nine later, and 4 ms";
@@ -180,11 +180,11 @@ TEST(Undo, reordering__is_waited_for_as_long_as_it_has_taken) {
 
 TEST(Undo, what_has_arrived_after_all__is_not_sent_again) {
   Flight flight;
-  Recorder::wanted.cwnd_bytes = 5.0 * LoneConnection::packet;
+  Recorder::wanted.cwnd_bytes = 5.0 * LoneConnection::kPacket;
   flight.arrived(2, 4);  // the first two are lost, and the window has no room to send both again
   ASSERT_EQ(flight.stats().lost_packets, 2u);
   ASSERT_EQ(flight.stats().retransmitted_packets, 1u) << "one packet is sent at once";
-  Recorder::wanted.cwnd_bytes = LoneConnection::huge;
+  Recorder::wanted.cwnd_bytes = LoneConnection::kHuge;
   flight.ack({{flight.first, flight.first + 1}, {flight.first + 5, flight.first + 5}});
   EXPECT_EQ(flight.send(1), flight.first + 11);
   EXPECT_EQ(flight.stats().retransmitted_packets, 1u);

@@ -54,7 +54,7 @@ struct FakeFabric {
     std::uint32_t to = 0;
     std::vector<std::byte> bytes;
   };
-  static constexpr std::size_t most_records = 512;
+  static constexpr std::size_t kMaxRecords = 512;
   bool records = false;
   std::deque<Record> recorded;
 };
@@ -157,7 +157,7 @@ class FakeQueuePair final : public QueuePair {
     if (posted.empty() || is_broken) return;
     if (fabric_.records) {
       fabric_.recorded.push_back({number, bytes});
-      if (fabric_.recorded.size() > FakeFabric::most_records) fabric_.recorded.pop_front();
+      if (fabric_.recorded.size() > FakeFabric::kMaxRecords) fabric_.recorded.pop_front();
     }
     const auto [id, pieces] = posted.front();
     posted.pop_front();
@@ -266,9 +266,9 @@ class FakeDevice final : public Device {
     facts_.name = "fake0";
     facts_.is_infiniband = infiniband;
     facts_.longest_message = longest;
-    facts_.most_requests = 4096;
-    facts_.most_completions = 4096;
-    facts_.most_pieces = 4;
+    facts_.max_requests = 4096;
+    facts_.max_completions = 4096;
+    facts_.max_pieces = 4;
     facts_.gids = {{.index = 0, .ip = Address::parse("fe80::1"), .is_roce_v2 = false},
                    {.index = 1, .ip = Address::parse(ip), .is_roce_v2 = true}};
     const std::lock_guard lock(fabric_.mutex);
@@ -297,7 +297,7 @@ class FakeDevice final : public Device {
     auto* const made = new FakeHandle{.config = config};
     handles.insert(made);
     ++handles_made;
-    most_handles = std::max(most_handles, handles.size());
+    max_handles = std::max(max_handles, handles.size());
     return &made->handle;
   }
   void free_handle(ibv_ah* handle) noexcept override {
@@ -350,7 +350,7 @@ class FakeDevice final : public Device {
   std::set<FakeHandle*> handles;
   std::uint64_t handles_wanted = 0;
   std::uint64_t handles_made = 0;
-  std::size_t most_handles = 0;  ///< at one time
+  std::size_t max_handles = 0;  ///< at one time
   std::atomic<bool> has_no_handles{false};
   std::map<std::uint64_t, std::span<std::byte>> keys;
   std::vector<FakeQueuePair*> pairs;

@@ -178,7 +178,7 @@ int ibv_query_device(ibv_context*, ibv_device_attr* device) {
   device->phys_port_cnt = 1;
   device->max_qp_wr = 4096;
   device->max_cqe = 4096;
-  device->max_sge = fake->most_sge;
+  device->max_sge = fake->max_sge;
   return 0;
 }
 int ibv_query_port(ibv_context*, std::uint8_t, _compat_ibv_port_attr* port) {

@@ -33,7 +33,7 @@ struct FakeVerbs {
   std::uint8_t link_layer = IBV_LINK_LAYER_ETHERNET;
   ibv_port_state port_state = IBV_PORT_ACTIVE;
   std::uint32_t wrong_keys = 0;
-  int most_sge = 4;
+  int max_sge = 4;
   std::uint32_t raw_packet_caps = 0;
   std::vector<GidEntry> gids{{.index = 0, .ip = Address::parse("10.0.0.1"), .is_v2 = false},
                              {.index = 1, .ip = Address::parse("10.0.0.1"), .is_v2 = true}};

@@ -300,7 +300,7 @@ TEST(RawDatapath, a_burst__is_posted_at_once_and_signalled_once) {
   Host b(network, "127.0.0.2", 2);
   ASSERT_TRUE(resolves(a, b.address));
   const std::string text(500, 'x');
-  const std::vector<TxPacket> packets(RawIo::burst,
+  const std::vector<TxPacket> packets(RawIo::kBurst,
                                       {.destination = &b.address, .header = bytes_of(text), .payload = {}});
   for (int i = 0; i < 100; ++i) {
     const auto posts = a.pair().posts;
@@ -411,13 +411,13 @@ TEST(RawDatapath, packets_that_wait__are_bounded) {
   const Address nobody = Address::parse("127.0.0.9", kPort);
   network.segment.set(nobody, {State::asked, {}});
   const std::string text = "text";
-  const std::vector<TxPacket> packets(RawIo::burst, {.destination = &nobody, .header = bytes_of(text), .payload = {}});
-  for (std::size_t sent = 0; sent < WorkQueues::most_waiting + 100; sent += packets.size())
+  const std::vector<TxPacket> packets(RawIo::kBurst, {.destination = &nobody, .header = bytes_of(text), .payload = {}});
+  for (std::size_t sent = 0; sent < WorkQueues::kMaxWaiting + 100; sent += packets.size())
     EXPECT_EQ(a.io().send(packets), packets.size());
   EXPECT_EQ(a.io().counters().waited, 384u);
-  EXPECT_EQ(a.io().counters().waiting_full, 384u - WorkQueues::most_waiting);
+  EXPECT_EQ(a.io().counters().waiting_full, 384u - WorkQueues::kMaxWaiting);
   network.segment.set(nobody, {});
-  EXPECT_TRUE(runs_until(a.io(), [&] { return a.io().counters().unreachable == WorkQueues::most_waiting; }));
+  EXPECT_TRUE(runs_until(a.io(), [&] { return a.io().counters().unreachable == WorkQueues::kMaxWaiting; }));
 }
 
 TEST(RawDatapath, a_neighbour_with_another_mac_address__is_found) {
@@ -543,7 +543,7 @@ TEST(RawDatapath, foreign_frames__are_dropped_and_counted_by_what_is_wrong) {
     expect(frame, Reject::truncated);
     // Longer than any of ours: by a byte, a jumbo frame, and the longest that there is.
     expect(frame_to(b, nullptr, 1473), Reject::oversized);
-    for (const std::size_t bytes : {8000U, RawIo::longest_frame - 42U}) put(network, b, frame_to(b, nullptr, bytes));
+    for (const std::size_t bytes : {8000U, RawIo::kLongestFrame - 42U}) put(network, b, frame_to(b, nullptr, bytes));
     EXPECT_EQ(taken(b), 0u);
     EXPECT_EQ(b.io().counters().over_long, 2u);
     EXPECT_EQ(b.datapath->losses().rejected, 14u);

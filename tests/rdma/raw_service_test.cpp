@@ -97,9 +97,9 @@ TEST(RawService, one_that_the_kernel_asks_for_in_vain__is_given_up) {
   t.kernel.asks_for_ever = true;
   t.want(5, 2, kPeer);
   t.service.step(false, 2_s);
-  t.service.step(true, 2_s + RawService::give_up_after - 1_ms);
+  t.service.step(true, 2_s + RawService::kGiveUpAfter - 1_ms);
   EXPECT_FALSE(t.news());
-  t.service.step(true, 2_s + RawService::give_up_after);
+  t.service.step(true, 2_s + RawService::kGiveUpAfter);
   news = t.news();
   ASSERT_TRUE(news);
   EXPECT_EQ(news->generation, 2u);
@@ -157,9 +157,9 @@ TEST(RawService, a_place_that_is_pending_for_another__has_its_own_patience) {
   t.want(5, 2, Address::parse("10.0.0.3", 0));
   t.service.step(true, 12_s);
   EXPECT_FALSE(t.news());
-  t.service.step(true, 12_s + RawService::give_up_after - 1_ms);
+  t.service.step(true, 12_s + RawService::kGiveUpAfter - 1_ms);
   EXPECT_FALSE(t.news());
-  t.service.step(true, 12_s + RawService::give_up_after);
+  t.service.step(true, 12_s + RawService::kGiveUpAfter);
   const auto news = t.news();
   ASSERT_TRUE(news);
   EXPECT_EQ(news->generation, 2u);
@@ -178,10 +178,10 @@ TEST(RawService, questions_of_the_kernels__are_bounded_and_everybody_gets_an_ans
     }
   };
   flood(10_s, 0);
-  EXPECT_EQ(t.kernel.questions, RawService::most_questions);
-  EXPECT_EQ(told, 2048u - RawService::most_questions) << "those that were not asked for";
+  EXPECT_EQ(t.kernel.questions, RawService::kMaxQuestions);
+  EXPECT_EQ(told, 2048u - RawService::kMaxQuestions) << "those that were not asked for";
   flood(11_s, 2048);
-  EXPECT_EQ(t.kernel.questions, 2 * RawService::most_questions);
+  EXPECT_EQ(t.kernel.questions, 2 * RawService::kMaxQuestions);
   // More news than a mailbox takes at once.
   for (Nanos now = 12_s; now < 13_s; now += 10_ms) {
     t.service.step(true, now);

@@ -52,7 +52,7 @@ TEST(RealDevice, open__tells_what_the_device_is_and_prepares_for_forks) {
   FakeVerbs verbs;
   const auto device = open_fake();
   EXPECT_EQ(device->facts().longest_message, 1024u);
-  EXPECT_EQ(device->facts().most_pieces, 4u);
+  EXPECT_EQ(device->facts().max_pieces, 4u);
   ASSERT_EQ(device->facts().gids.size(), 2u);
   EXPECT_TRUE(device->facts().gids[1].is_roce_v2);
   EXPECT_EQ(device->why_down(), "");

@@ -242,7 +242,7 @@ TEST(Resolution, receive__answers_whom_a_flood_is_forged_in_the_name_of_by_his_s
 }
 
 TEST(Resolution, find__forgets_the_peer_that_was_not_used_for_longest) {
-  Pair pair({.most_peers = 2});
+  Pair pair({.max_peers = 2});
   pair.a.find(0, kB, pair.now);
   pair.carry();
   pair.now += 1_ms;
@@ -254,7 +254,7 @@ TEST(Resolution, find__forgets_the_peer_that_was_not_used_for_longest) {
   EXPECT_EQ(pair.a.find(0, kB, pair.now).state, State::known);
   EXPECT_EQ(pair.a.counters().displaced, 1u);
 
-  Pair known({.most_peers = 2});
+  Pair known({.max_peers = 2});
   Resolution c({}, {kQueueB}, numbers(4));
   const Address addresses[] = {Address::parse("10.0.0.3:1"), Address::parse("10.0.0.4:1"), kB};
   for (const Address& address : addresses) {
@@ -303,7 +303,7 @@ TEST(Resolution, find__gets_through_a_flood_of_peers_that_never_answer) {
 }
 
 TEST(Resolution, next__repeats_so_many_questions_a_second_to_all_together) {
-  Pair pair({.most_peers = 1000, .repeats_per_second = 100});
+  Pair pair({.max_peers = 1000, .repeats_per_second = 100});
   for (std::uint32_t i = 0; i < 500; ++i) pair.a.find(0, Address::v4(0x0B000000 + i, 9), pair.now);
   pair.carry(true);
   EXPECT_EQ(pair.sent.size(), 500u) << "each once";

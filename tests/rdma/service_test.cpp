@@ -234,7 +234,7 @@ TEST(VerbsService, news_that_nobody_reads__is_not_piled_up) {
 }
 
 TEST(VerbsService, more_peers_than_the_table_holds__are_not_asked_in_a_circle) {
-  Harness host(1, false, {.most_peers = 8});
+  Harness host(1, false, {.max_peers = 8});
   for (std::uint32_t route = 0; route < 100; ++route) host.want(route, Address::v4(0x7F010000 + route, 9));
   for (int i = 0; i < 50; ++i) host.service->step(host.now);
   EXPECT_EQ(host.service->counters().questions, 8u) << "to those that are left; the others made room before";

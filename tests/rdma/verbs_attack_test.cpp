@@ -57,7 +57,7 @@ struct Host {
 };
 
 ByteVector question(std::uint64_t nonce) {
-  ByteVector bytes(Resolution::datagram_bytes);
+  ByteVector bytes(Resolution::kDatagramBytes);
   const char start[] = {'M', 'L', 'V', 'B', 1, 1};
   std::memcpy(bytes.data(), start, sizeof start);
   std::memcpy(bytes.data() + 8, &nonce, sizeof nonce);
@@ -179,7 +179,7 @@ TEST(VerbsAttack, a_flood_of_questions__leaves_others_their_answers_and_is_answe
   });
   const double seconds = (monotonic_now() - start).seconds();
   EXPECT_LE(received, sent);
-  EXPECT_LE(static_cast<double>(received), (seconds + 1) * 1024 * Resolution::datagram_bytes);
+  EXPECT_LE(static_cast<double>(received), (seconds + 1) * 1024 * Resolution::kDatagramBytes);
   EXPECT_GT(received, 0u);
 }
 
@@ -290,7 +290,7 @@ TEST(VerbsAttack, endless_new_peers__lock_nobody_out) {
   const std::uint64_t before = victim.io().counters().waiting_full;
   const Address nobody = Address::v4(0x7F000077, 9);
   const TxPacket packet{.destination = &nobody, .header = std::as_bytes(std::span(text)), .payload = {}};
-  for (std::uint32_t i = 0; i < VerbsIo::most_waiting; ++i) victim.io().send({&packet, 1});
+  for (std::uint32_t i = 0; i < VerbsIo::kMaxWaiting; ++i) victim.io().send({&packet, 1});
   EXPECT_EQ(victim.io().counters().waiting_full, before);
   Host last(fabric, 0x7F000020);
   EXPECT_TRUE(reaches(victim, last));

@@ -152,7 +152,7 @@ TEST(VerbsDatapath, a_burst__is_posted_at_once_and_signalled_once) {
   Host b(fabric, "127.0.0.2");
   ASSERT_TRUE(resolves(a, b.address));
   const std::string text(500, 'x');
-  const std::vector<TxPacket> packets(VerbsIo::burst,
+  const std::vector<TxPacket> packets(VerbsIo::kBurst,
                                       {.destination = &b.address, .header = bytes_of(text), .payload = {}});
   const auto before = a.pair().posts;
   EXPECT_EQ(a.io().send(packets), packets.size());
@@ -287,19 +287,19 @@ TEST(VerbsDatapath, packets_that_wait__are_bounded) {
   Host a(fabric, "127.0.0.1");
   const Address nobody = Address::parse(fmt::format("127.0.0.9:{}", kPort));
   const std::string text = "text";
-  const std::vector<TxPacket> packets(VerbsIo::burst,
+  const std::vector<TxPacket> packets(VerbsIo::kBurst,
                                       {.destination = &nobody, .header = bytes_of(text), .payload = {}});
-  for (std::size_t sent = 0; sent < VerbsIo::most_waiting + 100; sent += packets.size())
+  for (std::size_t sent = 0; sent < VerbsIo::kMaxWaiting + 100; sent += packets.size())
     EXPECT_EQ(a.io().send(packets), packets.size());
   EXPECT_EQ(a.io().counters().waited, 384u);
-  EXPECT_EQ(a.io().counters().waiting_full, 384u - VerbsIo::most_waiting);
+  EXPECT_EQ(a.io().counters().waiting_full, 384u - VerbsIo::kMaxWaiting);
   // One to somebody else takes the place of the oldest.
   Host b(fabric, "127.0.0.2");
   const TxPacket packet{.destination = &b.address, .header = bytes_of(text), .payload = {}};
   EXPECT_EQ(a.io().send({&packet, 1}), 1u);
   EXPECT_TRUE(runs_until(a.io(), [&] { return a.io().counters().sent_packets == 1; }));
   EXPECT_EQ(received(b.io(), 1).size(), 1u);
-  EXPECT_TRUE(runs_until(a.io(), [&] { return a.io().counters().unreachable == VerbsIo::most_waiting - 1; }));
+  EXPECT_TRUE(runs_until(a.io(), [&] { return a.io().counters().unreachable == VerbsIo::kMaxWaiting - 1; }));
 }
 
 TEST(VerbsDatapath, a_peer_that_starts_again__is_found_by_its_new_queue_pair) {
@@ -442,7 +442,7 @@ TEST(VerbsDatapath, a_queue_pair_that_fails__is_made_ready_though_nobody_sends) 
   }
   EXPECT_EQ(b.io().counters().recoveries, 1u) << "the second time comes too soon";
   // So that who sleeps is awake then.
-  EXPECT_LE(b.io().deadline(), monotonic_now() + VerbsIo::recover_after);
+  EXPECT_LE(b.io().deadline(), monotonic_now() + VerbsIo::kRecoverAfter);
   ASSERT_TRUE(runs_until(b.io(), [&] { return b.io().counters().recoveries == 2; }));
   EXPECT_TRUE(b.io().deadline().is_never());
   b.pair().refuses_recoveries = 2;
@@ -598,7 +598,7 @@ TEST(VerbsDatapath, an_address_that_comes_back_elsewhere_in_the_table__has_its_r
     };
     ASSERT_TRUE(runs_until(a.io(), has_moved)) << move;
   }
-  EXPECT_LE(a.device->most_handles, 2u);
+  EXPECT_LE(a.device->max_handles, 2u);
 }
 
 TEST(VerbsDatapath, shards__may_take_different_paths) {
@@ -636,10 +636,10 @@ TEST(VerbsDatapath, a_device_that_goes__takes_packets_to_nowhere_and_hangs_nobod
   a.device->gone = true;
   a.device->down = "verbs:fake0:1: the device is gone";
   const std::string text(500, 'x');
-  const std::vector<TxPacket> packets(VerbsIo::burst,
+  const std::vector<TxPacket> packets(VerbsIo::kBurst,
                                       {.destination = &b.address, .header = bytes_of(text), .payload = {}});
   for (int i = 0; i < 100; ++i) EXPECT_EQ(a.io().send(packets), packets.size());
-  EXPECT_EQ(a.datapath->losses().errors, 100u * VerbsIo::burst);
+  EXPECT_EQ(a.datapath->losses().errors, 100u * VerbsIo::kBurst);
   EXPECT_THAT(a.datapath->why_link_is_down(), HasSubstr("the device is gone"));
 }
 
@@ -649,7 +649,7 @@ TEST(VerbsDatapath, a_device_that_refuses_requests__loses_them_and_their_holds) 
   Host b(fabric, "127.0.0.2");
   ASSERT_TRUE(resolves(a, b.address));
   const std::string text(500, 'x');
-  const std::vector<TxPacket> packets(VerbsIo::burst,
+  const std::vector<TxPacket> packets(VerbsIo::kBurst,
                                       {.destination = &b.address, .header = bytes_of(text), .payload = {}});
   for (const int taken : {0, 10, 63}) {
     a.pair().refuses_after = taken;

@@ -147,7 +147,7 @@ TEST(VerbsEndpoint, a_hundred_thousand_messages_of_any_bytes__leave_an_endpoint_
         bytes.resize(random.below(bytes.size() + 1));
         break;
       case 1:
-        bytes.resize(kGrhBytes + random.below(kMostMessage + 1));
+        bytes.resize(kGrhBytes + random.below(kMaxMessage + 1));
         break;
       case 2:
         std::generate(bytes.begin() + kGrhBytes, bytes.end(), [&] { return static_cast<std::byte>(random.next()); });

@@ -253,7 +253,7 @@ TEST(cluster, slots__are_stretched_beyond_the_limit_where_collisions_cost_more) 
   EXPECT_TRUE(solution.components[0].within_limit);
   EXPECT_TRUE(solution.optimal);
   expect_consistent(cluster);
-  Cluster alone(bench_of_links({10}), {.most_stretch = 0});
+  Cluster alone(bench_of_links({10}), {.max_slot_stretch = 0});
   EXPECT_LE(alone.schedule({a, b}).components.at(0).stretch, 0.02);
   EXPECT_LT(alone.solution().links.at(0).solution.score, 0.98);
 }
@@ -268,13 +268,13 @@ TEST(cluster, pair_score__refuses_again_what_it_refused) {
 
 // The perimeter on which room helps is the one that stretches the most, three jobs in one rhythm.
 TEST(cluster, slots__have_room_also_where_periods_differ) {
-  const auto scheduled = [](double most_stretch) {
-    Cluster cluster(bench_of_links({10}), {.most_stretch = most_stretch});
+  const auto scheduled = [](double max_slot_stretch) {
+    Cluster cluster(bench_of_links({10}), {.max_slot_stretch = max_slot_stretch});
     return cluster.schedule(
         {job_on("a", 97_ms, 34_ms, 10, {0}), job_on("b", 99_ms, 35_ms, 10, {0}), job_on("c", 101_ms, 35_ms, 10, {0})});
   };
-  for (const double most_stretch : {0.1, 0.25, 0.3}) {
-    const ClusterSolution solution = scheduled(most_stretch);
+  for (const double max_slot_stretch : {0.1, 0.25, 0.3}) {
+    const ClusterSolution solution = scheduled(max_slot_stretch);
     EXPECT_EQ(solution.links.at(0).solution.score, 1);
     EXPECT_NEAR(solution.components.at(0).perimeter.millis(), 104, 0.3) << "34 ms after 35 after 35";
   }
@@ -312,7 +312,7 @@ TEST(cluster, slots__that_one_link_spoils_are_worth_nothing) {
   const ClusterJob c = job_on("c", 108_ms, 90_ms, 10, {1});
   Cluster cluster(bench_of_links({10, 10}));
   EXPECT_LT(mean_stretch(cluster.schedule({a, b, c})), 0.02);
-  Cluster any_score(bench_of_links({10, 10}), {.least_score = 0});
+  Cluster any_score(bench_of_links({10, 10}), {.min_score = 0});
   EXPECT_GT(mean_stretch(any_score.schedule({a, b, c})), 0.02);
 }
 

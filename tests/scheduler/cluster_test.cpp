@@ -356,8 +356,9 @@ TEST(cluster, constructor__names_the_option_out_of_range) {
   for (const double bad : {-0.1, std::nan(""), HUGE_VAL}) {
     EXPECT_THAT(error_with([=](ClusterOptions& options) { options.join_threshold = bad; }),
                 HasSubstr("join_threshold is"));
-    EXPECT_THAT(error_with([=](ClusterOptions& options) { options.most_stretch = bad; }), HasSubstr("most_stretch is"));
-    EXPECT_THAT(error_with([=](ClusterOptions& options) { options.least_score = bad; }), HasSubstr("least_score is"));
+    EXPECT_THAT(error_with([=](ClusterOptions& options) { options.max_slot_stretch = bad; }),
+                HasSubstr("max_slot_stretch is"));
+    EXPECT_THAT(error_with([=](ClusterOptions& options) { options.min_score = bad; }), HasSubstr("min_score is"));
   }
   EXPECT_EQ(error_with([](ClusterOptions& options) { options.threads = 5'000'000; }),
             "threads is 5000000; give at most 1024, or 0 for as many as there are cores");

@@ -12,7 +12,7 @@ namespace {
 
 using namespace literals;
 
-constexpr double unlimited = 1e12;
+constexpr double kUnlimited = 1e12;
 
 Problem random_problem(Random& random) {
   Problem problem;
@@ -49,7 +49,7 @@ TEST(descent, descend__ends_where_no_job_alone_gains) {
   for (int round = 0; round < 100; ++round) {
     const Problem problem = random_problem(random);
     const Slots slots = slots_of(problem);
-    const std::vector<Nanos> shifts = internal::descend(problem, slots, {}, unlimited);
+    const std::vector<Nanos> shifts = internal::descend(problem, slots, {}, kUnlimited);
     const double reached = sum(problem, slots, shifts);
     for (std::size_t j = 0; j < shifts.size(); ++j) {
       std::vector<Nanos> other = shifts;
@@ -70,7 +70,7 @@ TEST(descent, descend__from_given_shifts_is_never_worse_and_places_the_rest) {
       start.emplace_back(static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(period.count))));
     const double before = sum(problem, slots, start);
     start[0] = Nanos(-1);
-    const double after = sum(problem, slots, internal::descend(problem, slots, start, unlimited));
+    const double after = sum(problem, slots, internal::descend(problem, slots, start, kUnlimited));
     EXPECT_GE(after, before - 1e-8);
     better += after > before + 1e-8 ? 1 : 0;
   }
@@ -83,7 +83,7 @@ TEST(descent, descend__centred_leaves_room_on_both_sides_at_the_same_score) {
   const Problem pair{{{"a", 100_us, {}}, {"b", 100_us, {}}}, {{"link", Rate(10), {{0, long_one}, {1, short_one}}}}};
   const Slots slots = slots_of(pair);
   const auto margin = [&](bool centred) {
-    return evaluate(pair, slots, internal::descend(pair, slots, {}, unlimited, centred)).links[0].margin;
+    return evaluate(pair, slots, internal::descend(pair, slots, {}, kUnlimited, centred)).links[0].margin;
   };
   EXPECT_EQ(margin(false), 0_ns);
   EXPECT_EQ(margin(true), 10_us);
@@ -92,8 +92,8 @@ TEST(descent, descend__centred_leaves_room_on_both_sides_at_the_same_score) {
   for (int round = 0; round < 100; ++round) {
     const Problem problem = random_problem(random);
     const Slots of = slots_of(problem);
-    const double edge = sum(problem, of, internal::descend(problem, of, {}, unlimited));
-    const double middle = sum(problem, of, internal::descend(problem, of, {}, unlimited, true));
+    const double edge = sum(problem, of, internal::descend(problem, of, {}, kUnlimited));
+    const double middle = sum(problem, of, internal::descend(problem, of, {}, kUnlimited, true));
     EXPECT_NEAR(middle, edge, 1e-8) << "round " << round;
   }
 }

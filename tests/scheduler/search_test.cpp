@@ -25,7 +25,7 @@ Model model_of(const Problem& problem) {
 }
 
 /// Least excess by trying all shifts of whole nanoseconds.
-Int128 least_excess(const Problem& problem, const Model& model) {
+Int128 min_excess(const Problem& problem, const Model& model) {
   const double lost = 1 - BruteForce(problem, 1).best_score();
   return static_cast<Int128>(lost * static_cast<double>(model.perimeter) * static_cast<double>(model.capacities[0]) +
                              0.5);
@@ -40,7 +40,7 @@ TEST(minimise, finds_the_optimum_from_a_poor_start) {
     const Found start = minimise(model, {0, 0, 0, 1, false});
     const Found found = minimise(model, {100'000, 0, 0, 1, false});
     ASSERT_EQ(found.bound, found.excess) << i;
-    ASSERT_EQ(found.excess, least_excess(problem, model)) << i;
+    ASSERT_EQ(found.excess, min_excess(problem, model)) << i;
     improved += found.excess < start.excess ? 1 : 0;
   }
   EXPECT_GT(improved, 20);
@@ -51,7 +51,7 @@ TEST(minimise, bounds_of_every_length_of_search_hold) {
   for (int i = 0; i < 150; ++i) {
     const Problem problem = random_link(random, 4, 12, 1);
     const Model model = model_of(problem);
-    const Int128 least = least_excess(problem, model);
+    const Int128 least = min_excess(problem, model);
     Int128 bound = 0;
     for (std::uint64_t nodes = 0; nodes < 60; nodes += 3) {
       const Found found = minimise(model, {nodes, 0, 0, 1, false});
@@ -128,7 +128,7 @@ TEST(configuration_bound, is_never_above_the_least_excess) {
         two.jobs[1].twins = 1;
         sets.push_back({std::uint64_t{1} << a | std::uint64_t{1} << b, minimise(two, {100, 0, 0, 1, false}).excess, 0});
       }
-    const Int128 least = least_excess(problem, model);
+    const Int128 least = min_excess(problem, model);
     const Int128 root = ConfigurationBound(model, sets).root();
     ASSERT_LE(root, least) << i;
     // It dominates what the demands' area leaves over, but for rounding.

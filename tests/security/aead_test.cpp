@@ -115,7 +115,7 @@ TEST_F(AeadTest, any_bit_that_is_changed__is_found) {
       ASSERT_FALSE(opens(5, tag)) << bit;
       (*changed)[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
     }
-  for (std::size_t bit = 0; bit < Aead::tag_bytes * 8; ++bit) {
+  for (std::size_t bit = 0; bit < Aead::kTagBytes * 8; ++bit) {
     Aead::Tag changed = tag;
     changed[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
     ASSERT_FALSE(opens(5, changed)) << bit;

@@ -73,7 +73,7 @@ TEST(KeySchedule, keys_that_only_authenticate__are_others) {
 
 TEST(Secret, wipe__leaves_nothing) {
   Secret<32> secret = job_key();
-  wipe(secret.bytes().data(), secret.size);
+  wipe(secret.bytes().data(), secret.kSize);
   EXPECT_TRUE(secret == Secret<32>());
   EXPECT_FALSE(job_key() == Secret<32>());
 }

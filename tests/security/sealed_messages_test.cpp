@@ -38,7 +38,7 @@ TEST_F(SealedMessagesTest, messages__arrive_as_they_were_both_ways) {
   for (const std::string& text :
        {std::string("first"), std::string(), std::string(100'000, 'x'), std::string("\0\n", 2)}) {
     const std::string sealed = client_.seal(text);
-    EXPECT_EQ(sealed.size(), text.size() + SealedMessages::overhead);
+    EXPECT_EQ(sealed.size(), text.size() + SealedMessages::kOverhead);
     EXPECT_EQ(server_.open(sealed), text);
     EXPECT_EQ(client_.open(server_.seal(text)), text);
   }
@@ -46,7 +46,7 @@ TEST_F(SealedMessagesTest, messages__arrive_as_they_were_both_ways) {
 
 TEST_F(SealedMessagesTest, greeting__tells_the_id_and_is_another_one_each_time) {
   EXPECT_THAT(client_.greeting(), MatchesRegex("mltcp-sealed/1 [0-9a-f]{16} [0-9a-f]{32}"));
-  EXPECT_LE(client_.greeting().size(), SealedMessages::longest_greeting);
+  EXPECT_LE(client_.greeting().size(), SealedMessages::kLongestGreeting);
   EXPECT_NE(client_.greeting(), SealedMessages(key_, true).greeting());
   EXPECT_TRUE(SealedMessages::is_greeting(client_.greeting()));
   EXPECT_FALSE(SealedMessages::is_greeting("{\"type\":\"hello\"}"));

@@ -68,7 +68,7 @@ TEST_F(api, job__comes_is_told_and_goes) {
   EXPECT_THAT(plan["reason"].get<std::string>(), HasSubstr("no other job"));
   EXPECT_EQ(plan["slot_period_ns"], 100'000'000);
   EXPECT_EQ(plan["first_send_ns"], 60'000'000);
-  EXPECT_EQ(plan["slot_unix_ns"], epoch + 60'000'000);
+  EXPECT_EQ(plan["slot_unix_ns"], kEpoch + 60'000'000);
   EXPECT_EQ(plan["revision"], 1);
   EXPECT_EQ(arrival["moves"], Json::array());
 
@@ -97,7 +97,7 @@ TEST_F(api, job__comes_is_told_and_goes) {
   EXPECT_EQ(ask("GET", {"v1", "jobs", "j2", "plan"}).second, jobs[1]["plan"]);
   EXPECT_EQ(ask("GET", {"v1", "plans"}).second["plans"][1], jobs[1]["plan"]);
   const Json health = ask("GET", {"v1", "health"}).second;
-  EXPECT_EQ(health, (Json{{"status", "ok"}, {"jobs", 2}, {"revision", 2}, {"epoch_unix_ns", epoch}}));
+  EXPECT_EQ(health, (Json{{"status", "ok"}, {"jobs", 2}, {"revision", 2}, {"epoch_unix_ns", kEpoch}}));
 
   const auto [gone, departure] = ask("DELETE", {"v1", "jobs", "j1"});
   EXPECT_EQ(gone, 200);

@@ -13,18 +13,18 @@ using scheduler::Demand;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-constexpr Rate ten_gbps(10'000'000'000);
+constexpr Rate kTenGbps(10'000'000'000);
 
-Demand demand_from(const std::string& json) { return demand_of(profile_from_json(json, "profile"), ten_gbps); }
+Demand demand_from(const std::string& json) { return demand_of(profile_from_json(json, "profile"), kTenGbps); }
 
 TEST(job_profile, compute_and_communicate__become_a_burst_behind_a_silence) {
   // 12.5 MB at 10 Gbps: 10 ms.
   EXPECT_EQ(demand_from(R"({"compute_ns": 30000000, "communicate_bytes": 12500000})"),
-            (Demand{40_ms, {{30_ms, 40_ms, ten_gbps}}}));
-  EXPECT_EQ(demand_from(R"({"communicate_bytes": 12500000})"), (Demand{10_ms, {{0_ms, 10_ms, ten_gbps}}}));
+            (Demand{40_ms, {{30_ms, 40_ms, kTenGbps}}}));
+  EXPECT_EQ(demand_from(R"({"communicate_bytes": 12500000})"), (Demand{10_ms, {{0_ms, 10_ms, kTenGbps}}}));
   EXPECT_EQ(demand_from(R"({"communicate_bytes": 12500000, "rate_bps": 1000000000})"),
             (Demand{100_ms, {{0_ms, 100_ms, Rate(1'000'000'000)}}}));
-  EXPECT_EQ(demand_from(R"({"communicate_bytes": 12500000, "rate_bps": 90000000000})").bursts[0].rate, ten_gbps)
+  EXPECT_EQ(demand_from(R"({"communicate_bytes": 12500000, "rate_bps": 90000000000})").bursts[0].rate, kTenGbps)
       << "no faster than its hosts";
 }
 
@@ -33,12 +33,12 @@ TEST(job_profile, phases__keep_their_order_and_rates) {
       R"({"phases": [{"compute_ns": 5000000}, {"communicate_bytes": 12500000}, {"compute_ns": 5000000},
                      {"communicate_bytes": 1250000, "rate_bps": 1000000000}]})");
   EXPECT_EQ(demand.period, 30_ms);
-  EXPECT_EQ(demand.bursts, (std::vector<Burst>{{5_ms, 15_ms, ten_gbps}, {20_ms, 30_ms, Rate(1'000'000'000)}}));
+  EXPECT_EQ(demand.bursts, (std::vector<Burst>{{5_ms, 15_ms, kTenGbps}, {20_ms, 30_ms, Rate(1'000'000'000)}}));
 }
 
 TEST(job_profile, period__of_a_measured_iteration_stretches_it) {
   EXPECT_EQ(demand_from(R"({"compute_ns": 30000000, "communicate_bytes": 12500000, "period_ns": 80000000})"),
-            (Demand{80_ms, {{60_ms, 80_ms, ten_gbps}}}));
+            (Demand{80_ms, {{60_ms, 80_ms, kTenGbps}}}));
   EXPECT_THAT(message_of<InputError>([] {
                 demand_from(R"({"compute_ns": 30000000, "communicate_bytes": 12500000, "period_ns": 39999999})");
               }),
@@ -51,7 +51,7 @@ TEST(job_profile, bursts_and_iterations__are_bounded) {
     phases += R"({"compute_ns": 100000}, {"communicate_bytes": )" + std::to_string(10'000 + i) + "},";
   phases.pop_back();
   const scheduler::Demand demand = demand_from("{\"phases\": [" + phases + "]}");
-  EXPECT_EQ(demand.bursts.size(), kMostDemandBursts);
+  EXPECT_EQ(demand.bursts.size(), kMaxDemandBursts);
   for (const char* const more : {R"("period_ns": 99999)", R"("rate_bps": 1000000000)"})
     EXPECT_THAT(message_of<InputError>(
                     [&] { static_cast<void>(demand_from("{\"communicate_bytes\": 10, " + std::string(more) + "}")); }),
@@ -73,9 +73,9 @@ TEST(job_profile, toml__as_inspect_prints_it_is_the_job) {
   const JobProfile read = profile_from_text(toml, "profile");
   EXPECT_EQ(read.job.name, "vgg");
   EXPECT_EQ(read.job.rate, written.rate);
-  EXPECT_EQ(demand_of(read, ten_gbps), (Demand{50_ms, {{30_ms, 50_ms, Rate(5'000'000'000)}}}));
-  EXPECT_EQ(demand_of(profile_from_text("compute = \"30 ms\"\ncommunicate = \"12.5 MB\"", "profile"), ten_gbps),
-            (Demand{40_ms, {{30_ms, 40_ms, ten_gbps}}}))
+  EXPECT_EQ(demand_of(read, kTenGbps), (Demand{50_ms, {{30_ms, 50_ms, Rate(5'000'000'000)}}}));
+  EXPECT_EQ(demand_of(profile_from_text("compute = \"30 ms\"\ncommunicate = \"12.5 MB\"", "profile"), kTenGbps),
+            (Demand{40_ms, {{30_ms, 40_ms, kTenGbps}}}))
       << "its keys alone";
 }
 
@@ -150,7 +150,7 @@ TEST(job_profile, bad_input__is_refused_with_one_line) {
     EXPECT_THAT(message_of<InputError>([&, &text = json] { static_cast<void>(demand_from(text)); }), HasSubstr(says))
         << json.substr(0, 80);
   EXPECT_THAT(message_of<InputError>(
-                  [] { static_cast<void>(profile_from_text(std::string(kMostProfileBytes + 1, '#'), "profile")); }),
+                  [] { static_cast<void>(profile_from_text(std::string(kMaxProfileBytes + 1, '#'), "profile")); }),
               HasSubstr("give at most 1048576"));
 }
 

@@ -54,7 +54,7 @@ class journal : public ::testing::Test {
   void SetUp() override { logged.clear(); }
   [[nodiscard]] std::filesystem::path state() const { return folder_ / "state"; }
   [[nodiscard]] std::filesystem::path file() const { return state() / "journal.jsonl"; }
-  [[nodiscard]] Journal opened() const { return {state(), epoch, keep}; }
+  [[nodiscard]] Journal opened() const { return {state(), kEpoch, keep}; }
   [[nodiscard]] std::string refusal() const {
     return message_of<InputError>([&] { static_cast<void>(opened()); });
   }
@@ -66,7 +66,7 @@ TEST_F(journal, state__is_as_it_was_left) {
   ServiceState before;
   {
     Journal written = opened();
-    EXPECT_EQ(written.state().epoch_unix_ns, epoch);
+    EXPECT_EQ(written.state().epoch_unix_ns, kEpoch);
     for (const JournalEvent& event : events()) written.append(event);
     before = written.state();
   }
@@ -75,7 +75,7 @@ TEST_F(journal, state__is_as_it_was_left) {
   EXPECT_EQ(before.jobs[1].revision, 4U);
   EXPECT_EQ(before.last_number, 3U);
   EXPECT_EQ(before.revision, 4U);
-  const Journal again(state(), epoch + 1, keep);
+  const Journal again(state(), kEpoch + 1, keep);
   EXPECT_EQ(again.state(), before);
   EXPECT_THAT(logged, IsEmpty());
 }
@@ -210,9 +210,9 @@ TEST_F(journal, two_services__do_not_share_a_folder) {
 
 TEST_F(journal, folder_that_cannot_be__is_refused) {
   folder_.write("file", "");
-  EXPECT_THAT(message_of<RunError>([&] { const Journal none(folder_ / "file" / "state", epoch, keep); }),
+  EXPECT_THAT(message_of<RunError>([&] { const Journal none(folder_ / "file" / "state", kEpoch, keep); }),
               HasSubstr("the folder can't be made"));
-  EXPECT_THAT(message_of<RunError>([&] { const Journal none(folder_ / "file", epoch, keep); }),
+  EXPECT_THAT(message_of<RunError>([&] { const Journal none(folder_ / "file", kEpoch, keep); }),
               HasSubstr("can't be opened"));
 }
 
@@ -225,7 +225,7 @@ TEST_F(journal, folder_that_another_user_has_planted__is_refused) {
   std::filesystem::create_directory(folder_ / "victim");
   std::filesystem::create_symlink("victim", folder_ / "way");
   ASSERT_EQ(lchown((folder_ / "way").c_str(), 65'534, 65'534), 0);
-  EXPECT_THAT(message_of<InputError>([&] { const Journal none(folder_ / "way" / "a" / "state", epoch, keep); }),
+  EXPECT_THAT(message_of<InputError>([&] { const Journal none(folder_ / "way" / "a" / "state", kEpoch, keep); }),
               HasSubstr("way: the link is another user's"));
   EXPECT_TRUE(std::filesystem::is_empty(folder_ / "victim"));
 }
@@ -298,10 +298,10 @@ TEST_F(journal, event_that_does_not_fit__is_refused_before_it_is_written) {
 }
 
 TEST(journal_in_memory, without_a_folder__nothing_is_kept) {
-  Journal one({}, epoch, keep);
+  Journal one({}, kEpoch, keep);
   one.append(events()[0]);
   EXPECT_THAT(one.state().jobs, SizeIs(1));
-  EXPECT_THAT(Journal({}, epoch, keep).state().jobs, IsEmpty());
+  EXPECT_THAT(Journal({}, kEpoch, keep).state().jobs, IsEmpty());
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ TEST(scheduler_service, arrive__gives_a_number_hosts_and_absolute_slots) {
   EXPECT_EQ(service.plan("first"), second.moves[0]);
   for (const JobPlan& plan : service.plans()) {
     EXPECT_EQ(plan.first_send, 60_ms);
-    EXPECT_EQ(plan.slot_unix_ns, epoch + plan.time_shift.count + plan.first_send.count);
+    EXPECT_EQ(plan.slot_unix_ns, kEpoch + plan.time_shift.count + plan.first_send.count);
   }
   // Bursts of 40 ms in a period of 100 ms that do not overlap.
   const Nanos apart = modulo(service.plan("second").time_shift - service.plan("first").time_shift, 100_ms);
@@ -142,7 +142,7 @@ TEST(scheduler_service, rank__keeps_to_hosts_that_are_allowed) {
   SchedulerService service = fresh_service();
   JobRequest request = job("new", 100_ms, 40_ms, 4);
   request.allowed_hosts = {"a2", "b2", "b3"};
-  request.most_per_host = 2;
+  request.max_per_host = 2;
   for (const RankedPlacement& placement : service.rank(request, 10)) {
     std::map<std::string, int> workers;
     for (const std::string& host : placement.hosts) ++workers[host];
@@ -232,10 +232,10 @@ TEST(scheduler_service, restart__gives_the_same_jobs_and_plans) {
   }
   std::vector<std::string> lines;
   ServiceOptions options = options_in(folder / "state");
-  options.epoch_unix_ns = epoch + 12345;  // of a first start only
+  options.epoch_unix_ns = kEpoch + 12345;  // of a first start only
   options.log = [&](const std::string& line) { lines.push_back(line); };
   SchedulerService service(two_racks(), options);
-  EXPECT_EQ(service.epoch_unix_ns(), epoch);
+  EXPECT_EQ(service.epoch_unix_ns(), kEpoch);
   EXPECT_EQ(service.revision(), revision);
   const std::vector<RunningJob> after = service.jobs();
   ASSERT_EQ(after.size(), before.size());
@@ -306,7 +306,7 @@ TEST(scheduler_service, options_out_of_range__are_refused) {
   };
   EXPECT_THAT(refused([](ServiceOptions& o) { o.slots_per_host = 0; }), HasSubstr("slots_per_host is 0"));
   EXPECT_THAT(refused([](ServiceOptions& o) { o.candidates = 1001; }), HasSubstr("candidates is 1001"));
-  EXPECT_THAT(refused([](ServiceOptions& o) { o.most_jobs = 0; }), HasSubstr("most_jobs is 0"));
+  EXPECT_THAT(refused([](ServiceOptions& o) { o.max_jobs = 0; }), HasSubstr("max_jobs is 0"));
   EXPECT_THAT(refused([](ServiceOptions& o) { o.epoch_unix_ns = -1; }), HasSubstr("epoch_unix_ns is -1"));
   EXPECT_THAT(refused([](ServiceOptions& o) { o.host_names.pop_back(); }), HasSubstr("7 names and the topology has 8"));
   EXPECT_THAT(refused([](ServiceOptions& o) { o.host_names[1] = "a1"; }), HasSubstr("two hosts are called \"a1\""));
@@ -315,7 +315,7 @@ TEST(scheduler_service, options_out_of_range__are_refused) {
 
 TEST(scheduler_service, most_jobs__is_kept) {
   ServiceOptions options = options_in({});
-  options.most_jobs = 1;
+  options.max_jobs = 1;
   SchedulerService service(two_racks(), options);
   service.arrive(job("one"));
   EXPECT_THAT(message_of<Conflict>([&] { service.arrive(job("two")); }), HasSubstr("1 job run, and no more may"));

@@ -19,7 +19,7 @@ namespace mltcp::service::testing_services {
 
 using namespace literals;
 
-constexpr std::int64_t epoch = 1'700'000'000'000'000'000;
+constexpr std::int64_t kEpoch = 1'700'000'000'000'000'000;
 
 /// Two racks of four hosts, 10 Gbps, with one uplink of 10 Gbps each: two jobs that cross it compete.
 inline Topology two_racks() { return Topology::leaf_spine({2, 1, 4, Rate::from_gbps(10), Rate::from_gbps(10)}); }
@@ -31,7 +31,7 @@ inline ServiceOptions options_in(const std::filesystem::path& state) {
   options.state = state;
   options.host_names = eight_names();
   options.slots_per_host = 4;
-  options.epoch_unix_ns = epoch;
+  options.epoch_unix_ns = kEpoch;
   options.cluster.threads = 1;
   return options;
 }

@@ -24,7 +24,7 @@ using Hop = FlowNetwork::Hop;
 using Augmentation = cc::Augmentation;
 
 const Rate kGig = Rate::from_gbps(1);  // 125 bytes a microsecond
-constexpr double gig_bytes = 125e6;    // a second
+constexpr double kGigBytes = 125e6;    // a second
 
 /// Runs until nothing is left and returns when each tag ended.
 std::map<std::uint64_t, Nanos> drain(FlowNetwork& net) {
@@ -49,7 +49,7 @@ TEST(FlowNetwork, send__takes_bytes_over_rate_and_headers) {
   net.send(flow, 125'000, 1);
   net.send(heavy, 125'000, 2);
   EXPECT_EQ(net.next_event(), 1_ms);
-  EXPECT_DOUBLE_EQ(net.bytes_per_second(heavy), gig_bytes / 1.25);
+  EXPECT_DOUBLE_EQ(net.bytes_per_second(heavy), kGigBytes / 1.25);
   const auto ends = drain(net);
   EXPECT_EQ(ends.at(1), 1_ms);
   EXPECT_EQ(ends.at(2), 1250_us);
@@ -76,10 +76,10 @@ TEST(FlowNetwork, rates__are_shared_by_weight_and_connections) {
   const auto one = lone_flow(net, path);
   const auto three = lone_flow(net, path, Augmentation::constant(1.5), 2);
   net.send(one, 1'000'000, 1);
-  EXPECT_DOUBLE_EQ(net.bytes_per_second(one), gig_bytes);
+  EXPECT_DOUBLE_EQ(net.bytes_per_second(one), kGigBytes);
   net.send(three, 1'000'000, 2);
-  EXPECT_DOUBLE_EQ(net.bytes_per_second(one), gig_bytes / 4);
-  EXPECT_DOUBLE_EQ(net.bytes_per_second(three), gig_bytes * 3 / 4);
+  EXPECT_DOUBLE_EQ(net.bytes_per_second(one), kGigBytes / 4);
+  EXPECT_DOUBLE_EQ(net.bytes_per_second(three), kGigBytes * 3 / 4);
   // The heavier ends at 4/3 MB of the link, the other has 2/3 MB left then.
   const auto ends = drain(net);
   EXPECT_EQ(ends.at(2), Nanos(10'666'667));
@@ -95,9 +95,9 @@ TEST(FlowNetwork, rates__are_max_min_fair) {
   const auto on_wide = lone_flow(net, std::array{Hop{wide, 1.0}});
   const auto on_narrow = lone_flow(net, std::array{Hop{narrow, 1.0}});
   for (const auto flow : {both, on_wide, on_narrow}) net.send(flow, 1 << 20, flow);
-  EXPECT_DOUBLE_EQ(net.bytes_per_second(both), gig_bytes / 4);
-  EXPECT_DOUBLE_EQ(net.bytes_per_second(on_narrow), gig_bytes / 4);
-  EXPECT_DOUBLE_EQ(net.bytes_per_second(on_wide), gig_bytes * 3 / 4);
+  EXPECT_DOUBLE_EQ(net.bytes_per_second(both), kGigBytes / 4);
+  EXPECT_DOUBLE_EQ(net.bytes_per_second(on_narrow), kGigBytes / 4);
+  EXPECT_DOUBLE_EQ(net.bytes_per_second(on_wide), kGigBytes * 3 / 4);
 }
 
 TEST(FlowNetwork, set_rate__counts_for_what_is_sent_from_then_on) {
@@ -123,7 +123,7 @@ TEST(FlowNetwork, remove_group__leaves_the_link_to_the_others) {
   net.send(stays, 1'000'000, 3);
   net.advance(2_ms);
   net.remove_group(group);
-  EXPECT_DOUBLE_EQ(net.bytes_per_second(stays), gig_bytes);
+  EXPECT_DOUBLE_EQ(net.bytes_per_second(stays), kGigBytes);
   const auto ends = drain(net);
   EXPECT_EQ(ends.size(), 1U);
   EXPECT_EQ(ends.at(3), 9_ms);
@@ -273,7 +273,7 @@ std::vector<std::vector<double>> iterations_of(std::span<const cc::FluidJob> job
   std::vector<State> states;
   std::vector<std::vector<double>> lengths(jobs.size());
   const auto begin = [&](std::size_t i, Nanos at) {
-    const auto bytes = static_cast<Bytes>(std::llround(jobs[i].communicate * gig_bytes));
+    const auto bytes = static_cast<Bytes>(std::llround(jobs[i].communicate * kGigBytes));
     states[i].begin = at;
     net.begin_iteration(states[i].group, bytes);
     net.send(states[i].flow, bytes, i, at + Nanos::from_seconds(jobs[i].compute));
@@ -341,10 +341,10 @@ TEST(FlowNetwork, gain__is_1_while_the_iteration_is_not_known) {
   const auto other = lone_flow(net, path);
   net.send(flow, 1'000'000, 1);
   net.send(other, 1'000'000, 2);
-  EXPECT_DOUBLE_EQ(net.bytes_per_second(flow), gig_bytes / 2);
+  EXPECT_DOUBLE_EQ(net.bytes_per_second(flow), kGigBytes / 2);
   net.begin_iteration(group, 1'000'000);
   const double gain = 0.25 + 1.75 / 128;
-  EXPECT_DOUBLE_EQ(net.bytes_per_second(flow), gig_bytes * gain / (1 + gain));
+  EXPECT_DOUBLE_EQ(net.bytes_per_second(flow), kGigBytes * gain / (1 + gain));
   EXPECT_EQ(net.bytes_ratio(group), 0);
   drain(net);
   EXPECT_DOUBLE_EQ(net.bytes_ratio(group), 1);
@@ -368,7 +368,7 @@ TEST(FlowNetwork, gain__follows_the_progress_of_all_flows_of_a_group) {
   EXPECT_TRUE(net.idle(free));
   const double ratio = net.bytes_ratio(group);
   EXPECT_GT(ratio, 0.6);
-  const double share = net.bytes_per_second(held) / gig_bytes;
+  const double share = net.bytes_per_second(held) / kGigBytes;
   EXPECT_NEAR(share / (1 - share), 0.25 + 1.75 * ratio, 1.75 / 128 + 1e-9);
 }
 

@@ -16,7 +16,7 @@ using namespace mltcp::literals;
 using testing::ElementsAre;
 
 TEST(Lateness, draw__has_its_least_and_its_mean) {
-  Lateness lateness({.nap = 50_us, .late_least = 40_us, .late_mean = 100_us, .stall_every = {}, .stall_mean = {}},
+  Lateness lateness({.nap = 50_us, .late_min = 40_us, .late_mean = 100_us, .stall_every = {}, .stall_mean = {}},
                     Random(1));
   Nanos sum;
   Nanos least = 1_s;
@@ -35,7 +35,7 @@ TEST(Lateness, draw__has_its_least_and_its_mean) {
 }
 
 TEST(Lateness, draw__stalls_as_often_and_as_long_as_asked_for) {
-  Lateness lateness({.nap = 50_us, .late_least = {}, .late_mean = {}, .stall_every = 10_ms, .stall_mean = 2_ms},
+  Lateness lateness({.nap = 50_us, .late_min = {}, .late_mean = {}, .stall_every = 10_ms, .stall_mean = 2_ms},
                     Random(1));
   int stalls = 0;
   Nanos sum;
@@ -52,7 +52,7 @@ TEST(Lateness, draw__stalls_as_often_and_as_long_as_asked_for) {
 /// 1 Gbps and 1 us, every link; hosts and switch whose naps of 50 us end 10 us late.
 struct Modelled {
   static MachineModel machines(bool hosts, bool switches) {
-    const LoopModel loop{.nap = 50_us, .late_least = 10_us, .late_mean = 10_us, .stall_every = {}, .stall_mean = {}};
+    const LoopModel loop{.nap = 50_us, .late_min = 10_us, .late_mean = 10_us, .stall_every = {}, .stall_mean = {}};
     MachineModel model;
     if (hosts) model.host = loop;
     if (switches) model.network_switch = loop;

@@ -149,7 +149,7 @@ TEST(Network, poll__a_deadline_of_now_lets_others_run_and_is_bounded) {
     EXPECT_THAT(error.what(), HasSubstr("deadline"));
   }
   EXPECT_EQ(star.network.now(), 1_us);
-  EXPECT_LE(late.polls.size(), Network::max_idle_polls + 1);
+  EXPECT_LE(late.polls.size(), Network::kMaxIdlePolls + 1);
 }
 
 TEST(Network, poll__a_host_that_leaves_packets_lying_is_named) {

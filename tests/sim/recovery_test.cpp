@@ -13,7 +13,7 @@ namespace {
 
 using namespace literals;
 
-constexpr double full = 1424.0 / 1514;  // goodput of a full link
+constexpr double kFull = 1424.0 / 1514;  // goodput of a full link
 
 /// A link with a buffer of two round trips, that marks at a sixth of one, and a round trip of `rtt`.
 DuelConfig path(Rate rate, Nanos rtt) {
@@ -35,7 +35,7 @@ double goodput(const DuelConfig& config, const std::string& cc, Nanos from, Nano
   Duel duel(config, {{.cc = cc}});
   duel.run_until(to);
   EXPECT_EQ(duel.stats(0).persistent_congestions, 0U) << cc;
-  return duel.utilization(from, to) / full;
+  return duel.utilization(from, to) / kFull;
 }
 
 TEST(Recovery, random_loss__costs_no_rate_where_marks_or_delay_tell) {
@@ -108,7 +108,7 @@ TEST(Recovery, incast__of_64_into_a_small_buffer_fills_the_link) {
     std::vector<DuelFlow> flows(64, DuelFlow{.cc = cc});
     Duel duel(config, flows);
     duel.run_until(300_ms);
-    EXPECT_GE(duel.utilization(100_ms, 300_ms) / full, 0.95) << cc;
+    EXPECT_GE(duel.utilization(100_ms, 300_ms) / kFull, 0.95) << cc;
   }
 }
 

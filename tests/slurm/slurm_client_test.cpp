@@ -35,7 +35,7 @@ TEST(expand_hosts, what_is_no_list__is_nothing) {
     EXPECT_FALSE(expand_hosts(text)) << text;
 }
 
-constexpr const char* running =
+constexpr const char* kRunning =
     "17\x1fN/A\x1f"
     "1764063600\x1fR\x1f"
     "4294901759\x1fNone\x1f"
@@ -46,14 +46,14 @@ constexpr const char* running =
     "N/A\x1fmltcp:{\"profile\":{}}\x1f";
 
 std::string with(std::size_t field, const std::string& value) {
-  std::string line = running;
+  std::string line = kRunning;
   std::size_t begin = 0;
   for (std::size_t i = 0; i < field; ++i) begin = line.find('\x1f', begin) + 1;
   return line.replace(begin, line.find('\x1f', begin) - begin, value);
 }
 
 TEST(slurm_jobs, a_line__is_a_job) {
-  const auto jobs = parse_jobs(std::string(running) + "\n");
+  const auto jobs = parse_jobs(std::string(kRunning) + "\n");
   ASSERT_EQ(jobs.size(), 1U);
   SlurmJob expected;
   expected.id = 17;
@@ -105,7 +105,7 @@ TEST(slurm_jobs, a_comment_of_several_lines__stays_with_its_job) {
 }
 
 TEST(slurm_jobs, nodes_that_they_must_not_have__are_those_of_their_number) {
-  auto jobs = parse_jobs(std::string(running) + "\n" + with(0, "18"));
+  auto jobs = parse_jobs(std::string(kRunning) + "\n" + with(0, "18"));
   parse_barred_nodes("18\x1fn[1-2]\n19\x1fx\n\n17\x1f(null)\n", jobs);
   EXPECT_THAT(jobs[0].barred_nodes, IsEmpty());
   EXPECT_THAT(jobs[1].barred_nodes, ElementsAre("n1", "n2"));
@@ -154,7 +154,7 @@ class slurm_programs : public ::testing::Test {
     std::filesystem::permissions(folder_ / name, std::filesystem::perms::owner_all);
   }
   [[nodiscard]] SlurmPrograms programs(Nanos limit = 5_s, std::size_t most = 1 << 20) const {
-    return SlurmPrograms({.folder = folder_.path(), .limit = limit, .most_output = most});
+    return SlurmPrograms({.folder = folder_.path(), .limit = limit, .max_output = most});
   }
   [[nodiscard]] std::string content(const std::string& name) const {
     std::ifstream file(folder_.path() / name);
@@ -167,7 +167,7 @@ TEST_F(slurm_programs, squeue__is_asked_in_a_form_of_its_own) {
   setenv("SQUEUE_STATES", "COMPLETED", 1);
   setenv("SLURM_TIME_FORMAT", "relative", 1);
   write("squeue", fmt::format("env > {0}/env; printf '%s\\n' \"$@\" > {0}/words; printf '%s\\n' '{1}'",
-                              folder_.path().string(), running));
+                              folder_.path().string(), kRunning));
   EXPECT_EQ(programs().jobs().at(0).id, 17U);
   EXPECT_THAT(content("words"), HasSubstr("--states=all\n"));
   EXPECT_THAT(content("words"), HasSubstr("JobID:\x1f,ArrayTaskID:\x1f,"));

@@ -132,7 +132,7 @@ class SocketIoTest : public testing::TestWithParam<bool> {
     return made;
   }
   /// What `io` has got, `count` packets or those of half a second.
-  static std::vector<Got> receive(SocketIo& io, std::size_t count, std::size_t room = SocketIo::most_burst) {
+  static std::vector<Got> receive(SocketIo& io, std::size_t count, std::size_t room = SocketIo::kMaxBurst) {
     std::vector<Got> all;
     std::vector<RxPacket> out(room);
     const Nanos end = monotonic_now() + 500_ms;
@@ -353,7 +353,7 @@ TEST_P(SocketIoTest, send__drops_and_counts_what_is_longer_than_the_path_carries
   expect_equal(receive(two, 2), {made[3], made[4]});
 
   refusal = nullptr;  // the path is wide again
-  for (std::uint32_t i = 1; i < SocketIo::doubting_calls; ++i) EXPECT_EQ(send(one, {made[0]}), 1u);
+  for (std::uint32_t i = 1; i < SocketIo::kDoubtingCalls; ++i) EXPECT_EQ(send(one, {made[0]}), 1u);
   EXPECT_TRUE(one.is_narrow(config(1).address)) << "the kernel has not been asked";
   EXPECT_EQ(send(one, {made[0]}), 1u);
   EXPECT_FALSE(one.is_narrow(config(1).address));
@@ -365,14 +365,14 @@ TEST_P(SocketIoTest, narrow_path__is_forgotten_once_shorter_packets_have_passed)
   refusal = [](const Sent& call) { return call.bytes > 1200 ? EMSGSIZE : 0; };
   const auto made = run_of(config(1).address, {one.limits().max_packet_bytes, 1000});
   EXPECT_EQ(send(one, {made[0]}), 1u);
-  for (std::uint32_t i = 1; i < SocketIo::doubting_calls; ++i) EXPECT_EQ(send(one, {made[1]}), 1u);
-  for (std::uint32_t i = 1; i < SocketIo::shorter_packets_to_forget; ++i) {
+  for (std::uint32_t i = 1; i < SocketIo::kDoubtingCalls; ++i) EXPECT_EQ(send(one, {made[1]}), 1u);
+  for (std::uint32_t i = 1; i < SocketIo::kShorterPacketsToForget; ++i) {
     EXPECT_EQ(send(one, {made[1]}), 1u);
     ASSERT_TRUE(one.is_narrow(config(1).address)) << i;
   }
   // Where no size is found, the long ones are refused again.
   EXPECT_EQ(send(one, {made[0]}), 1u);
-  for (std::uint32_t i = 2; i < SocketIo::shorter_packets_to_forget + SocketIo::doubting_calls; ++i)
+  for (std::uint32_t i = 2; i < SocketIo::kShorterPacketsToForget + SocketIo::kDoubtingCalls; ++i)
     EXPECT_EQ(send(one, {made[1]}), 1u);
   EXPECT_TRUE(one.is_narrow(config(1).address));
   EXPECT_EQ(send(one, {made[1]}), 1u);
@@ -530,7 +530,7 @@ TEST_P(SocketIoTest, receive__believes_no_length_that_can_not_be) {
       std::memcpy(CMSG_DATA(control), &told.segment, sizeof told.segment);
       return 1;
     };
-    std::vector<RxPacket> out(SocketIo::most_burst);
+    std::vector<RxPacket> out(SocketIo::kMaxBurst);
     std::size_t packets = 0;
     std::size_t bytes = 0;
     for (std::size_t got = 0; (got = io.receive(out)) > 0; packets += got)
@@ -611,7 +611,7 @@ TEST_P(SocketIoTest, data_path__allocates_nothing) {
   for (unsigned i = 0; i < 64; ++i) made.push_back(make(config(1).address, 1000 + i / 8, i));
   std::vector<TxPacket> packets;
   for (const Made& each : made) packets.push_back(each.packet());
-  std::vector<RxPacket> out(SocketIo::most_burst);
+  std::vector<RxPacket> out(SocketIo::kMaxBurst);
   calls_of_send.reserve(1 << 12);
   allocations = 0;
   counting = true;

@@ -207,9 +207,9 @@ TEST(UdpDatapath, path_that_is_said_to_be_too_narrow__is_told_with_the_cure_and_
     const std::vector<TxPacket> packets(
         3, {&to, std::span(bytes).first(32), std::span(bytes).subspan(32), Ecn::not_ect, 0, nullptr});
     std::string said;
-    for (std::uint32_t i = 0; i < 2 * SocketIo::doubting_calls + 10; ++i) {
+    for (std::uint32_t i = 0; i < 2 * SocketIo::kDoubtingCalls + 10; ++i) {
       if (datapath->io(0).send(packets) != 3) return std::string("it was not taken");
-      if (i % SocketIo::doubting_calls < 2) said += datapath->why_silent(to) + "|";
+      if (i % SocketIo::kDoubtingCalls < 2) said += datapath->why_silent(to) + "|";
     }
     said += datapath->why_link_is_down() + datapath->why_silent(Address::parse("10.9.0.2", 7));
     // What is known comes before what was heard.

@@ -12,7 +12,7 @@
 namespace mltcp::tools {
 namespace {
 
-constexpr int ended_in_order = 7;
+constexpr int kEndedInOrder = 7;
 
 /// Exit status as wait(2) tells it of a process that gets the signal and then runs `work`.
 int status_of(int signal, const std::function<void()>& work) {
@@ -22,7 +22,7 @@ int status_of(int signal, const std::function<void()>& work) {
     const EndOnSignal signals;
     raise(signal);
     work();
-    _exit(ended_in_order);
+    _exit(kEndedInOrder);
   }
   int status = 0;
   EXPECT_EQ(waitpid(child, &status, 0), child);
@@ -51,7 +51,7 @@ TEST(EndOnSignal, command_that_has_asked__ends_by_itself_however_long_that_takes
     busy_until([&] { return std::chrono::steady_clock::now() - asked > std::chrono::milliseconds(1500); });
   });
   ASSERT_TRUE(WIFEXITED(status)) << status;
-  EXPECT_EQ(WEXITSTATUS(status), ended_in_order);
+  EXPECT_EQ(WEXITSTATUS(status), kEndedInOrder);
 }
 
 TEST(EndOnSignal, second_signal__ends_at_once) {

@@ -327,8 +327,8 @@ size = "100 kB"
             more["MLTCP_METRICS"] = str(port)
         server = self.start("perf", "--listen", "unix:s", "--ip", "127.0.0.1", **more)
         self.until((self.folder / "s").exists, "the server listens")
-        client = self.start("perf", "unix:s", "--ip", "127.0.0.1", "--for", "5s", "--tests", "out", "--least",
-                            "64kB", "--most", "64kB", MLTCP_PCAP="client-%p.pcapng,snap=128")
+        client = self.start("perf", "unix:s", "--ip", "127.0.0.1", "--for", "5s", "--tests", "out", "--min",
+                            "64kB", "--max", "64kB", MLTCP_PCAP="client-%p.pcapng,snap=128")
         self.until(lambda: any(process["connections"] for process in self.top()["processes"]) or
                    client.poll() is not None, "top sees the server's connections")
         self.assertIsNone(client.poll(), client.said())

@@ -33,7 +33,7 @@ class PerfTest : public ProgramTest {
 };
 
 TEST_F(PerfTest, a_sweep__has_a_row_for_each_length) {
-  const Outcome outcome = pair("--for 20ms --most 300kB --factor 64 --connections 2 --json r.json", "--once");
+  const Outcome outcome = pair("--for 20ms --max 300kB --factor 64 --connections 2 --json r.json", "--once");
   ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err << content(folder_ / "server.log");
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("latency, one way"), HasSubstr("1 B"), HasSubstr("64 B"), HasSubstr("4 KiB"),
                                  HasSubstr("256 KiB"), HasSubstr("300 kB")));
@@ -67,7 +67,7 @@ TEST_F(PerfTest, a_sweep__has_a_row_for_each_length) {
 TEST_F(PerfTest, sealed__runs_with_the_key_at_both_ends_and_tells_who_lacks_it) {
   ASSERT_EQ(run("key job.key").status, 0);
   ASSERT_EQ(run("key other.key").status, 0);
-  const std::string quick = " --tests out --least 1kB --most 1kB --for 10ms ";
+  const std::string quick = " --tests out --min 1kB --max 1kB --for 10ms ";
   const Outcome sealed = pair("--key job.key --json -" + quick, "--once --key fd:3 3< job.key");
   ASSERT_EQ(sealed.status, 0) << sealed.err << content(folder_ / "server.log");
   EXPECT_EQ(nlohmann::json::parse(sealed.out)["sealed"], true);
@@ -89,7 +89,7 @@ TEST_F(PerfTest, sealed__runs_with_the_key_at_both_ends_and_tells_who_lacks_it) 
 
 TEST_F(PerfTest, authenticated__is_sealed_and_not_encrypted_at_both_ends_or_told) {
   ASSERT_EQ(run("key job.key").status, 0);
-  const std::string quick = " --tests out --least 1kB --most 1kB --for 10ms --key job.key ";
+  const std::string quick = " --tests out --min 1kB --max 1kB --for 10ms --key job.key ";
   const Outcome read = pair("--authenticate --json -" + quick, "--once --key job.key --authenticate");
   ASSERT_EQ(read.status, 0) << read.err << content(folder_ / "server.log");
   const auto json = nlohmann::json::parse(read.out);
@@ -107,7 +107,7 @@ TEST_F(PerfTest, authenticated__is_sealed_and_not_encrypted_at_both_ends_or_told
 }
 
 TEST_F(PerfTest, latency__is_of_questions_and_answers_that_carry_acknowledgements) {
-  const Outcome outcome = pair("--tests latency --least 64B --most 64B --for 100ms --json -", "--once");
+  const Outcome outcome = pair("--tests latency --min 64B --max 64B --for 100ms --json -", "--once");
   ASSERT_EQ(outcome.status, 0) << outcome.err << content(folder_ / "server.log");
   const auto json = nlohmann::json::parse(outcome.out);
   // Two a round with acknowledgements of their own, without those of the batches before the last.
@@ -116,7 +116,7 @@ TEST_F(PerfTest, latency__is_of_questions_and_answers_that_carry_acknowledgement
 }
 
 TEST_F(PerfTest, intervals__add_up_and_results_on_standard_output_are_alone) {
-  const Outcome outcome = pair("--tests in --least 1MB --most 1MB --for 200ms --every 20ms --json -");
+  const Outcome outcome = pair("--tests in --min 1MB --max 1MB --for 200ms --every 20ms --json -");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const auto json = nlohmann::json::parse(outcome.out);
   const auto& in = json["points"][0]["in"];
@@ -134,15 +134,14 @@ TEST_F(PerfTest, intervals__add_up_and_results_on_standard_output_are_alone) {
 
 TEST_F(PerfTest, what_would_take_too_long__is_left_out) {
   // A batch of a message each way of 4 GB takes longer than 10 ms anywhere.
-  const Outcome outcome =
-      pair("--tests out --least 1kB --most 200MB --factor 1024 --for 10ms --limit 40ms --json r.json");
+  const Outcome outcome = pair("--tests out --min 1kB --max 200MB --factor 1024 --for 10ms --limit 40ms --json r.json");
   ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err;
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("200 MB are left out"), HasSubstr("--limit 40ms")));
   EXPECT_EQ(nlohmann::json::parse(content(folder_ / "r.json"))["left_out_bytes"].back(), 200'000'000);
 }
 
 TEST_F(PerfTest, a_message_that_takes_too_long__ends_the_run) {
-  const Outcome outcome = pair("--tests out --least 1GB --most 1GB --limit 10ms", "--once");
+  const Outcome outcome = pair("--tests out --min 1GB --max 1GB --limit 10ms", "--once");
   EXPECT_EQ(outcome.status, 1);
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("did not come through within 10 ms"), HasSubstr("--limit")));
   EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("mltcp: "));
@@ -151,12 +150,12 @@ TEST_F(PerfTest, a_message_that_takes_too_long__ends_the_run) {
 TEST_F(PerfTest, bad_words__are_refused_in_a_line) {
   EXPECT_THAT(refusal("perf"), HasSubstr("mltcp perf --listen"));
   EXPECT_THAT(refusal("perf host --once"), HasSubstr("--once"));
-  EXPECT_THAT(refusal("perf --listen --most 1MB"), HasSubstr("--most"));
+  EXPECT_THAT(refusal("perf --listen --max 1MB"), HasSubstr("--max"));
   EXPECT_THAT(refusal("perf host --tests speed"), HasSubstr("speed"));
-  EXPECT_THAT(refusal("perf host --least 2MB --most 1MB"), HasSubstr("the shorter first"));
-  EXPECT_THAT(refusal("perf host --least 0B"), HasSubstr("messages of 0"));
-  EXPECT_THAT(refusal("perf host --most 5GB"), HasSubstr("messages of 5000000000"));
-  EXPECT_THAT(refusal("perf host --most much"), HasSubstr("--most"));
+  EXPECT_THAT(refusal("perf host --min 2MB --max 1MB"), HasSubstr("the shorter first"));
+  EXPECT_THAT(refusal("perf host --min 0B"), HasSubstr("messages of 0"));
+  EXPECT_THAT(refusal("perf host --max 5GB"), HasSubstr("messages of 5000000000"));
+  EXPECT_THAT(refusal("perf host --max much"), HasSubstr("--max"));
   EXPECT_THAT(refusal("perf host --for 1ns"), HasSubstr("10 ms"));
   EXPECT_THAT(refusal("perf host --every 1ns"), HasSubstr("1 ms"));
   EXPECT_THAT(refusal("perf host --cc hope"), HasSubstr("hope"));
@@ -283,7 +282,7 @@ TEST_F(PerfTest, strangers__do_not_end_the_server) {
           "sys.argv[1].encode(); s.sendall(struct.pack(\\\">I\\\", len(t)) + t); s.settimeout(5); s.recv(1000)\" "
           "\"$words\" "
           "|| true; done; " MLTCP_PROGRAM
-          " perf unix:s --tests out --most 1kB --for 10ms; status=$?; kill -TERM $server; wait $server; exit $status");
+          " perf unix:s --tests out --max 1kB --for 10ms; status=$?; kill -TERM $server; wait $server; exit $status");
   EXPECT_EQ(outcome.status, 0) << outcome.err << content(folder_ / "server.log");
   EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("failed: "));
 }
@@ -315,8 +314,8 @@ TEST_F(PerfTest, a_client_that_opens_its_port__says_so_and_is_waited_for) {
 TEST_F(PerfTest, a_client_that_is_killed__ends_alone) {
   const Outcome outcome =
       run("perf --listen unix:s > server.log 2>&1 & server=$!; timeout -s KILL 0.7 " MLTCP_PROGRAM
-          " perf unix:s --tests out --least 1kB --most 1kB --for 60s > /dev/null 2>&1; " MLTCP_PROGRAM
-          " perf unix:s --tests out --most 1kB --for 10ms; status=$?; kill -TERM $server; wait $server; exit $status");
+          " perf unix:s --tests out --min 1kB --max 1kB --for 60s > /dev/null 2>&1; " MLTCP_PROGRAM
+          " perf unix:s --tests out --max 1kB --for 10ms; status=$?; kill -TERM $server; wait $server; exit $status");
   EXPECT_EQ(outcome.status, 0) << outcome.err << content(folder_ / "server.log");
   EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("the client has gone"));
 }
@@ -335,7 +334,7 @@ TEST_F(PerfTest, an_interface_that_goes_down_meanwhile__is_named_by_the_end_that
          "$there ip addr add 10.9.0.2/24 dev v1\n$there ip link set v1 up\n"
          "$there " MLTCP_PROGRAM
          " perf --listen unix:s --once --ip 10.9.0.2 > server.log 2>&1 & server=$!\n" MLTCP_PROGRAM
-         " perf unix:s --ip 10.9.0.1 --tests out --least 1kB --most 1kB --for 50s > client.log 2>&1 & client=$!\n"
+         " perf unix:s --ip 10.9.0.1 --tests out --min 1kB --max 1kB --for 50s > client.log 2>&1 & client=$!\n"
          "until grep -q there: client.log || ! kill -0 $client; do sleep 0.05; done\n"
          "ip link set v0 down\nwait $client || true\nwait $server || true\nkill $other\n";
   const Outcome outcome = run("--version > /dev/null; unshare -rn sh cable.sh");
@@ -349,7 +348,7 @@ TEST_F(PerfTest, an_interface_that_goes_down_meanwhile__is_named_by_the_end_that
 TEST_F(PerfTest, a_server_that_is_killed__is_told) {
   const Outcome outcome =
       run("perf --listen unix:s > server.log 2>&1 & server=$!; (sleep 0.7; kill -KILL $server) & " MLTCP_PROGRAM
-          " perf unix:s --tests out --least 1kB --most 1kB --for 60s > /dev/null");
+          " perf unix:s --tests out --min 1kB --max 1kB --for 60s > /dev/null");
   EXPECT_EQ(outcome.status, 1);
   EXPECT_THAT(outcome.err, HasSubstr("the server at unix:s has gone"));
 }

@@ -303,7 +303,7 @@ def make_files():
     mltcp("key", "perf.key")
     with subprocess.Popen([str(PROGRAM), "perf", "--listen", "unix:perf.sock", "--once", "--key", "perf.key",
                            "--authenticate"], cwd=FOLDER, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as server:
-        mltcp(*"perf unix:perf.sock --tests latency,out,in,both --least 1kB --most 400MB --factor 1000 --for 10ms "
+        mltcp(*"perf unix:perf.sock --tests latency,out,in,both --min 1kB --max 400MB --factor 1000 --for 10ms "
                "--limit 60ms --every 1ms --key perf.key --authenticate --json perf.json".split())
         server.wait(PATIENCE)
     mltcp(*"soak --duration 10ms --json soak.json".split())

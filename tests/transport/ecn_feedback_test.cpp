@@ -96,7 +96,7 @@ TEST(EcnRetry, one_wrong_count__turns_it_off_for_a_while_only) {
   counted.take_good(100);
   counted.take(counted.last, 1);
   ASSERT_FALSE(counted.feedback.is_used());
-  counted.take_good(EcnFeedback::first_pause - 1);
+  counted.take_good(EcnFeedback::kFirstPause - 1);
   EXPECT_FALSE(counted.feedback.is_used());
   counted.take_good(1);
   EXPECT_TRUE(counted.feedback.is_used());
@@ -124,10 +124,10 @@ std::uint32_t pause_of(Counted& counted) {
 TEST(EcnRetry, path_that_clears_the_field__is_tried_less_and_less) {
   Counted counted;
   counted.take(counted.last, 1);
-  std::uint32_t expected = EcnFeedback::first_pause;
+  std::uint32_t expected = EcnFeedback::kFirstPause;
   for (int i = 0; i < 10; ++i) {
     EXPECT_EQ(pause_of(counted), expected);
-    if (i < EcnFeedback::most_doublings) expected *= 2;
+    if (i < EcnFeedback::kMaxDoublings) expected *= 2;
   }
 }
 
@@ -147,14 +147,14 @@ TEST(EcnRetry, packets_of_before_that_come_late__are_no_failure) {
 TEST(EcnRetry, acknowledgement_of_more_packets__shortens_the_pause) {
   Counted counted;
   counted.take(counted.last, 1);
-  counted.take(counted.last, EcnFeedback::first_pause - 1);
+  counted.take(counted.last, EcnFeedback::kFirstPause - 1);
   EXPECT_FALSE(counted.feedback.is_used());
   counted.take(counted.last, 1);
   EXPECT_TRUE(counted.feedback.is_used());
 }
 
 TEST(EcnRetry, failures__are_forgotten_when_it_works_for_as_long) {
-  constexpr std::uint32_t pause = EcnFeedback::first_pause;
+  constexpr std::uint32_t pause = EcnFeedback::kFirstPause;
   for (const auto& [good, next] : {std::pair(4 * pause - 9, 4 * pause), std::pair(4 * pause + 9, 2 * pause),
                                    std::pair(6 * pause - 9, 2 * pause), std::pair(6 * pause + 9, pause)}) {
     Counted counted;
@@ -264,7 +264,7 @@ TEST(EcnTest, peer_that_hides_marks__is_found_out_by_the_second_test) {
   peer.run(
       140'000, [](std::uint32_t, std::uint32_t) { return 0; }, 0.2);
   EXPECT_FALSE(peer.feedback.works());
-  EXPECT_LT(peer.next, 2U * (EcnFeedback::least_between_tests + EcnFeedback::between_tests) + 2);
+  EXPECT_LT(peer.next, 2U * (EcnFeedback::kMinBetweenTests + EcnFeedback::kBetweenTests) + 2);
   EXPECT_EQ(peer.tests, 2U);
 }
 
@@ -278,7 +278,7 @@ TEST(EcnTest, peer_that_hides_marks_again__is_found_out_by_the_first_test) {
     peer.retry();
   }
   // Until all failures are forgotten.
-  peer.run(EcnFeedback::first_pause * 32, [](std::uint32_t received, std::uint32_t) { return received; });
+  peer.run(EcnFeedback::kFirstPause * 32, [](std::uint32_t received, std::uint32_t) { return received; });
   const std::uint32_t before = peer.tests;
   peer.run(140'000, hides);
   EXPECT_EQ(peer.tests, before + 2);
@@ -314,7 +314,7 @@ TEST(EcnTest, marks_that_were_counted_before_a_test_arrives__do_not_answer_it) {
     cc::AckSample sample;
     feedback.on_counts(counts, {1, 1000, acked, number + 1}, true, sample);
   }
-  EXPECT_LT(number, 2U * (EcnFeedback::least_between_tests + EcnFeedback::between_tests) + 10);
+  EXPECT_LT(number, 2U * (EcnFeedback::kMinBetweenTests + EcnFeedback::kBetweenTests) + 10);
 }
 
 TEST(EcnTest, peer_that_hides_a_tenth__is_found_out_later) {
@@ -352,7 +352,7 @@ TEST(EcnTest, tests__are_of_one_packet_mostly_and_of_many_at_times) {
   EXPECT_GT(runs[2], 100);
   EXPECT_GT(runs[3], 20) << "not powers of two alone";
   EXPECT_GT(runs.rbegin()->first, 100U);
-  EXPECT_LE(runs.rbegin()->first, 1U << EcnFeedback::most_tested_log2);
+  EXPECT_LE(runs.rbegin()->first, 1U << EcnFeedback::kMaxTestedLog2);
 }
 
 TEST(EcnTest, packets_of_a_test_that_were_lost__need_no_mark) {
@@ -420,7 +420,7 @@ TEST(EcnTest, packets__are_not_tested_at_regular_distances) {
     last = number;
   }
   EXPECT_GT(distances.size(), 50U);
-  EXPECT_GE(*distances.begin(), EcnFeedback::least_between_tests);
+  EXPECT_GE(*distances.begin(), EcnFeedback::kMinBetweenTests);
 }
 
 }  // namespace

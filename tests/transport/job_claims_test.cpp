@@ -16,24 +16,24 @@ namespace {
 
 using Packets = std::vector<wire::JobTag>;
 
-constexpr Bytes packet_bytes = 1000;
-constexpr std::uint32_t packets_per_iteration = 500;
+constexpr Bytes kPacketBytes = 1000;
+constexpr std::uint32_t kPacketsPerIteration = 500;
 
 /// Iterations that send 500 packets each and state `stated` of their bytes; so many packets are in flight.
 Packets iterations(std::uint32_t first, std::uint32_t count, double stated = 1.0, std::uint32_t in_flight = 0,
                    std::uint32_t job = 7) {
   Packets packets;
   for (std::uint32_t iteration = first; iteration < first + count; ++iteration)
-    for (std::uint32_t sent = 0; sent < packets_per_iteration; ++sent) {
+    for (std::uint32_t sent = 0; sent < kPacketsPerIteration; ++sent) {
       const double delivered = sent > in_flight ? sent - in_flight : 0;
-      const double ratio = std::min(1.0, delivered / (stated * packets_per_iteration));
+      const double ratio = std::min(1.0, delivered / (stated * kPacketsPerIteration));
       packets.push_back(
           {job, static_cast<std::uint16_t>(iteration), static_cast<std::uint16_t>(std::floor(ratio * 65535))});
     }
   return packets;
 }
 
-JobClaims claims_of(const Packets& packets, Bytes bytes = packet_bytes) {
+JobClaims claims_of(const Packets& packets, Bytes bytes = kPacketBytes) {
   JobClaims claims;
   for (const wire::JobTag& tag : packets) claims.add(tag, bytes);
   return claims;
@@ -49,9 +49,9 @@ TEST(JobClaims, add__sums_an_honest_job) {
   const JobClaim claim = only(claims_of(iterations(1, 20)));
   EXPECT_EQ(claim.job, 7U);
   EXPECT_EQ(claim.iterations, 20U);
-  EXPECT_EQ(claim.packets, 20U * packets_per_iteration);
-  EXPECT_EQ(claim.bytes, 20U * packets_per_iteration * packet_bytes);
-  EXPECT_EQ(claim.bytes_per_iteration(), packets_per_iteration * packet_bytes);
+  EXPECT_EQ(claim.packets, 20U * kPacketsPerIteration);
+  EXPECT_EQ(claim.bytes, 20U * kPacketsPerIteration * kPacketBytes);
+  EXPECT_EQ(claim.bytes_per_iteration(), kPacketsPerIteration * kPacketBytes);
   EXPECT_EQ(claim.bytes_at_end, 0U);
   EXPECT_NEAR(claim.mean_progress(), 0.5, 0.002);
   EXPECT_EQ(claim.verdict(), ClaimVerdict::consistent);
@@ -61,7 +61,7 @@ TEST(JobClaims, add__sums_an_honest_job) {
 TEST(JobClaims, verdict__passes_an_honest_job_whose_iterations_are_in_flight) {
   for (const std::uint32_t in_flight : {1U, 50U, 250U, 499U}) {
     const JobClaim claim = only(claims_of(iterations(1, 20, 1.0, in_flight)));
-    const double share = in_flight / static_cast<double>(packets_per_iteration);
+    const double share = in_flight / static_cast<double>(kPacketsPerIteration);
     EXPECT_NEAR(claim.mean_progress(), (1 - share) * (1 - share) / 2, 0.003) << in_flight;
     EXPECT_EQ(claim.bytes_at_end, 0U);
     // What is sent before any of the iteration has arrived claims nothing.
@@ -108,11 +108,11 @@ TEST(JobClaims, verdict__does_not_come_too_early) {
   EXPECT_EQ(only(claims_of(iterations(1, 7, 0.5))).verdict(), ClaimVerdict::too_few);
   EXPECT_EQ(only(claims_of(iterations(1, 8, 0.5))).verdict(), ClaimVerdict::understated);
   // Whoever begins to look late in an iteration sees a mean above 1/2 for a while.
-  for (std::uint32_t missed = 0; missed < packets_per_iteration; missed += 50) {
+  for (std::uint32_t missed = 0; missed < kPacketsPerIteration; missed += 50) {
     const Packets packets = iterations(1, 8);
     JobClaims claims;
     for (std::size_t i = missed; i < packets.size(); ++i) {
-      claims.add(packets[i], packet_bytes);
+      claims.add(packets[i], kPacketBytes);
       EXPECT_FALSE(only(claims).is_doubtful()) << "from " << missed << " to " << i;
       if (only(claims).verdict() == ClaimVerdict::consistent) {
         EXPECT_LT(only(claims).mean_progress(), 0.52) << missed;
@@ -163,8 +163,8 @@ TEST(JobClaims, add__counts_workers_that_are_iterations_apart_once) {
   JobClaims claims;
   for (std::size_t i = 0; i < packets.size(); ++i)
     for (const std::uint32_t behind : {0U, 1U, 2U, 16U}) {  // workers, in iterations
-      const std::size_t lag = std::size_t{behind} * packets_per_iteration;
-      if (i >= lag) claims.add(packets[i - lag], packet_bytes);
+      const std::size_t lag = std::size_t{behind} * kPacketsPerIteration;
+      if (i >= lag) claims.add(packets[i - lag], kPacketBytes);
     }
   EXPECT_EQ(only(claims).iterations, 40U);
   EXPECT_EQ(only(claims).verdict(), ClaimVerdict::consistent);
@@ -176,11 +176,11 @@ TEST(JobClaims, add__follows_workers_that_count_for_themselves) {
   std::vector<Packets> workers;
   for (const std::uint32_t first : {3U, 1'000U, 33'000U, 65'500U}) workers.push_back(iterations(first, 40));
   for (std::size_t i = 0; i < workers[0].size(); ++i)
-    for (const Packets& worker : workers) claims.add(worker[i], packet_bytes);
+    for (const Packets& worker : workers) claims.add(worker[i], kPacketBytes);
   EXPECT_EQ(only(claims).iterations, 160U);
   // A job that is started anew counts from 1 again.
   JobClaims restarted = claims_of(iterations(1, 100));
-  for (const wire::JobTag& tag : iterations(1, 50)) restarted.add(tag, packet_bytes);
+  for (const wire::JobTag& tag : iterations(1, 50)) restarted.add(tag, kPacketBytes);
   EXPECT_EQ(only(restarted).iterations, 150U);
 }
 
@@ -235,8 +235,8 @@ TEST(JobClaims, add__is_bounded_whatever_the_numbers) {
     sum += bytes;
   }
   const std::vector<JobClaim> all = claims.report();
-  ASSERT_EQ(all.size(), JobClaims::max_jobs + 1);
-  EXPECT_EQ(all.front().job, JobClaims::other_jobs) << "those that have lost their places are counted together";
+  ASSERT_EQ(all.size(), JobClaims::kMaxJobs + 1);
+  EXPECT_EQ(all.front().job, JobClaims::kOtherJobs) << "those that have lost their places are counted together";
   Bytes counted = 0;
   std::uint64_t packets = 0;
   for (const JobClaim& claim : all) {
@@ -252,37 +252,37 @@ TEST(JobClaims, add__is_bounded_whatever_the_numbers) {
   // A job that had a place keeps it, and one with the number of the others is among them.
   claims.add({all[1].job, 1, 0}, 1'000'000'000);
   EXPECT_EQ(claims.report()[0].bytes + claims.report()[1].bytes, all[0].bytes + all[1].bytes + 1'000'000'000);
-  claims.add({JobClaims::other_jobs, 1, 0}, 1);
-  EXPECT_EQ(claims.report().size(), JobClaims::max_jobs + 1);
+  claims.add({JobClaims::kOtherJobs, 1, 0}, 1);
+  EXPECT_EQ(claims.report().size(), JobClaims::kMaxJobs + 1);
 }
 
 TEST(JobClaims, add__finds_a_liar_that_comes_after_forged_jobs_and_among_them) {
   JobClaims claims;
   const Packets early = iterations(1, 20, 1.0, 0, 1'000'000);
-  for (const wire::JobTag& tag : early) claims.add(tag, packet_bytes);
+  for (const wire::JobTag& tag : early) claims.add(tag, kPacketBytes);
   std::uint32_t forged = 2'000'000;
-  for (std::size_t i = 0; i < 10 * JobClaims::max_jobs; ++i) claims.add({forged++, 1, 65'535}, 1400);
+  for (std::size_t i = 0; i < 10 * JobClaims::kMaxJobs; ++i) claims.add({forged++, 1, 65'535}, 1400);
   // Two forged packets for each of the liar's, and pauses in which it sends none, and 2000 forged ones come.
   std::size_t sent = 0;
   for (const wire::JobTag& tag : iterations(1, 20, 0.5, 0, 7)) {
-    claims.add(tag, packet_bytes);
-    const int between = ++sent % packets_per_iteration == 0 ? 2000 : 2;
+    claims.add(tag, kPacketBytes);
+    const int between = ++sent % kPacketsPerIteration == 0 ? 2000 : 2;
     for (int i = 0; i < between; ++i) claims.add({forged++, 1, 65'535}, 1400);
   }
   const std::vector<JobClaim> all = claims.report();
-  ASSERT_EQ(all.size(), JobClaims::max_jobs + 1);
-  EXPECT_EQ(all[0].job, JobClaims::other_jobs);
+  ASSERT_EQ(all.size(), JobClaims::kMaxJobs + 1);
+  EXPECT_EQ(all[0].job, JobClaims::kOtherJobs);
   for (const std::size_t place : {std::size_t{1}, std::size_t{2}}) {
     EXPECT_TRUE(all[place].job == 7 || all[place].job == 1'000'000) << all[place].job;
     EXPECT_EQ(all[place].iterations, 20U);
-    EXPECT_EQ(all[place].bytes, 20U * packets_per_iteration * packet_bytes) << "nothing of whom it has replaced";
+    EXPECT_EQ(all[place].bytes, 20U * kPacketsPerIteration * kPacketBytes) << "nothing of whom it has replaced";
     EXPECT_EQ(all[place].verdict(), all[place].job == 7 ? ClaimVerdict::understated : ClaimVerdict::consistent);
   }
 }
 
 TEST(JobClaims, add__gives_the_place_of_the_least) {
   JobClaims claims;
-  for (std::uint32_t job = 0; job < JobClaims::max_jobs; ++job) claims.add({job, 1, 0}, 100 + job);
+  for (std::uint32_t job = 0; job < JobClaims::kMaxJobs; ++job) claims.add({job, 1, 0}, 100 + job);
   JobClaims same = claims;
   for (JobClaims* const each : {&claims, &same}) {
     each->add({0, 1, 0}, 50);      // is 150 now, and 1 the least
@@ -302,7 +302,7 @@ TEST(JobClaims, add__gives_the_place_of_the_least) {
   EXPECT_EQ(bytes_of(4), 104U);
   EXPECT_EQ(bytes_of(9'999), 10U);
   EXPECT_EQ(bytes_of(9'998), 10U);
-  EXPECT_EQ(bytes_of(JobClaims::other_jobs), 101U + 102 + 103);
+  EXPECT_EQ(bytes_of(JobClaims::kOtherJobs), 101U + 102 + 103);
   EXPECT_EQ(same.report().size(), claims.report().size());
 }
 
@@ -326,17 +326,17 @@ TEST(JobClaims, copy__has_sums_of_its_own) {
 
 TEST(JobClaim, add__joins_the_shards_of_a_job) {
   JobClaim sum = only(claims_of(iterations(1, 10, 0.5)));
-  sum += only(claims_of(iterations(1, 12, 1.0), 3 * packet_bytes));
+  sum += only(claims_of(iterations(1, 12, 1.0), 3 * kPacketBytes));
   EXPECT_EQ(sum.iterations, 12U);
-  EXPECT_EQ(sum.packets, 22U * packets_per_iteration);
-  EXPECT_EQ(sum.bytes, (10U + 36U) * packets_per_iteration * packet_bytes);
+  EXPECT_EQ(sum.packets, 22U * kPacketsPerIteration);
+  EXPECT_EQ(sum.bytes, (10U + 36U) * kPacketsPerIteration * kPacketBytes);
   EXPECT_NEAR(sum.mean_progress(), (10 * 0.75 + 36 * 0.5) / 46, 0.003);
   EXPECT_NEAR(sum.share_at_end(), 5.0 / 46, 0.002);
 }
 
 TEST(JobClaim, name_of__is_its_number) {
   EXPECT_EQ(name_of({.job = 7}), "7");
-  EXPECT_EQ(name_of({.job = JobClaims::other_jobs}), "others");
+  EXPECT_EQ(name_of({.job = JobClaims::kOtherJobs}), "others");
 }
 
 TEST(ClaimVerdict, to_text__names_each) {

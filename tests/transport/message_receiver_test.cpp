@@ -15,18 +15,18 @@ namespace {
 using namespace mltcp::literals;
 using Taken = MessageReceiver::Taken;
 
-constexpr std::array<std::byte, 2000> bytes{};
+constexpr std::array<std::byte, 2000> kBytes{};
 
 wire::DataFrame piece(std::uint32_t message, std::uint32_t offset, std::uint32_t length, bool last) {
-  return {.last = last, .message = message, .offset = offset, .length = length, .bytes = bytes.data()};
+  return {.last = last, .message = message, .offset = offset, .length = length, .bytes = kBytes.data()};
 }
 
 struct Receiver : MessageReceiver {
   std::vector<std::uint64_t> completed;  ///< tags
   std::uint64_t hole_bytes = 0;
-  Bytes most_hole_bytes = Bytes{1} << 20;
+  Bytes max_hole_bytes = Bytes{1} << 20;
   std::uint64_t own_hole_bytes = 0;
-  HoleLedger holes() { return {hole_bytes, most_hole_bytes, own_hole_bytes}; }
+  HoleLedger holes() { return {hole_bytes, max_hole_bytes, own_hole_bytes}; }
   Taken take(const wire::DataFrame& frame) {
     HoleLedger ledger = holes();
     return on_data(frame, ledger, [this](const Message& message) { completed.push_back(message.tag); });
@@ -108,7 +108,7 @@ TEST(MessageReceiver, on_data__refuses_the_impossible_and_forgets_nothing) {
 TEST(MessageReceiver, on_data__bounds_the_holes_of_a_message) {
   Receiver receiver;
   receiver.post_all(1);
-  for (std::uint32_t i = 0; i < MessageReceiver::max_reassembly_ranges; ++i)
+  for (std::uint32_t i = 0; i < MessageReceiver::kMaxReassemblyRanges; ++i)
     ASSERT_EQ(receiver.take(piece(0, 2 * i, 1, false)), Taken::news);
   EXPECT_EQ(receiver.take(piece(0, 100'000, 1, false)), Taken::no_room);
   EXPECT_EQ(receiver.take(piece(0, 1, 1, false)), Taken::news) << "what closes a hole is taken";
@@ -163,12 +163,12 @@ TEST(MessageReceiver, on_question__doubts_that_the_peer_knows_when_it_asks_for_l
   receiver.post_all(2);
   receiver.on_told_in_credit(false);
   receiver.on_question(1_s);
-  receiver.on_question(1_s + MessageReceiver::patience - Nanos(1));
+  receiver.on_question(1_s + MessageReceiver::kPatience - Nanos(1));
   EXPECT_TRUE(receiver.credit_known());
   receiver.take(piece(0, 0, 1, true));  // which takes the questions as answered
-  receiver.on_question(1_s + MessageReceiver::patience);
+  receiver.on_question(1_s + MessageReceiver::kPatience);
   EXPECT_TRUE(receiver.credit_known());
-  receiver.on_question(1_s + MessageReceiver::patience * 2);
+  receiver.on_question(1_s + MessageReceiver::kPatience * 2);
   EXPECT_FALSE(receiver.credit_known());
 }
 
@@ -203,15 +203,15 @@ Taken take_with_holes(Receiver& receiver, std::uint32_t message, std::uint32_t f
 
 TEST(MessageReceiver, holes__of_all_messages_together_are_bounded) {
   Receiver receiver;
-  receiver.most_hole_bytes = 2000;  // half of it for one connection
+  receiver.max_hole_bytes = 2000;  // half of it for one connection
   receiver.post_all(100);
   // Each message has room of its own, which is not counted.
   for (std::uint32_t message = 0; message < 100; ++message)
-    ASSERT_EQ(take_with_holes(receiver, message, 0, MessageReceiver::own_holes), Taken::news) << message;
+    ASSERT_EQ(take_with_holes(receiver, message, 0, MessageReceiver::kOwnHoles), Taken::news) << message;
   EXPECT_EQ(receiver.hole_bytes, 0U);
   std::uint32_t refused = 0;
   for (std::uint32_t message = 0; message < 100; ++message)
-    if (take_with_holes(receiver, message, MessageReceiver::own_holes, 8) == Taken::no_room) ++refused;
+    if (take_with_holes(receiver, message, MessageReceiver::kOwnHoles, 8) == Taken::no_room) ++refused;
   EXPECT_LE(receiver.hole_bytes, 1000U);
   EXPECT_EQ(receiver.hole_bytes, 7U * 128) << "for eight more, seven have found room";
   EXPECT_EQ(refused, 93U);
@@ -225,11 +225,11 @@ TEST(MessageReceiver, holes__are_given_back_when_their_message_ends) {
   Receiver receiver;
   receiver.post_all(3);
   for (std::uint32_t message = 0; message < 3; ++message) take_with_holes(receiver, message, 0, 500);
-  EXPECT_EQ(receiver.hole_bytes, 3U * (512 - MessageReceiver::own_holes) * 16);
+  EXPECT_EQ(receiver.hole_bytes, 3U * (512 - MessageReceiver::kOwnHoles) * 16);
   EXPECT_EQ(receiver.take(piece(1, 0, 1000, true)), Taken::news);
-  EXPECT_EQ(receiver.hole_bytes, 2U * (512 - MessageReceiver::own_holes) * 16) << "complete";
+  EXPECT_EQ(receiver.hole_bytes, 2U * (512 - MessageReceiver::kOwnHoles) * 16) << "complete";
   EXPECT_EQ(receiver.take(piece(2, 0, 10, true)), Taken::malformed);
-  EXPECT_EQ(receiver.hole_bytes, 1U * (512 - MessageReceiver::own_holes) * 16) << "forgotten";
+  EXPECT_EQ(receiver.hole_bytes, 1U * (512 - MessageReceiver::kOwnHoles) * 16) << "forgotten";
   receiver.end_all(receiver.holes(), [](const MessageReceiver::Message&) {});
   EXPECT_EQ(receiver.hole_bytes, 0U);
 }

@@ -52,14 +52,14 @@ TEST(MessageSender, take_new__cuts_messages_into_pieces_as_far_as_credit_goes) {
 TEST(MessageSender, raise_credit__only_as_far_as_a_peer_can_have_it) {
   Sender sender;
   sender.begin_credit(~std::uint32_t{0});
-  EXPECT_EQ(sender.credit(), MessageSender::most_receives);
-  EXPECT_FALSE(sender.raise_credit(MessageSender::most_receives + 1, true)) << "beyond what was sent";
+  EXPECT_EQ(sender.credit(), MessageSender::kMaxReceives);
+  EXPECT_FALSE(sender.raise_credit(MessageSender::kMaxReceives + 1, true)) << "beyond what was sent";
   EXPECT_TRUE(sender.raise_credit(5, true)) << "an old word";
-  EXPECT_EQ(sender.credit(), MessageSender::most_receives);
+  EXPECT_EQ(sender.credit(), MessageSender::kMaxReceives);
   sender.post_all(1, 1);
   sender.send_all(1);
-  EXPECT_TRUE(sender.raise_credit(MessageSender::most_receives + 1, true));
-  EXPECT_EQ(sender.credit(), MessageSender::most_receives + 1);
+  EXPECT_TRUE(sender.raise_credit(MessageSender::kMaxReceives + 1, true));
+  EXPECT_EQ(sender.credit(), MessageSender::kMaxReceives + 1);
 }
 
 TEST(MessageSender, raise_credit__after_the_last_word_only_if_that_was_somebody_else_s) {
@@ -96,7 +96,7 @@ TEST(MessageSender, end_credit__may_bring_the_last_buffers_and_not_more_than_the
   EXPECT_TRUE(sender.end_credit(2));
   EXPECT_EQ(sender.credit(), 2U);
   Sender lied_to;
-  EXPECT_FALSE(lied_to.end_credit(MessageSender::most_receives + 1));
+  EXPECT_FALSE(lied_to.end_credit(MessageSender::kMaxReceives + 1));
   EXPECT_FALSE(lied_to.credit_ended());
 }
 
@@ -176,7 +176,7 @@ TEST(MessageSender, doubt_front__repairs_what_the_peer_has_acknowledged_and_does
   sender.on_whole(0);
   ASSERT_TRUE(sender.front_acked());
   ASSERT_FALSE(sender.front_whole());
-  for (std::uint32_t repair = 0; repair < MessageSender::max_repairs; ++repair) {
+  for (std::uint32_t repair = 0; repair < MessageSender::kMaxRepairs; ++repair) {
     const std::uint64_t next = 10 * repair + 10;
     EXPECT_EQ(sender.doubt_front(next, next - 1), Doubt::ask);
     EXPECT_EQ(sender.doubt_front(next + 1, next - 1), Doubt::wait) << "what was under way may bring it";

@@ -10,7 +10,7 @@ namespace {
 
 using namespace mltcp::literals;
 
-constexpr Nanos none;  // no quantum
+constexpr Nanos kNone;  // no quantum
 
 TEST(Pacer, unlimited__never_waits) {
   Pacer pacer;
@@ -22,7 +22,7 @@ TEST(Pacer, unlimited__never_waits) {
 
 TEST(Pacer, rate__spaces_packets_by_their_time_on_the_wire) {
   Pacer pacer;
-  pacer.set(Rate(1'000'000'000), 0, none);
+  pacer.set(Rate(1'000'000'000), 0, kNone);
   Nanos now = 1_s;
   for (int i = 0; i < 1000; ++i) {
     ASSERT_EQ(pacer.ready_at(now), now);
@@ -34,7 +34,7 @@ TEST(Pacer, rate__spaces_packets_by_their_time_on_the_wire) {
 
 TEST(Pacer, burst__may_leave_at_once_after_a_pause) {
   Pacer pacer;
-  pacer.set(Rate(1'000'000'000), 5000, none);
+  pacer.set(Rate(1'000'000'000), 5000, kNone);
   int sent = 0;
   for (; pacer.ready_at(1_s) <= 1_s; ++sent) pacer.on_sent(1_s, 1250);
   EXPECT_EQ(sent, 5) << "the allowance of four, and the one that is due";
@@ -47,7 +47,7 @@ TEST(Pacer, late_wake_ups__cost_no_rate) {
   Random random(1);
   Pacer pacer;
   const Rate rate(1'000'000'000);
-  pacer.set(rate, 10'000, none);
+  pacer.set(rate, 10'000, kNone);
   Nanos now = 1_s;
   Bytes bytes = 0;
   while (now < 2_s) {
@@ -59,7 +59,7 @@ TEST(Pacer, late_wake_ups__cost_no_rate) {
 
 TEST(Pacer, late__is_made_up_for_and_no_more) {
   Pacer pacer;
-  pacer.set(Rate(1'000'000'000), 0, none);  // a packet of 1250 bytes in 10 us, no burst
+  pacer.set(Rate(1'000'000'000), 0, kNone);  // a packet of 1250 bytes in 10 us, no burst
   const auto count = [&](Nanos now, Nanos late) {
     int sent = 0;
     for (; pacer.ready_at(now) <= now; ++sent) pacer.on_sent(now, 1250, late);
@@ -91,7 +91,7 @@ TEST(Pacer, late_wake_ups__cost_no_rate_where_packets_are_gathered) {
 TEST(Pacer, long_run__keeps_rates_that_do_not_divide_evenly) {
   for (const std::uint64_t bps : {7'777ULL, 999'999'937ULL, 40'000'000'000ULL, 399'999'999'999ULL}) {
     Pacer pacer;
-    pacer.set(Rate(bps), 0, none);
+    pacer.set(Rate(bps), 0, kNone);
     const Nanos begin = 1_s;
     Nanos now = begin;
     Bytes bytes = 0;
@@ -107,10 +107,10 @@ TEST(Pacer, long_run__keeps_rates_that_do_not_divide_evenly) {
 
 TEST(Pacer, set__to_unlimited_and_back) {
   Pacer pacer;
-  pacer.set(Rate(1'000'000), 0, none);
+  pacer.set(Rate(1'000'000), 0, kNone);
   pacer.on_sent(1_s, 1250);
   EXPECT_EQ(pacer.ready_at(1_s), 1_s + 10_ms);
-  pacer.set(Rate(0), 0, none);
+  pacer.set(Rate(0), 0, kNone);
   EXPECT_EQ(pacer.ready_at(1_s), 1_s);
   EXPECT_TRUE(pacer.rate().is_zero());
 }
@@ -118,10 +118,10 @@ TEST(Pacer, set__to_unlimited_and_back) {
 TEST(Pacer, set__a_higher_rate_shortens_the_wait_of_the_old_one) {
   // One packet at 1 kbps takes ten seconds. Who may send at 1 Gbps from now on doesn't wait for its end.
   Pacer pacer;
-  pacer.set(Rate(1'000), 0, none);
+  pacer.set(Rate(1'000), 0, kNone);
   pacer.on_sent(1_s, 1250);
   ASSERT_EQ(pacer.ready_at(1_s), 11_s);
-  pacer.set(Rate(1'000'000'000), 0, none);
+  pacer.set(Rate(1'000'000'000), 0, kNone);
   EXPECT_LE(pacer.ready_at(1_s), 1_s + 10_ms);
 }
 

@@ -9,7 +9,7 @@ namespace mltcp::transport::path_mtu_test {
 namespace {
 
 using Verdict = PathMtu::Verdict;
-constexpr Nanos second{1'000'000'000};
+constexpr Nanos kSecond{1'000'000'000};
 
 PathMtu agreed_on(std::uint32_t bytes) {
   PathMtu mtu;
@@ -50,13 +50,13 @@ TEST(PathMtu, size_agreed_on__is_used_and_not_tried) {
 TEST(PathMtu, suspicion__is_over_with_one_probe_of_that_size) {
   PathMtu mtu = agreed_on(1472);
   ASSERT_TRUE(mtu.suspect());
-  for (const std::size_t size : {std::size_t{1472}, std::size_t{PathMtu::base}, wire::smallest_packet}) {
+  for (const std::size_t size : {std::size_t{1472}, std::size_t{PathMtu::kBase}, wire::kSmallestPacket}) {
     EXPECT_EQ(mtu.next_probe(), size);
     mtu.on_probe_sent();
   }
   EXPECT_EQ(mtu.next_probe(), 0u);
   EXPECT_EQ(mtu.on_probe_acked(1472, {}), Verdict::healthy);
-  EXPECT_EQ(mtu.on_probe_acked(PathMtu::base, {}), Verdict::nothing);
+  EXPECT_EQ(mtu.on_probe_acked(PathMtu::kBase, {}), Verdict::nothing);
   EXPECT_FALSE(mtu.is_suspect());
   EXPECT_EQ(mtu.size(), 1472u);
   EXPECT_EQ(mtu.next_probe(), 0u);
@@ -71,27 +71,27 @@ std::uint8_t send_round(PathMtu& mtu) {
 TEST(PathMtu, suspicion__three_probes_lost_while_others_arrive_show_a_black_hole) {
   PathMtu mtu = agreed_on(1472);
   mtu.suspect();
-  for (std::uint32_t i = 1; i <= PathMtu::most_probes; ++i) {
+  for (std::uint32_t i = 1; i <= PathMtu::kMaxProbes; ++i) {
     ASSERT_EQ(mtu.next_probe(), 1472u);
     const std::uint8_t round = send_round(mtu);
-    EXPECT_EQ(mtu.on_probe_acked(PathMtu::base, {}), Verdict::nothing);
+    EXPECT_EQ(mtu.on_probe_acked(PathMtu::kBase, {}), Verdict::nothing);
     EXPECT_EQ(mtu.next_probe(), 0u) << "the other may still arrive";
-    EXPECT_EQ(mtu.on_probe_lost(1472, round, {}), i < PathMtu::most_probes ? Verdict::nothing : Verdict::shorter);
+    EXPECT_EQ(mtu.on_probe_lost(1472, round, {}), i < PathMtu::kMaxProbes ? Verdict::nothing : Verdict::shorter);
   }
-  EXPECT_EQ(mtu.size(), PathMtu::base);
-  EXPECT_EQ(mtu.next_probe(), (1472u + PathMtu::base) / 2) << "searches on";
+  EXPECT_EQ(mtu.size(), PathMtu::kBase);
+  EXPECT_EQ(mtu.next_probe(), (1472u + PathMtu::kBase) / 2) << "searches on";
 }
 
 TEST(PathMtu, suspicion__probes_lost_show_nothing_before_a_shorter_one_has_arrived) {
   PathMtu mtu = agreed_on(1472);
   mtu.suspect();
-  for (std::uint32_t i = 1; i <= PathMtu::most_probes + 1; ++i) {
+  for (std::uint32_t i = 1; i <= PathMtu::kMaxProbes + 1; ++i) {
     const std::uint8_t round = send_round(mtu);
     EXPECT_EQ(mtu.on_probe_lost(1472, round, {}), Verdict::nothing);
     EXPECT_EQ(mtu.next_probe(), 1472u) << "something else has arrived, so no timeout asks for another round";
   }
-  EXPECT_EQ(mtu.on_probe_acked(wire::smallest_packet, {}), Verdict::shorter);
-  EXPECT_EQ(mtu.size(), wire::smallest_packet);
+  EXPECT_EQ(mtu.on_probe_acked(wire::kSmallestPacket, {}), Verdict::shorter);
+  EXPECT_EQ(mtu.size(), wire::kSmallestPacket);
 }
 
 TEST(PathMtu, outage__is_no_black_hole_however_long) {
@@ -102,7 +102,7 @@ TEST(PathMtu, outage__is_no_black_hole_however_long) {
   }
   // Now the path is there again, and the shorter probe of the last round overtakes the longer.
   const std::uint8_t last = mtu.round();
-  EXPECT_EQ(mtu.on_probe_acked(PathMtu::base, {}), Verdict::nothing);
+  EXPECT_EQ(mtu.on_probe_acked(PathMtu::kBase, {}), Verdict::nothing);
   for (int i = 1; i <= 255; ++i)
     EXPECT_EQ(mtu.on_probe_lost(1472, static_cast<std::uint8_t>(last + i), {}), Verdict::nothing);
   EXPECT_EQ(mtu.on_probe_acked(1472, {}), Verdict::healthy);
@@ -113,11 +113,11 @@ TEST(PathMtu, narrower_than_the_base__is_tried_with_what_is_known_to_arrive) {
   PathMtu mtu = agreed_on(1472);
   mtu.suspect();
   const std::uint8_t round = send_round(mtu);
-  EXPECT_EQ(mtu.on_probe_acked(wire::smallest_packet, {}), Verdict::nothing);
+  EXPECT_EQ(mtu.on_probe_acked(wire::kSmallestPacket, {}), Verdict::nothing);
   mtu.on_probe_lost(1472, round, {});
   EXPECT_EQ(mtu.next_probe(), 1472u);
   mtu.on_probe_sent();
-  EXPECT_EQ(mtu.next_probe(), wire::smallest_packet);
+  EXPECT_EQ(mtu.next_probe(), wire::kSmallestPacket);
   mtu.on_probe_sent();
   EXPECT_EQ(mtu.next_probe(), 0u);
 }
@@ -126,8 +126,8 @@ TEST(PathMtu, search__tries_each_size_three_times) {
   PathMtu mtu = agreed_on(1472);
   mtu.suspect();
   probe(mtu, 1203);
-  mtu.look(PathMtu::raise_after);
-  for (std::uint32_t i = 0; i < PathMtu::most_probes; ++i) {
+  mtu.look(PathMtu::kRaiseAfter);
+  for (std::uint32_t i = 0; i < PathMtu::kMaxProbes; ++i) {
     ASSERT_EQ(mtu.next_probe(), 1472u);
     mtu.on_probe_sent();
     EXPECT_EQ(mtu.next_probe(), 0u) << "one at a time";
@@ -138,7 +138,7 @@ TEST(PathMtu, search__tries_each_size_three_times) {
 
 TEST(PathMtu, any_path__is_used_to_sixteen_bytes_with_few_probes) {
   for (const std::uint32_t agreed : {1472u, 8972u, 65'507u}) {
-    for (std::uint32_t path = wire::smallest_packet; path < agreed; path += 1 + path / 37) {
+    for (std::uint32_t path = wire::kSmallestPacket; path < agreed; path += 1 + path / 37) {
       PathMtu mtu = agreed_on(agreed);
       mtu.suspect();
       int sent = 0;
@@ -147,7 +147,7 @@ TEST(PathMtu, any_path__is_used_to_sixteen_bytes_with_few_probes) {
         if (mtu.is_suspect()) mtu.suspect();
       }
       EXPECT_LE(mtu.size(), path) << agreed;
-      EXPECT_GT(mtu.size() + PathMtu::granularity + 1, path) << agreed;
+      EXPECT_GT(mtu.size() + PathMtu::kGranularity + 1, path) << agreed;
       EXPECT_LE(sent, 60) << agreed << " " << path;
       EXPECT_TRUE(mtu.waits_to_raise());
     }
@@ -157,15 +157,15 @@ TEST(PathMtu, any_path__is_used_to_sixteen_bytes_with_few_probes) {
 TEST(PathMtu, path_that_heals__is_found_a_second_later_by_one_probe) {
   PathMtu mtu = agreed_on(1472);
   mtu.suspect();
-  probe(mtu, 1300, second);
+  probe(mtu, 1300, kSecond);
   ASSERT_TRUE(mtu.waits_to_raise());
-  mtu.look(second + PathMtu::first_raise - Nanos(1));
+  mtu.look(kSecond + PathMtu::kFirstRaise - Nanos(1));
   EXPECT_EQ(mtu.next_probe(), 0u);
-  mtu.look(second + PathMtu::first_raise);
+  mtu.look(kSecond + PathMtu::kFirstRaise);
   EXPECT_EQ(mtu.next_probe(), 1472u);
   EXPECT_FALSE(mtu.waits_to_raise());
   mtu.on_probe_sent();
-  EXPECT_EQ(mtu.on_probe_acked(1472, second), Verdict::longer);
+  EXPECT_EQ(mtu.on_probe_acked(1472, kSecond), Verdict::longer);
   EXPECT_EQ(mtu.size(), 1472u);
   EXPECT_EQ(mtu.next_probe(), 0u);
   EXPECT_FALSE(mtu.waits_to_raise());
@@ -175,27 +175,27 @@ TEST(PathMtu, path_that_stays_as_it_is__is_asked_again_ever_less_often_down_to_o
   PathMtu mtu = agreed_on(1472);
   for (int fall = 1; fall <= 2; ++fall) {
     mtu.suspect();
-    Nanos now = second;
+    Nanos now = kSecond;
     probe(mtu, 1300, now);
     const std::uint32_t size = mtu.size();
     for (const int seconds : {1, 2, 4, 8, 16, 32, 60, 60, 60}) {
-      mtu.look(now + second * seconds - Nanos(1));
+      mtu.look(now + kSecond * seconds - Nanos(1));
       ASSERT_EQ(mtu.next_probe(), 0u) << seconds;
-      now += second * seconds;
+      now += kSecond * seconds;
       mtu.look(now);
       EXPECT_GT(probe(mtu, 1300, now), 0);
       EXPECT_GE(mtu.size(), size);
       EXPECT_LE(mtu.size(), 1300u);
       ASSERT_TRUE(mtu.waits_to_raise());
     }
-    mtu.look(now + PathMtu::raise_after);
+    mtu.look(now + PathMtu::kRaiseAfter);
     probe(mtu, 1472, now);  // it has healed: the next time begins anew
     ASSERT_EQ(mtu.size(), 1472u);
   }
 }
 
 TEST(PathMtu, smallest_packets__can_not_be_suspected) {
-  PathMtu mtu = agreed_on(wire::smallest_packet);
+  PathMtu mtu = agreed_on(wire::kSmallestPacket);
   EXPECT_FALSE(mtu.suspect());
   EXPECT_EQ(mtu.next_probe(), 0u);
 }
@@ -204,11 +204,11 @@ TEST(PathMtu, second_fall__is_below_the_base) {
   PathMtu mtu = agreed_on(1472);
   mtu.suspect();
   probe(mtu, 1203);
-  ASSERT_EQ(mtu.size(), PathMtu::base);
+  ASSERT_EQ(mtu.size(), PathMtu::kBase);
   mtu.suspect();
-  EXPECT_EQ(mtu.next_probe(), PathMtu::base);
+  EXPECT_EQ(mtu.next_probe(), PathMtu::kBase);
   mtu.on_probe_sent();
-  EXPECT_EQ(mtu.next_probe(), wire::smallest_packet);
+  EXPECT_EQ(mtu.next_probe(), wire::kSmallestPacket);
 }
 
 TEST(PathMtu, probes_that_come_late__count_for_what_they_show) {

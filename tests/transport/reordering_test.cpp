@@ -8,7 +8,7 @@ namespace {
 
 using namespace literals;
 
-constexpr Nanos round_trip{100'000};
+constexpr Nanos kRoundTrip{100'000};
 
 TEST(Reordering, unseen__has_the_thresholds_of_rfc_9002) {
   const Reordering reordering(false);
@@ -19,21 +19,21 @@ TEST(Reordering, unseen__has_the_thresholds_of_rfc_9002) {
 
 TEST(Reordering, on_late__raises_both_as_far_as_was_seen) {
   Reordering reordering(false);
-  reordering.on_late(5, 80_us, 0, round_trip);
+  reordering.on_late(5, 80_us, 0, kRoundTrip);
   EXPECT_TRUE(reordering.seen());
   EXPECT_EQ(reordering.packet_threshold(), 6U);
   EXPECT_EQ(reordering.window(), 90_us) << "and an eighth";
-  reordering.on_late(7, 8_us, 0, round_trip);
+  reordering.on_late(7, 8_us, 0, kRoundTrip);
   EXPECT_EQ(reordering.packet_threshold(), 8U);
   EXPECT_EQ(reordering.window(), 90_us) << "less takes nothing back";
-  reordering.on_late(1, 160_us, 0, round_trip);
+  reordering.on_late(1, 160_us, 0, kRoundTrip);
   EXPECT_EQ(reordering.packet_threshold(), 8U);
   EXPECT_EQ(reordering.window(), 180_us);
 }
 
 TEST(Reordering, on_late__within_the_round_trip_is_a_matter_of_packets) {
   Reordering reordering(false);
-  reordering.on_late(1, Nanos(-50'000), 0, round_trip);
+  reordering.on_late(1, Nanos(-50'000), 0, kRoundTrip);
   EXPECT_TRUE(reordering.seen());
   EXPECT_EQ(reordering.packet_threshold(), 3U) << "never below the first";
   EXPECT_EQ(reordering.window(), 0_ns);
@@ -41,17 +41,17 @@ TEST(Reordering, on_late__within_the_round_trip_is_a_matter_of_packets) {
 
 TEST(Reordering, beyond_63_packets__only_time_counts) {
   Reordering reordering(false);
-  reordering.on_late(63, 0_ns, 0, round_trip);
+  reordering.on_late(63, 0_ns, 0, kRoundTrip);
   EXPECT_EQ(reordering.packet_threshold(), 64U);
-  reordering.on_late(64, 0_ns, 0, round_trip);
-  EXPECT_EQ(reordering.packet_threshold(), Reordering::no_threshold);
-  reordering.on_late(1'000'000, 0_ns, 0, round_trip);
-  EXPECT_EQ(reordering.packet_threshold(), Reordering::no_threshold);
+  reordering.on_late(64, 0_ns, 0, kRoundTrip);
+  EXPECT_EQ(reordering.packet_threshold(), Reordering::kNoThreshold);
+  reordering.on_late(1'000'000, 0_ns, 0, kRoundTrip);
+  EXPECT_EQ(reordering.packet_threshold(), Reordering::kNoThreshold);
 }
 
 TEST(Reordering, window__is_bounded_by_10_ms_or_two_round_trips) {
   Reordering quick(false);
-  quick.on_late(1, 9_s, 0, round_trip);
+  quick.on_late(1, 9_s, 0, kRoundTrip);
   EXPECT_EQ(quick.window(), 10_ms);
   Reordering slow(false);
   slow.on_late(1, 9_s, 0, 20_ms);
@@ -63,17 +63,17 @@ TEST(Reordering, window__is_bounded_by_10_ms_or_two_round_trips) {
 
 TEST(Reordering, on_round__forgets_after_a_period_without) {
   Reordering reordering(false);
-  reordering.on_late(10, 80_us, 1000, round_trip);
-  reordering.on_round(1000 + Reordering::period - 1, round_trip);
-  reordering.on_round(1000 + Reordering::period, round_trip);
+  reordering.on_late(10, 80_us, 1000, kRoundTrip);
+  reordering.on_round(1000 + Reordering::kPeriod - 1, kRoundTrip);
+  reordering.on_round(1000 + Reordering::kPeriod, kRoundTrip);
   EXPECT_EQ(reordering.packet_threshold(), 11U) << "of the period before";
-  reordering.on_late(4, 40_us, 1000 + Reordering::period + 5, round_trip);
+  reordering.on_late(4, 40_us, 1000 + Reordering::kPeriod + 5, kRoundTrip);
   EXPECT_EQ(reordering.packet_threshold(), 11U);
   EXPECT_EQ(reordering.window(), 90_us);
-  reordering.on_round(1000 + 2 * Reordering::period, round_trip);
+  reordering.on_round(1000 + 2 * Reordering::kPeriod, kRoundTrip);
   EXPECT_EQ(reordering.packet_threshold(), 5U) << "of what was seen lately";
   EXPECT_EQ(reordering.window(), 45_us);
-  reordering.on_round(1000 + 3 * Reordering::period, round_trip);
+  reordering.on_round(1000 + 3 * Reordering::kPeriod, kRoundTrip);
   EXPECT_FALSE(reordering.seen());
   EXPECT_EQ(reordering.packet_threshold(), 3U);
   EXPECT_EQ(reordering.window(), 0_ns);
@@ -82,13 +82,13 @@ TEST(Reordering, on_round__forgets_after_a_period_without) {
 TEST(Reordering, periods__begin_with_what_was_seen_first) {
   Reordering reordering(false);
   const std::uint64_t late = (std::uint64_t{1} << 32) - 10;  // counted modulo 2^32
-  reordering.on_late(10, 80_us, late, round_trip);
-  reordering.on_round(late + Reordering::period - 1, round_trip);
-  reordering.on_late(20, 160_us, late + Reordering::period - 1, round_trip);
-  reordering.on_round(late + Reordering::period, round_trip);
-  reordering.on_round(late + 2 * Reordering::period - 1, round_trip);
+  reordering.on_late(10, 80_us, late, kRoundTrip);
+  reordering.on_round(late + Reordering::kPeriod - 1, kRoundTrip);
+  reordering.on_late(20, 160_us, late + Reordering::kPeriod - 1, kRoundTrip);
+  reordering.on_round(late + Reordering::kPeriod, kRoundTrip);
+  reordering.on_round(late + 2 * Reordering::kPeriod - 1, kRoundTrip);
   EXPECT_EQ(reordering.packet_threshold(), 21U);
-  reordering.on_round(late + 2 * Reordering::period, round_trip);
+  reordering.on_round(late + 2 * Reordering::kPeriod, kRoundTrip);
   EXPECT_FALSE(reordering.seen());
 }
 

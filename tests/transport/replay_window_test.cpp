@@ -28,8 +28,8 @@ TEST(ReplayWindow, numbers_below_it__count_as_known) {
   ReplayWindow window;
   constexpr std::uint64_t top = 1'000'000;
   window.add(top);
-  EXPECT_FALSE(window.contains(top - ReplayWindow::numbers));
-  EXPECT_TRUE(window.contains(top - ReplayWindow::numbers - 64));
+  EXPECT_FALSE(window.contains(top - ReplayWindow::kNumbers));
+  EXPECT_TRUE(window.contains(top - ReplayWindow::kNumbers - 64));
   EXPECT_TRUE(window.contains(0));
   window.add(0);  // changes nothing
   EXPECT_FALSE(window.contains(top - 1));
@@ -37,13 +37,13 @@ TEST(ReplayWindow, numbers_below_it__count_as_known) {
 }
 
 TEST(ReplayWindow, leap__leaves_nothing_of_what_was_before) {
-  for (const std::uint64_t leap : {std::uint64_t{64}, ReplayWindow::numbers, ReplayWindow::numbers + 64,
+  for (const std::uint64_t leap : {std::uint64_t{64}, ReplayWindow::kNumbers, ReplayWindow::kNumbers + 64,
                                    std::uint64_t{1} << 22, std::uint64_t{1} << 40}) {
     ReplayWindow window;
-    for (std::uint64_t number = 0; number < 2 * ReplayWindow::numbers; ++number) window.add(number);
-    const std::uint64_t top = 2 * ReplayWindow::numbers - 1 + leap;
+    for (std::uint64_t number = 0; number < 2 * ReplayWindow::kNumbers; ++number) window.add(number);
+    const std::uint64_t top = 2 * ReplayWindow::kNumbers - 1 + leap;
     window.add(top);
-    const std::uint64_t first = std::max(2 * ReplayWindow::numbers, top - ReplayWindow::numbers);
+    const std::uint64_t first = std::max(2 * ReplayWindow::kNumbers, top - ReplayWindow::kNumbers);
     for (std::uint64_t number = first; number < top; ++number) EXPECT_FALSE(window.contains(number)) << number;
     EXPECT_TRUE(window.contains(top));
   }
@@ -56,11 +56,11 @@ TEST(ReplayWindow, random_numbers__are_taken_once_and_all_that_are_in_it) {
   std::uint64_t top = 0;
   for (int i = 0; i < 200'000; ++i) {
     const std::uint64_t base = top + (random.below(2000) == 0 ? random.below(10'000) : 4);
-    const std::uint64_t number = base - std::min(base, random.below(ReplayWindow::numbers + 200));
+    const std::uint64_t number = base - std::min(base, random.below(ReplayWindow::kNumbers + 200));
     if (!window.contains(number)) {
       EXPECT_TRUE(added.insert(number).second) << number;
       window.add(number);
-    } else if (number + ReplayWindow::numbers >= top) {
+    } else if (number + ReplayWindow::kNumbers >= top) {
       EXPECT_TRUE(added.count(number) > 0) << number;
     }
     top = std::max(top, number);

@@ -68,8 +68,8 @@ TEST(RttEstimator, samples_that_no_network_gives__count_as_the_nearest_that_one_
   EXPECT_EQ(rtt.minimum(), 0_ns);
   EXPECT_EQ(rtt.smoothed(), Nanos(7 * 100'000 / 8));
   rtt.add(20'000_s, 0_ns);
-  EXPECT_EQ(rtt.latest(), RttEstimator::longest);
-  EXPECT_LT(rtt.smoothed(), RttEstimator::longest / 7);
+  EXPECT_EQ(rtt.latest(), RttEstimator::kLongest);
+  EXPECT_LT(rtt.smoothed(), RttEstimator::kLongest / 7);
 }
 
 TEST(RttEstimator, samples__equal_the_formulas_in_floating_point) {

@@ -14,27 +14,27 @@ namespace {
 
 using namespace mltcp::literals;
 
-constexpr Nanos round_trip{100'000};
-constexpr std::uint32_t size = 1000;
+constexpr Nanos kRoundTrip{100'000};
+constexpr std::uint32_t kSize = 1000;
 
 /// With a round trip of 100 us a packet is late after 1 ms and a probe due after 1.1 ms.
 ConnectionConfig round_timers() {
   ConnectionConfig config;
   config.timer_granularity = 1_ms;
   config.max_ack_delay = Nanos(0);
-  config.initial_rtt = round_trip;
+  config.initial_rtt = kRoundTrip;
   config.max_packets_in_flight = 64;
   return config;
 }
 
 /// Packet n carries a chunk of message n.
 struct Sent : SentPackets {
-  explicit Sent(bool skips = false) : SentPackets(round_trip, Nanos(0), skips, false) {}
+  explicit Sent(bool skips = false) : SentPackets(kRoundTrip, Nanos(0), skips, false) {}
 
   void send(std::uint64_t count = 1) {
     for (; count > 0; --count) {
       add_chunk({.message = next_number(), .length = 1});
-      on_sent(size, 1, now);
+      on_sent(kSize, 1, now);
     }
   }
   /// Acknowledges `ranges`, in falling order.
@@ -74,13 +74,13 @@ using Messages = std::vector<std::uint64_t>;
 TEST(SentPackets, on_ack__hands_back_what_each_packet_carried_once) {
   Sent sent;
   sent.send(5);
-  EXPECT_EQ(sent.in_flight(), 5U * size);
-  sent.now += round_trip;
+  EXPECT_EQ(sent.in_flight(), 5U * kSize);
+  sent.now += kRoundTrip;
   sent.ack({{3, 4}, {0, 1}});
   EXPECT_EQ(sent.acked, (Messages{4, 3, 1, 0}));
   EXPECT_EQ(sent.in_flight_packets(), 1U);
-  EXPECT_EQ(sent.batch.sample.bytes_in_flight_before, 5U * size);
-  EXPECT_EQ(sent.batch.sample.acked_bytes, 4U * size);
+  EXPECT_EQ(sent.batch.sample.bytes_in_flight_before, 5U * kSize);
+  EXPECT_EQ(sent.batch.sample.acked_bytes, 4U * kSize);
   EXPECT_EQ(sent.batch.largest_acked, 4U);
   EXPECT_EQ(sent.largest_acked(), 4U);
   sent.ack({{0, 4}});
@@ -106,11 +106,11 @@ TEST(SentPackets, on_ack__samples_the_round_trip_of_the_largest) {
   sent.send();
   sent.now += 10_us;
   sent.send(2);
-  sent.now += round_trip;
+  sent.now += kRoundTrip;
   sent.ack({{0, 1}}, 20_us);
-  EXPECT_EQ(sent.batch.sample.latest_rtt, round_trip);
+  EXPECT_EQ(sent.batch.sample.latest_rtt, kRoundTrip);
   EXPECT_EQ(sent.batch.sample.endpoint_delay, 20_us);
-  EXPECT_EQ(sent.rtt().minimum(), round_trip);
+  EXPECT_EQ(sent.rtt().minimum(), kRoundTrip);
   sent.now += 50_us;
   sent.ack({{0, 0}});
   EXPECT_EQ(sent.batch.sample.latest_rtt, Nanos()) << "an old packet";
@@ -119,14 +119,14 @@ TEST(SentPackets, on_ack__samples_the_round_trip_of_the_largest) {
 TEST(SentPackets, on_ack__measures_the_delivery_rate) {
   Sent sent;
   sent.send(10);
-  sent.now += round_trip;
+  sent.now += kRoundTrip;
   sent.ack({{0, 9}});
-  EXPECT_EQ(sent.batch.sample.delivery_rate.bits_per_second, 10ULL * size * 8 * 10'000);
+  EXPECT_EQ(sent.batch.sample.delivery_rate.bits_per_second, 10ULL * kSize * 8 * 10'000);
   EXPECT_FALSE(sent.batch.sample.app_limited);
   sent.send(2);
   sent.on_app_limited();
   sent.send();
-  sent.now += round_trip;
+  sent.now += kRoundTrip;
   sent.ack({{12, 12}});
   EXPECT_TRUE(sent.batch.sample.app_limited) << "there had been nothing to send behind the two";
 }
@@ -136,7 +136,7 @@ TEST(SentPackets, on_window_limited__is_told_with_the_packets_before) {
   sent.send(2);
   sent.on_window_limited();
   sent.send();
-  sent.now += round_trip;
+  sent.now += kRoundTrip;
   sent.ack({{1, 1}});
   EXPECT_TRUE(sent.batch.sample.cwnd_limited);
   sent.ack({{2, 2}});
@@ -158,18 +158,18 @@ TEST(SentPackets, complete__counts_round_trips) {
 TEST(SentPackets, detect_losses__by_packets_sent_later) {
   Sent sent;
   sent.send(4);
-  sent.now += round_trip;
+  sent.now += kRoundTrip;
   sent.ack({{2, 2}});
   EXPECT_FALSE(sent.detect().congestion);
   EXPECT_TRUE(sent.lost.empty());
-  EXPECT_EQ(sent.loss_time(), sent.now - round_trip + 1_ms);
+  EXPECT_EQ(sent.loss_time(), sent.now - kRoundTrip + 1_ms);
   sent.ack({{3, 3}});
   EXPECT_TRUE(sent.detect().congestion);
   EXPECT_EQ(sent.lost, (Messages{0})) << "three behind; packet 1 is two behind";
   EXPECT_EQ(sent.in_flight_packets(), 1U);
   const cc::AckSample sample = sent.sample();
   EXPECT_EQ(sample.lost_packets, 1U);
-  EXPECT_EQ(sample.lost_bytes, Bytes{size});
+  EXPECT_EQ(sample.lost_bytes, Bytes{kSize});
   EXPECT_TRUE(sample.in_recovery);
   EXPECT_EQ(sent.sample().lost_packets, 0U) << "told once";
 }
@@ -177,7 +177,7 @@ TEST(SentPackets, detect_losses__by_packets_sent_later) {
 TEST(SentPackets, detect_losses__by_time) {
   Sent sent;
   sent.send(2);
-  sent.now += round_trip;
+  sent.now += kRoundTrip;
   sent.ack({{1, 1}});
   sent.detect();
   sent.now = sent.loss_time();
@@ -190,7 +190,7 @@ TEST(SentPackets, detect_losses__by_time) {
 TEST(SentPackets, detect_losses__responds_once_a_round_trip) {
   Sent sent;
   sent.send(10);
-  sent.now += round_trip;
+  sent.now += kRoundTrip;
   sent.ack({{5, 5}});
   EXPECT_TRUE(sent.detect().congestion);
   sent.ack({{9, 9}});
@@ -205,14 +205,14 @@ TEST(SentPackets, detect_losses__responds_once_a_round_trip) {
 TEST(SentPackets, detect_losses__persistent_when_nothing_gets_through) {
   Sent sent;
   sent.send();
-  sent.now += round_trip;
+  sent.now += kRoundTrip;
   sent.ack({{0, 0}});
   for (int i = 0; i < 5; ++i) {
     sent.send();
     sent.now += 1_ms;
   }
   sent.send();
-  sent.now += round_trip;
+  sent.now += kRoundTrip;
   sent.ack({{6, 6}});
   const SentPackets::Verdict verdict = sent.detect(false);
   EXPECT_TRUE(verdict.congestion) << "whatever the congestion controller takes it for";
@@ -223,7 +223,7 @@ TEST(SentPackets, detect_losses__persistent_when_nothing_gets_through) {
 TEST(SentPackets, undo_losses__when_all_were_none) {
   Sent sent;
   sent.send(6);
-  sent.now += round_trip;
+  sent.now += kRoundTrip;
   sent.ack({{4, 5}});
   EXPECT_TRUE(sent.detect().congestion);
   EXPECT_EQ(sent.lost, (Messages{0, 1, 2}));
@@ -237,7 +237,7 @@ TEST(SentPackets, undo_losses__when_all_were_none) {
   EXPECT_TRUE(sent.responds_to(0));
   // Reordering by so much is not taken for loss again.
   sent.send(6);
-  sent.now += round_trip;
+  sent.now += kRoundTrip;
   sent.ack({{11, 11}});
   sent.detect();
   EXPECT_TRUE(sent.lost.empty());
@@ -246,7 +246,7 @@ TEST(SentPackets, undo_losses__when_all_were_none) {
 TEST(SentPackets, undo_losses__not_after_another_response) {
   Sent sent;
   sent.send(4);
-  sent.now += round_trip;
+  sent.now += kRoundTrip;
   sent.ack({{3, 3}});
   EXPECT_TRUE(sent.detect().congestion);
   sent.begin_recovery();  // to marks, say
@@ -263,8 +263,7 @@ TEST(SentPackets, probe_deadline__doubles_up_to_a_second) {
   for (std::int64_t doubled = 2; doubled <= 1024; doubled *= 2) {
     sent.now = sent.probe_deadline(sent.config);
     ASSERT_TRUE(sent.on_probe_timeout(sent.config, sent.now));
-    EXPECT_EQ(sent.probe_deadline(sent.config) - sent.now,
-              std::min(timeout * doubled, SentPackets::max_probe_interval));
+    EXPECT_EQ(sent.probe_deadline(sent.config) - sent.now, std::min(timeout * doubled, SentPackets::kMaxProbeInterval));
   }
   EXPECT_TRUE(sent.probing());
   sent.on_probe_sent();
@@ -288,7 +287,7 @@ TEST(SentPackets, on_probe_timeout__gives_up_when_nothing_has_come_back) {
   const Nanos begin = sent.now;
   while (sent.on_probe_timeout(sent.config, sent.now)) sent.now = sent.probe_deadline(sent.config);
   EXPECT_GE(sent.now - begin, 10_s);
-  EXPECT_LE(sent.now - begin, 10_s + SentPackets::max_probe_interval);
+  EXPECT_LE(sent.now - begin, 10_s + SentPackets::kMaxProbeInterval);
 }
 
 TEST(SentPackets, for_oldest_in_flight__visits_what_it_carried) {
@@ -305,7 +304,7 @@ TEST(SentPackets, end_idle__only_after_a_pause) {
   EXPECT_FALSE(sent.end_idle(sent.config, sent.now)) << "the first packet of all";
   sent.send();
   sent.on_app_limited();
-  sent.now += round_trip;
+  sent.now += kRoundTrip;
   EXPECT_FALSE(sent.end_idle(sent.config, sent.now)) << "something is in flight";
   sent.ack({{0, 0}});
   sent.now += 10_ms;
@@ -322,19 +321,19 @@ TEST(SentPackets, on_sent_bare__keeps_only_the_number) {
   sent.on_sent_bare(sent.config, sent.now);
   EXPECT_EQ(sent.span(), 1U) << "packet 1 is kept";
   EXPECT_EQ(sent.packets_sent(), 3U);
-  EXPECT_EQ(sent.in_flight(), Bytes{size});
+  EXPECT_EQ(sent.in_flight(), Bytes{kSize});
 }
 
 TEST(SentPackets, forget_finished__keeps_lost_packets_for_a_late_acknowledgement) {
   Sent sent;
   sent.send(4);
-  sent.now += round_trip;
+  sent.now += kRoundTrip;
   sent.ack({{1, 3}});
   sent.detect();
   ASSERT_EQ(sent.lost, (Messages{0}));
   sent.forget_finished(sent.config, sent.now);
   EXPECT_EQ(sent.span(), 3U);
-  sent.now += round_trip * 2 + 1_ms;
+  sent.now += kRoundTrip * 2 + 1_ms;
   sent.forget_finished(sent.config, sent.now);
   sent.send();
   EXPECT_EQ(sent.span(), 0U) << "the peer need not repeat what it has received long ago";
@@ -346,12 +345,12 @@ TEST(SentPackets, forget_finished__keeps_lost_packets_for_a_late_acknowledgement
 TEST(SentPackets, forget_finished__forgets_lost_packets_in_the_end) {
   Sent sent;
   sent.send(4);
-  sent.now += round_trip;
+  sent.now += kRoundTrip;
   sent.ack({{1, 3}});
   sent.detect();
   sent.send();
-  const Nanos longest = round_trip + Reordering(false).longest(round_trip) + sent.config.timer_granularity;
-  sent.now += longest - round_trip - 1_ns;
+  const Nanos longest = kRoundTrip + Reordering(false).longest(kRoundTrip) + sent.config.timer_granularity;
+  sent.now += longest - kRoundTrip - 1_ns;
   sent.forget_finished(sent.config, sent.now);
   sent.on_sent_bare(sent.config, sent.now);
   EXPECT_EQ(sent.span(), 1U) << "the packet in flight";
@@ -364,14 +363,14 @@ TEST(SentPackets, forget_finished__forgets_lost_packets_in_the_end) {
 TEST(SentPackets, judge__begins_no_recovery_for_losses_that_are_no_congestion) {
   Sent sent;
   sent.send(12);
-  sent.now += round_trip;
+  sent.now += kRoundTrip;
   sent.ack({{3, 3}});
   EXPECT_FALSE(sent.detect(false).congestion);
   EXPECT_EQ(sent.lost, (Messages{0}));
   EXPECT_EQ(sent.lost_packets(), 1U);
   EXPECT_FALSE(sent.sample().in_recovery);
   EXPECT_TRUE(sent.responds_to(4)) << "a mark in the same round trip is the first sign of congestion";
-  EXPECT_FALSE(sent.reduction_allows(size, 1e9));
+  EXPECT_FALSE(sent.reduction_allows(kSize, 1e9));
   sent.ack({{0, 0}});
   EXPECT_FALSE(sent.undo_losses()) << "there is no response to be undone";
   // The next ones are, in the same round trip. That the first has arrived proves nothing of them.
@@ -384,41 +383,41 @@ TEST(SentPackets, judge__begins_no_recovery_for_losses_that_are_no_congestion) {
 TEST(SentPackets, reduction_allows__one_packet_at_once_and_then_in_proportion) {
   Sent sent;
   sent.send(20);
-  sent.now += round_trip;
-  EXPECT_FALSE(sent.reduction_allows(size, 1e9)) << "nothing is lost";
+  sent.now += kRoundTrip;
+  EXPECT_FALSE(sent.reduction_allows(kSize, 1e9)) << "nothing is lost";
   sent.ack({{1, 3}});
   ASSERT_TRUE(sent.detect().congestion);
   // 17 packets were in flight when the loss was found, and half of them is the new window.
-  const double window = 8.5 * size;
-  EXPECT_TRUE(sent.reduction_allows(size, window)) << "what was lost";
+  const double window = 8.5 * kSize;
+  EXPECT_TRUE(sent.reduction_allows(kSize, window)) << "what was lost";
   sent.send();
-  EXPECT_FALSE(sent.reduction_allows(size, window)) << "nothing has been delivered since";
+  EXPECT_FALSE(sent.reduction_allows(kSize, window)) << "nothing has been delivered since";
   sent.ack({{4, 6}});
-  EXPECT_FALSE(sent.reduction_allows(size, window));
+  EXPECT_FALSE(sent.reduction_allows(kSize, window));
   sent.ack({{7, 7}});
-  EXPECT_TRUE(sent.reduction_allows(size, window)) << "four delivered, two sent";
+  EXPECT_TRUE(sent.reduction_allows(kSize, window)) << "four delivered, two sent";
   sent.send();
-  EXPECT_FALSE(sent.reduction_allows(size, window));
+  EXPECT_FALSE(sent.reduction_allows(kSize, window));
   sent.ack({{8, 11}});
-  EXPECT_TRUE(sent.reduction_allows(2 * size, window)) << "eight delivered, four sent";
-  EXPECT_FALSE(sent.reduction_allows(2 * size, window * 0.98)) << "in proportion to the window as it is then";
+  EXPECT_TRUE(sent.reduction_allows(2 * kSize, window)) << "eight delivered, four sent";
+  EXPECT_FALSE(sent.reduction_allows(2 * kSize, window * 0.98)) << "in proportion to the window as it is then";
   sent.ack({{12, 20}});
-  EXPECT_FALSE(sent.reduction_allows(size, 1e9)) << "it is over with what was in flight then";
+  EXPECT_FALSE(sent.reduction_allows(kSize, 1e9)) << "it is over with what was in flight then";
 }
 
 TEST(SentPackets, reduction_allows__nothing_after_marks) {
   Sent sent;
   sent.send(10);
-  sent.now += round_trip;
+  sent.now += kRoundTrip;
   sent.ack({{1, 3}});
   ASSERT_TRUE(sent.detect().congestion);
   sent.begin_recovery();
-  EXPECT_FALSE(sent.reduction_allows(size, 1e9));
+  EXPECT_FALSE(sent.reduction_allows(kSize, 1e9));
 }
 
 TEST(SentPackets, make_room__gives_the_oldest_up) {
   Sent sent;
-  const std::size_t most = SentPackets::records_per_packet_in_flight * sent.config.max_packets_in_flight;
+  const std::size_t most = SentPackets::kRecordsPerPacketInFlight * sent.config.max_packets_in_flight;
   sent.send(most);
   ASSERT_TRUE(sent.full(sent.config));
   Messages lost;
@@ -465,10 +464,10 @@ TEST(SentPackets, skip_number__one_in_some_hundreds_at_random) {
     before = skipped;
     EXPECT_EQ(sent.packets_sent(), sent.next_number() - i);
   }
-  EXPECT_GE(least, SentPackets::least_between_skips);
-  EXPECT_LT(least, SentPackets::least_between_skips + 10);
-  EXPECT_LE(most, SentPackets::least_between_skips + SentPackets::between_skips);
-  EXPECT_GT(most, SentPackets::least_between_skips + SentPackets::between_skips - 10);
+  EXPECT_GE(least, SentPackets::kMinBetweenSkips);
+  EXPECT_LT(least, SentPackets::kMinBetweenSkips + 10);
+  EXPECT_LE(most, SentPackets::kMinBetweenSkips + SentPackets::kBetweenSkips);
+  EXPECT_GT(most, SentPackets::kMinBetweenSkips + SentPackets::kBetweenSkips - 10);
 }
 
 wire::AckFrame ack_of(std::initializer_list<wire::PacketRange> ranges) {
@@ -525,7 +524,7 @@ TEST(SentPackets, on_ack__without_a_key_passes_over_what_is_to_come_and_forgives
   often.send(5);
   int acks = 0;
   while (acks < 10'000 && !often.is_lie(ack_of({{900, 900}, {0, 2}}))) ++acks;
-  EXPECT_EQ(acks, Skipping::max_acks_ahead) << "who goes on has no round trip measured";
+  EXPECT_EQ(acks, Skipping::kMaxAcksAhead) << "who goes on has no round trip measured";
   // The first skipped number, with and without its record; the second follows soon.
   for (const bool has_record : {true, false}) {
     Skipping sent(false);
@@ -572,7 +571,7 @@ TEST(SentPackets, skipped_number__is_neither_lost_nor_in_flight) {
   Skipping sent;
   const std::uint64_t skipped = sent.send_until_skip();
   sent.send(5);
-  sent.now += round_trip;
+  sent.now += kRoundTrip;
   EXPECT_TRUE(sent.ack({{skipped + 1, skipped + 6}, {0, skipped - 1}}));
   EXPECT_FALSE(sent.detect().congestion);
   EXPECT_EQ(sent.lost_packets(), 0U);

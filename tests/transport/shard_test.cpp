@@ -343,7 +343,7 @@ TEST(Shard, posting__checks_its_arguments) {
   EXPECT_EQ(pair.c().send_virtual(c, 1, 0), PostResult::invalid) << "this datapath has no virtual payloads";
   EXPECT_EQ(pair.s().receive(s, {static_cast<std::byte*>(nullptr), 1}, 0), PostResult::invalid);
   // Never read: the length alone is judged.
-  EXPECT_EQ(pair.c().send(c, {&byte, wire::max_message_bytes + 1}, 0), PostResult::too_long);
+  EXPECT_EQ(pair.c().send(c, {&byte, wire::kMaxMessageBytes + 1}, 0), PostResult::too_long);
 }
 
 TEST(Shard, take_completions__in_order_and_in_parts) {
@@ -469,7 +469,7 @@ TEST(Shard, prefetch__is_a_hint_for_any_id_and_changes_nothing) {
   // The same exchange on connections of which one has ended, fetched ahead and not: packet for packet the same.
   std::vector<std::vector<std::size_t>> sizes;
   for (const bool prefetch : {true, false}) {
-    Pair pair({}, {}, TestNetwork::default_delay, {}, {.prefetch = prefetch});
+    Pair pair({}, {}, TestNetwork::kDefaultDelay, {}, {.prefetch = prefetch});
     std::vector<ConnectionId> ids;
     std::byte byte{};
     for (int i = 0; i < 5; ++i) {

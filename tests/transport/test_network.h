@@ -36,8 +36,8 @@ using ByteVector = std::vector<std::byte>;
 using wire::FrameType;
 
 /// Of a message, in a packet of 1472 bytes that carries nothing else.
-constexpr std::size_t full_payload = 1472 - wire::header_bytes - wire::data_frame_bytes;
-static_assert(full_payload == 1424, "the documents say so");
+constexpr std::size_t kFullPayload = 1472 - wire::kHeaderBytes - wire::kDataFrameBytes;
+static_assert(kFullPayload == 1424, "the documents say so");
 
 /// What a packet says. Of acknowledgements only the largest range is kept.
 struct ParsedFrame {
@@ -193,9 +193,9 @@ class TestHost final : public PacketIo {
 
 class TestNetwork {
  public:
-  static constexpr Nanos default_delay{50'000};
+  static constexpr Nanos kDefaultDelay{50'000};
 
-  explicit TestNetwork(Nanos delay = default_delay) : delay_(delay) {}
+  explicit TestNetwork(Nanos delay = kDefaultDelay) : delay_(delay) {}
 
   /// Of seed 1 unless `config` has one.
   TestHost& add(ShardConfig config = {}, const PacketIo::Limits& limits = {}) {
@@ -416,8 +416,8 @@ class TestNetwork {
     wire::Header header;
     if (wire::is_sealed(bytes)) return;
     wire::Frame frame;
-    const auto is = [&](FrameType type) { return bytes[wire::header_bytes] == static_cast<std::byte>(type); };
-    if (bytes.size() <= wire::header_bytes || (!is(FrameType::connect) && !is(FrameType::accept))) return;
+    const auto is = [&](FrameType type) { return bytes[wire::kHeaderBytes] == static_cast<std::byte>(type); };
+    if (bytes.size() <= wire::kHeaderBytes || (!is(FrameType::connect) && !is(FrameType::accept))) return;
     if (reader.begin(bytes, 0, header) == wire::ParseError::none && reader.next(frame))
       tags_[{from, frame.connect.source_connection}] = frame.connect.tag;
   }
@@ -465,7 +465,7 @@ inline std::size_t TestHost::send(std::span<const TxPacket> packets) {
 class Pair : public TestNetwork {
  public:
   explicit Pair(ConnectionConfig client_config = {}, const ConnectionConfig& server_config = {},
-                Nanos delay = default_delay, const PacketIo::Limits& limits = {}, const ShardConfig& shards = {})
+                Nanos delay = kDefaultDelay, const PacketIo::Limits& limits = {}, const ShardConfig& shards = {})
       : TestNetwork(delay), client_config_(std::move(client_config)) {
     client_ = &add(shards, limits);
     server_ = &add(shards, limits);

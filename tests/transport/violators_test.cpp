@@ -8,19 +8,19 @@
 namespace mltcp::transport::violators_test {
 namespace {
 
-constexpr Nanos second{1'000'000'000};
+constexpr Nanos kSecond{1'000'000'000};
 const Address liar = Address::v4(0x0A000001, 1);
 
 TEST(Violators, address__is_held_off_twice_as_long_each_time_up_to_some_minutes) {
   Violators violators;
-  Nanos now = second;
+  Nanos now = kSecond;
   EXPECT_FALSE(violators.holds_off(liar, now));
   EXPECT_FALSE(violators.knows(liar, Nanos()));
   for (const int seconds : {1, 2, 4, 8, 16, 32, 64, 128, 256, 256, 256}) {
     violators.add(liar, now);
-    EXPECT_EQ(violators.until(liar), now + second * seconds);
-    EXPECT_TRUE(violators.holds_off(liar, now + second * seconds - Nanos(1)));
-    now += second * seconds;
+    EXPECT_EQ(violators.until(liar), now + kSecond * seconds);
+    EXPECT_TRUE(violators.holds_off(liar, now + kSecond * seconds - Nanos(1)));
+    now += kSecond * seconds;
     EXPECT_FALSE(violators.holds_off(liar, now));
     EXPECT_TRUE(violators.knows(liar, now));
   }
@@ -28,62 +28,62 @@ TEST(Violators, address__is_held_off_twice_as_long_each_time_up_to_some_minutes)
 
 TEST(Violators, address__is_forgotten_after_it_was_honest_for_long) {
   Violators violators;
-  for (int i = 0; i < 3; ++i) violators.add(liar, second * (1 << i));
-  const Nanos then = violators.until(liar) + Violators::forgotten_after;
+  for (int i = 0; i < 3; ++i) violators.add(liar, kSecond * (1 << i));
+  const Nanos then = violators.until(liar) + Violators::kForgottenAfter;
   EXPECT_TRUE(violators.knows(liar, then - Nanos(1)));
   EXPECT_FALSE(violators.knows(liar, then));
   violators.add(liar, then);
-  EXPECT_EQ(violators.until(liar), then + second) << "as the first time";
+  EXPECT_EQ(violators.until(liar), then + kSecond) << "as the first time";
 }
 
 TEST(Violators, lies_of_many_connections_at_once__count_as_one) {
   Violators violators;
-  for (int i = 0; i < 9; ++i) violators.add(liar, second + Nanos(i));
-  EXPECT_EQ(violators.until(liar), second * 2);
+  for (int i = 0; i < 9; ++i) violators.add(liar, kSecond + Nanos(i));
+  EXPECT_EQ(violators.until(liar), kSecond * 2);
 }
 
 TEST(Violators, others__are_not_held_off) {
   Violators violators;
-  violators.add(liar, second);
-  EXPECT_TRUE(violators.holds_off(Address::v4(0x0A000001, 2), second)) << "who lies chooses his port";
-  EXPECT_FALSE(violators.holds_off(Address::v4(0x0A000002, 1), second));
+  violators.add(liar, kSecond);
+  EXPECT_TRUE(violators.holds_off(Address::v4(0x0A000001, 2), kSecond)) << "who lies chooses his port";
+  EXPECT_FALSE(violators.holds_off(Address::v4(0x0A000002, 1), kSecond));
   const auto six = [](std::uint8_t subnet, std::uint8_t host) {
     Address address;
     address.ip = {0xFD, 0, 0, 0, 0, 0, 0, subnet, 0, 0, 0, 0, 0, 0, 0, host};
     return address;
   };
-  violators.add(six(1, 1), second);
-  EXPECT_TRUE(violators.holds_off(six(1, 1), second));
-  EXPECT_FALSE(violators.holds_off(six(1, 2), second)) << "a neighbour may be honest";
-  EXPECT_TRUE(violators.knows(six(1, 2), second)) << "a host may have any address of its subnet";
-  EXPECT_FALSE(violators.knows(six(2, 1), second));
+  violators.add(six(1, 1), kSecond);
+  EXPECT_TRUE(violators.holds_off(six(1, 1), kSecond));
+  EXPECT_FALSE(violators.holds_off(six(1, 2), kSecond)) << "a neighbour may be honest";
+  EXPECT_TRUE(violators.knows(six(1, 2), kSecond)) << "a host may have any address of its subnet";
+  EXPECT_FALSE(violators.knows(six(2, 1), kSecond));
 }
 
 TEST(Violators, many_addresses_of_one_subnet__have_no_other_subnet_forgotten) {
   Violators violators;
   Address address;
   address.ip = {0xFD, 1};
-  violators.add(address, second);
+  violators.add(address, kSecond);
   const Address first = address;
   address.ip[1] = 2;
-  for (std::uint32_t i = 0; i < 2 * Violators::most; ++i) {
+  for (std::uint32_t i = 0; i < 2 * Violators::kMost; ++i) {
     address.ip[14] = static_cast<std::uint8_t>(i >> 8);
     address.ip[15] = static_cast<std::uint8_t>(i);
-    violators.add(address, second * 2);
+    violators.add(address, kSecond * 2);
   }
-  EXPECT_TRUE(violators.knows(first, second * 3));
+  EXPECT_TRUE(violators.knows(first, kSecond * 3));
 }
 
 TEST(Violators, many_addresses__are_bounded_and_who_is_held_off_longest_stays) {
   Violators violators;
-  for (int i = 0; i < 5; ++i) violators.add(liar, second * (1 << i));
-  const Nanos now = second * 20;
-  for (std::uint32_t i = 0; i < 10 * Violators::most; ++i) violators.add(Address::v4(0x0B000000 + i, 1), now);
+  for (int i = 0; i < 5; ++i) violators.add(liar, kSecond * (1 << i));
+  const Nanos now = kSecond * 20;
+  for (std::uint32_t i = 0; i < 10 * Violators::kMost; ++i) violators.add(Address::v4(0x0B000000 + i, 1), now);
   EXPECT_TRUE(violators.holds_off(liar, now));
   std::size_t held = 0;
-  for (std::uint32_t i = 0; i < 10 * Violators::most; ++i)
+  for (std::uint32_t i = 0; i < 10 * Violators::kMost; ++i)
     held += violators.holds_off(Address::v4(0x0B000000 + i, 1), now) ? 1U : 0U;
-  EXPECT_EQ(held, Violators::most - 1);
+  EXPECT_EQ(held, Violators::kMost - 1);
 }
 
 }  // namespace

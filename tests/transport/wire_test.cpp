@@ -19,7 +19,7 @@ namespace {
 
 using ByteVector = std::vector<std::byte>;
 
-constexpr Header sample_header{.flags = has_job | ack_now,
+constexpr Header kSampleHeader{.flags = has_job | ack_now,
                                .connection = 0x12345678,
                                .span = 99,
                                .packet_number = 0x0123456789ABCDEF,
@@ -28,7 +28,7 @@ constexpr Header sample_header{.flags = has_job | ack_now,
 
 /// A packet of its exact size, so that a sanitizer sees reads beyond its end.
 ByteVector packet_of(const std::function<void(Writer&)>& write, const ByteVector& payload = {},
-                     const Header& header = sample_header) {
+                     const Header& header = kSampleHeader) {
   ByteVector buffer(2000);
   Writer writer(buffer);
   write(writer);
@@ -87,9 +87,9 @@ std::vector<std::pair<std::string, ByteVector>> sample_packets() {
   std::vector<std::pair<std::string, ByteVector>> packets;
   const auto payload = random_bytes(300, 1);
   const auto add = [&](const char* name, const std::function<void(Writer&)>& write, const ByteVector& tail = {},
-                       Header header = sample_header) { packets.emplace_back(name, packet_of(write, tail, header)); };
+                       Header header = kSampleHeader) { packets.emplace_back(name, packet_of(write, tail, header)); };
   const auto data = [&](Writer& w) { w.data({.last = true, .message = 7, .offset = 100, .length = 300}); };
-  Header full = sample_header;
+  Header full = kSampleHeader;
   full.flags |= full_integrity;
   add("data", data, payload);
   add("data with full integrity", data, payload, full);
@@ -99,7 +99,7 @@ std::vector<std::pair<std::string, ByteVector>> sample_packets() {
   });
   add("empty data", [](Writer& w) { w.data({.last = true, .message = 7, .offset = 0, .length = 0}); });
   add("ack", [](Writer& w) { w.ack(sample_ack(1)); });
-  add("ack of many", [](Writer& w) { w.ack(sample_ack(max_ack_ranges)); });
+  add("ack of many", [](Writer& w) { w.ack(sample_ack(kMaxAckRanges)); });
   add("credit", [](Writer& w) { w.credit({.messages = 0xDEADBEEF}); });
   add("ping", [](Writer& w) { w.ping(); });
   add("padding", [](Writer& w) { w.padding(9); });
@@ -136,14 +136,14 @@ TEST(Wire, header__there_and_back) {
   Reader reader;
   Header header;
   ASSERT_EQ(reader.begin(packet, 0, header), ParseError::none);
-  EXPECT_EQ(header.flags, sample_header.flags);
-  EXPECT_EQ(header.connection, sample_header.connection);
-  EXPECT_EQ(header.span, sample_header.span);
-  EXPECT_EQ(header.packet_number, sample_header.packet_number & 0xFFFFFFFF);
-  EXPECT_EQ(header.tag, sample_header.tag);
-  EXPECT_EQ(header.job.job, sample_header.job.job);
-  EXPECT_EQ(header.job.iteration, sample_header.job.iteration);
-  EXPECT_EQ(header.job.progress, sample_header.job.progress);
+  EXPECT_EQ(header.flags, kSampleHeader.flags);
+  EXPECT_EQ(header.connection, kSampleHeader.connection);
+  EXPECT_EQ(header.span, kSampleHeader.span);
+  EXPECT_EQ(header.packet_number, kSampleHeader.packet_number & 0xFFFFFFFF);
+  EXPECT_EQ(header.tag, kSampleHeader.tag);
+  EXPECT_EQ(header.job.job, kSampleHeader.job.job);
+  EXPECT_EQ(header.job.iteration, kSampleHeader.job.iteration);
+  EXPECT_EQ(header.job.progress, kSampleHeader.job.progress);
 }
 
 TEST(Wire, header__lies_in_memory_as_documented) {
@@ -224,7 +224,7 @@ TEST(Wire, ack__tells_whole_messages_or_ect1_packets) {
 }
 
 TEST(Wire, ack__there_and_back_with_every_number_of_ranges) {
-  for (std::uint32_t count = 1; count <= max_ack_ranges; ++count) {
+  for (std::uint32_t count = 1; count <= kMaxAckRanges; ++count) {
     const AckFrame ack = sample_ack(count);
     const Frame frame = frame_of(packet_of([&](Writer& w) { w.ack(ack); }));
     ASSERT_EQ(frame.type, FrameType::ack);
@@ -244,13 +244,13 @@ TEST(Wire, ack__there_and_back_with_every_number_of_ranges) {
 }
 
 TEST(Wire, ack__writes_as_many_ranges_as_fit) {
-  for (std::size_t room = ack_frame_bytes; room < max_ack_bytes + 20; ++room) {
-    ByteVector buffer(header_bytes + room);
+  for (std::size_t room = kAckFrameBytes; room < kMaxAckBytes + 20; ++room) {
+    ByteVector buffer(kHeaderBytes + room);
     Writer writer(buffer);
-    writer.ack(sample_ack(max_ack_ranges));
+    writer.ack(sample_ack(kMaxAckRanges));
     ASSERT_LE(writer.used(), buffer.size());
-    const Frame frame = frame_of(writer.finish(sample_header, {}));
-    ASSERT_EQ(frame.ack.range_count, std::min<std::size_t>(max_ack_ranges, 1 + (room - ack_frame_bytes) / 8));
+    const Frame frame = frame_of(writer.finish(kSampleHeader, {}));
+    ASSERT_EQ(frame.ack.range_count, std::min<std::size_t>(kMaxAckRanges, 1 + (room - kAckFrameBytes) / 8));
   }
 }
 
@@ -306,7 +306,7 @@ TEST(Wire, truncation__every_length_of_every_packet_is_refused) {
     for (std::size_t length = 0; length < packet.size(); ++length) {
       const ByteVector cut(packet.begin(), packet.begin() + static_cast<std::ptrdiff_t>(length));
       ASSERT_NE(parse(cut).first, ParseError::none) << name << " cut to " << length;
-      if (length < header_bytes) {
+      if (length < kHeaderBytes) {
         ASSERT_EQ(parse(cut).first, ParseError::truncated);
       }
     }
@@ -359,7 +359,7 @@ TEST(Wire, refusal__says_why) {
 
 TEST(Wire, flags_kept_for_later__are_refused) {
   for (const unsigned flag : {4U, 128U}) {
-    Header header = sample_header;
+    Header header = kSampleHeader;
     header.flags |= static_cast<std::uint8_t>(flag);
     EXPECT_EQ(parse(packet_of([](Writer& w) { w.ping(); }, {}, header)).first, ParseError::malformed) << flag;
   }
@@ -369,14 +369,14 @@ TEST(Wire, version__the_highest_in_common_and_no_other) {
   const auto chosen = [](std::uint8_t least, std::uint8_t highest) {
     return chosen_version({.least = least, .highest = highest});
   };
-  EXPECT_EQ(chosen(protocol_version, protocol_version), protocol_version);
-  EXPECT_EQ(chosen(1, 200), protocol_version);
-  EXPECT_EQ(chosen(protocol_version + 1, 200), 0);
-  EXPECT_EQ(chosen(1, least_version - 1), 0);
-  EXPECT_TRUE(is_right_choice({.version = protocol_version, .highest = 200}));
-  EXPECT_FALSE(is_right_choice({.version = protocol_version + 1, .highest = 200})) << "not ours";
-  EXPECT_FALSE(is_right_choice({.version = least_version - 1, .highest = 200})) << "less than the server could";
-  EXPECT_FALSE(is_right_choice({.version = least_version - 1, .highest = least_version - 1}));
+  EXPECT_EQ(chosen(kProtocolVersion, kProtocolVersion), kProtocolVersion);
+  EXPECT_EQ(chosen(1, 200), kProtocolVersion);
+  EXPECT_EQ(chosen(kProtocolVersion + 1, 200), 0);
+  EXPECT_EQ(chosen(1, kMinVersion - 1), 0);
+  EXPECT_TRUE(is_right_choice({.version = kProtocolVersion, .highest = 200}));
+  EXPECT_FALSE(is_right_choice({.version = kProtocolVersion + 1, .highest = 200})) << "not ours";
+  EXPECT_FALSE(is_right_choice({.version = kMinVersion - 1, .highest = 200})) << "less than the server could";
+  EXPECT_FALSE(is_right_choice({.version = kMinVersion - 1, .highest = kMinVersion - 1}));
 }
 
 /// As an end of version 2 would write it.
@@ -482,7 +482,7 @@ TEST(Wire, ack__random_bytes_give_falling_ranges_or_none) {
 
 TEST(Wire, virtual_payload__ends_the_packet) {
   for (const std::uint8_t flags : {std::uint8_t{0}, std::uint8_t{full_integrity}}) {
-    Header header = sample_header;
+    Header header = kSampleHeader;
     header.flags = flags;
     ByteVector buffer(100);
     Writer writer(buffer);
@@ -516,7 +516,7 @@ TEST(Wire, random_bytes__never_read_beyond_the_end) {
   for (int i = 0; i < 50'000; ++i) {
     const auto frames = random_bytes(random.below(120), random.next());
     auto packet = packet_of_raw(frames);
-    if (random.chance(0.5) && !frames.empty()) packet[header_bytes] = static_cast<std::byte>(1 + random.below(10));
+    if (random.chance(0.5) && !frames.empty()) packet[kHeaderBytes] = static_cast<std::byte>(1 + random.below(10));
     packet[1] &= ~std::byte{(sealed | epoch)};
     // The checksum of what is there now, so that the frames are parsed.
     std::memset(packet.data() + 4, 0, 4);
@@ -573,15 +573,15 @@ TEST(PeekJobTag, tag__of_packets_that_carry_one) {
   const auto packet = packet_of([](Writer& w) { w.ping(); });
   const auto tag = peek_job_tag(packet);
   ASSERT_TRUE(tag.has_value());
-  EXPECT_EQ(tag->job, sample_header.job.job);
-  EXPECT_EQ(tag->iteration, sample_header.job.iteration);
-  EXPECT_EQ(tag->progress, sample_header.job.progress);
+  EXPECT_EQ(tag->job, kSampleHeader.job.job);
+  EXPECT_EQ(tag->iteration, kSampleHeader.job.iteration);
+  EXPECT_EQ(tag->progress, kSampleHeader.job.progress);
 }
 
 TEST(PeekJobTag, none__without_flag_magic_or_length) {
   auto packet = packet_of([](Writer& w) { w.ping(); });
-  EXPECT_FALSE(peek_job_tag(std::span(packet).first(header_bytes - 1)).has_value());
-  EXPECT_TRUE(peek_job_tag(std::span(packet).first(header_bytes)).has_value());
+  EXPECT_FALSE(peek_job_tag(std::span(packet).first(kHeaderBytes - 1)).has_value());
+  EXPECT_TRUE(peek_job_tag(std::span(packet).first(kHeaderBytes)).has_value());
   packet[1] &= ~std::byte{has_job};
   EXPECT_FALSE(peek_job_tag(packet).has_value());
   packet[1] |= std::byte{has_job};
@@ -592,9 +592,9 @@ TEST(PeekJobTag, none__without_flag_magic_or_length) {
 
 TEST(PeekConnection, connection__of_packets_of_this_protocol) {
   auto packet = packet_of([](Writer& w) { w.ping(); });
-  EXPECT_EQ(peek_connection(packet), sample_header.connection);
-  EXPECT_EQ(peek_connection(std::span(packet).first(header_bytes)), sample_header.connection);
-  EXPECT_EQ(peek_connection(std::span(packet).first(header_bytes - 1)), 0U);
+  EXPECT_EQ(peek_connection(packet), kSampleHeader.connection);
+  EXPECT_EQ(peek_connection(std::span(packet).first(kHeaderBytes)), kSampleHeader.connection);
+  EXPECT_EQ(peek_connection(std::span(packet).first(kHeaderBytes - 1)), 0U);
   packet[0] = std::byte{0};
   EXPECT_EQ(peek_connection(packet), 0U);
 }

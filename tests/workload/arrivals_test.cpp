@@ -18,11 +18,11 @@ std::vector<TypeChoices> mix_of_two() {
   TypeChoices a;
   a.weight = 3;
   a.workers = {2, 4, 8};
-  a.least_iterations = 100;
-  a.most_iterations = 1000;
+  a.min_iterations = 100;
+  a.max_iterations = 1000;
   TypeChoices b;
   b.batches = {16, 32};
-  b.least_iterations = b.most_iterations = 50;
+  b.min_iterations = b.max_iterations = 50;
   return {a, b};
 }
 

@@ -70,10 +70,10 @@ TEST(Profile, parse__refuses_with_line_and_column) {
   EXPECT_THAT(refusal(head + "0,1e9\n86400001,0\n"), error_at(3, "time", "more than a day"));
   EXPECT_THAT(refusal(head + "0,0\n20,0\n30,1e9\n"), error_at(4, "rate", "no traffic before the last row"));
   std::string many = head;
-  for (std::size_t i = 0; i <= kMostProfileSteps; ++i) many += std::to_string(i) + ",1e9\n";
-  EXPECT_EQ(parse_profile(many, "p").steps.size(), kMostProfileSteps);
-  many += std::to_string(kMostProfileSteps + 1) + ",0\n";
-  EXPECT_THAT(refusal(many), error_at(kMostProfileSteps + 3, "row", "more than 10000"));
+  for (std::size_t i = 0; i <= kMaxProfileSteps; ++i) many += std::to_string(i) + ",1e9\n";
+  EXPECT_EQ(parse_profile(many, "p").steps.size(), kMaxProfileSteps);
+  many += std::to_string(kMaxProfileSteps + 1) + ",0\n";
+  EXPECT_THAT(refusal(many), error_at(kMaxProfileSteps + 3, "row", "more than 10000"));
   EXPECT_THROW(load_profile("no-such.csv"), InputError);
 }
 

@@ -439,7 +439,7 @@ TEST(RankProgram, check__refuses_what_makes_no_sense) {
 }
 
 TEST(RankProgram, rank_program__bounds_operations) {
-  EXPECT_EQ(rank_program(pattern(Kind::all_reduce, kMostRanks, 1'000'000'000), 5).operations.size(), 4 * 1023U);
+  EXPECT_EQ(rank_program(pattern(Kind::all_reduce, kMaxRanks, 1'000'000'000), 5).operations.size(), 4 * 1023U);
   Pattern of = pattern(Kind::broadcast, 4, 10'000'000);
   of.chunk = 1;
   EXPECT_THAT(refusal(of), HasSubstr("10000000 chunks are more than 1000000"));

@@ -88,7 +88,7 @@ local f = {
   source_connection = ProtoField.uint32("mltcp.source_connection", "Source connection", base.HEX),
   first_credit = ProtoField.uint32("mltcp.credit", "Credit"),
   own_tag = ProtoField.uint64("mltcp.own_tag", "Tag that the sender wants to see", base.HEX),
-  least_version = ProtoField.uint8("mltcp.version.least", "Least version spoken"),
+  min_version = ProtoField.uint8("mltcp.version.least", "Least version spoken"),
   highest_version = ProtoField.uint8("mltcp.version.highest", "Highest version spoken"),
 
   cookie = ProtoField.uint64("mltcp.cookie", "Cookie", base.HEX),
@@ -298,7 +298,7 @@ local function introduction_frame(walk, name)
   tree:add_le(f.source_connection, tvb(at + 4, 4))
   tree:add_le(f.first_credit, tvb(at + 8, 4))
   tree:add_le(f.own_tag, tvb(at + 12, 8))
-  if name == "CONNECT" then tree:add(f.least_version, tvb(at + 20, 1)) end
+  if name == "CONNECT" then tree:add(f.min_version, tvb(at + 20, 1)) end
   tree:add(f.highest_version, tvb(at + (name == "CONNECT" and 21 or 20), 1))
   walk:tell(string.format("%s version %u", name, version))
   walk.at = at + size

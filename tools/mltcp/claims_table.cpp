@@ -25,24 +25,24 @@ std::string rounded(double bytes) {
 }  // namespace
 
 std::string claims_table(const std::vector<JobClaim>& claims) {
-  constexpr std::size_t most_rows = 32;
+  constexpr std::size_t max_rows = 32;
   Table table({"job", "iterations", "bytes", "per iteration", "at the end", "mean progress", "verdict"}, 1);
-  for (const JobClaim& claim : std::span(claims).first(std::min(claims.size(), most_rows)))
+  for (const JobClaim& claim : std::span(claims).first(std::min(claims.size(), max_rows)))
     table.add({name_of(claim), fmt::format("{}", claim.iterations), rounded(static_cast<double>(claim.bytes)),
                rounded(claim.bytes_per_iteration()), fmt::format("{:.1f}%", 100 * claim.share_at_end()),
                fmt::format("{:.3f}", claim.mean_progress()), std::string(to_text(claim.verdict()))});
   std::string text = table.text();
-  if (claims.size() > most_rows) text += fmt::format("and {}\n", plural(claims.size() - most_rows, "more job"));
+  if (claims.size() > max_rows) text += fmt::format("and {}\n", plural(claims.size() - max_rows, "more job"));
   return text;
 }
 
 std::vector<std::string> doubts_of(const std::vector<JobClaim>& claims) {
-  constexpr std::size_t most_lines = 8;
+  constexpr std::size_t max_lines = 8;
   std::vector<std::string> doubts;
   std::size_t left_out = 0;
   for (const JobClaim& claim : claims) {
     if (!claim.is_doubtful()) continue;
-    if (doubts.size() == most_lines) {
+    if (doubts.size() == max_lines) {
       ++left_out;
       continue;
     }

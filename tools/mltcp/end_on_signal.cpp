@@ -19,8 +19,8 @@ static_assert(std::atomic<int>::is_always_lock_free, "or a signal handler could 
 std::atomic<bool> noticed = false;
 
 // How long nobody may ask: a second, or up to five while other programs keep this one from the processor.
-constexpr unsigned most_seconds = 5;
-constexpr double least_work = 0.5;      // seconds of the processor
+constexpr unsigned kMaxSeconds = 5;
+constexpr double kMinWork = 0.5;        // seconds of the processor
 std::atomic<unsigned> seconds = 0;      // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 std::atomic<double> worked_before = 0;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 static_assert(std::atomic<double>::is_always_lock_free);
@@ -40,7 +40,7 @@ void on_signal(int signal) {
 // Ends the program as the signal would have done, unless it ends by itself. Calls only what a signal handler may.
 void on_alarm(int /*signal*/) {
   if (noticed) return;
-  if (seconds_worked() - worked_before < least_work && ++seconds < most_seconds) {
+  if (seconds_worked() - worked_before < kMinWork && ++seconds < kMaxSeconds) {
     alarm(1);
     return;
   }
@@ -61,16 +61,16 @@ EndOnSignal::EndOnSignal() {
   sigaction(SIGALRM, &action, &before_alarm_);
   action.sa_handler = on_signal;
   action.sa_flags = static_cast<int>(SA_RESETHAND);
-  for (std::size_t i = 0; i < signals.size(); ++i) {
-    sigaction(signals[i], nullptr, &before_[i]);
-    if (before_[i].sa_handler != SIG_IGN) sigaction(signals[i], &action, nullptr);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    sigaction(kSignals[i], nullptr, &before_[i]);
+    if (before_[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);
   }
 }
 
 EndOnSignal::~EndOnSignal() {
   alarm(0);
   sigaction(SIGALRM, &before_alarm_, nullptr);
-  for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &before_[i], nullptr);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
 }
 
 bool EndOnSignal::came() {

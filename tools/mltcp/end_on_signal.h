@@ -25,7 +25,7 @@ class EndOnSignal {
   static std::string why();
 
  private:
-  static constexpr std::array<int, 3> signals{SIGINT, SIGTERM, SIGHUP};
+  static constexpr std::array<int, 3> kSignals{SIGINT, SIGTERM, SIGHUP};
   std::array<struct sigaction, 3> before_{};
   struct sigaction before_alarm_ {};
 };

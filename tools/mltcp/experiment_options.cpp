@@ -21,7 +21,7 @@ experiment::FileOptions file_options() {
   experiment::FileOptions options;
   options.datapaths = experiment::available_datapaths();
 #if MLTCP_HAS_DPDK
-  options.most_ring_jobs = realtime::RingDumbbell::max_pairs();
+  options.max_ring_jobs = realtime::RingDumbbell::max_pairs();
 #endif
   return options;
 }

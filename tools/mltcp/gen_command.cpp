@@ -64,7 +64,7 @@ struct GenArguments {
   std::string ip;
   std::string gateway;
   std::optional<std::uint32_t> host;
-  std::uint16_t udp_port = default_udp_port;
+  std::uint16_t udp_port = kDefaultUdpPort;
   std::string idle = "pause";
   std::string cores;
   std::optional<std::uint32_t> memory_mb;
@@ -103,7 +103,7 @@ void add_host_options(Options& options, GenArguments& arguments) {
   options.add("--host", arguments.host, "Its number; default: the next one that is free").check(whole(0, 1'000'000));
   options
       .add("--udp-port", arguments.udp_port,
-           fmt::format("UDP port of its first rank, others follow; default {}", default_udp_port))
+           fmt::format("UDP port of its first rank, others follow; default {}", kDefaultUdpPort))
       .check(whole(1, 65535));
   options.add_each("--load", arguments.load,
                    "A congestion control of a shared object that the coordinator names, FILE.so:NAME; once for each");

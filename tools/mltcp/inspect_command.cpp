@@ -207,10 +207,10 @@ int print_capture(const InspectArguments& arguments) {
   for (std::string& doubt : doubts_of(sent)) warnings.push_back(std::move(doubt));
   if (claims.cut_packets > 0)
     warnings.push_back(fmt::format("{} cut before what they claim; capture {} bytes or more (snap=)",
-                                   plural(claims.cut_packets, "packet"), capture::least_captured));
+                                   plural(claims.cut_packets, "packet"), capture::kMinCaptured));
   if (claims.deep_packets > 0)
     warnings.push_back(fmt::format("{} behind more than {} VLAN tags or MPLS labels left out",
-                                   plural(claims.deep_packets, "packet"), capture::most_tags));
+                                   plural(claims.deep_packets, "packet"), capture::kMaxTags));
   if (claims.fragments > 0)
     warnings.push_back(
         fmt::format("{} of IP left out; MLTCP's packets are not fragmented, so these are others', or a "

@@ -17,10 +17,10 @@
 
 namespace {
 
-constexpr int failed = 1;
-constexpr int bad_input = 2;
+constexpr int kFailed = 1;
+constexpr int kBadInput = 2;
 
-constexpr const char* footer =
+constexpr const char* kFooter =
     "Exit status: 0 done, 1 the work failed, 2 wrong usage or bad input."
 #if !MLTCP_HAS_LAB
     "\nBuilt without the laboratory: no experiments, traces, scheduler and traffic."
@@ -39,7 +39,7 @@ int complain(int status, const std::string& message) {
 int dispatch(int argc, char** argv) {
   using namespace mltcp::tools;
   CommandLine line("MLTCP: congestion control that interleaves the bursts of training jobs on a shared network.",
-                   footer, version_text);
+                   kFooter, version_text);
   for (const auto add_command : {
 #if MLTCP_HAS_LAB
          add_run_command, add_sweep_command, add_schedule_command, add_advise_command, add_cluster_command,
@@ -58,11 +58,11 @@ int guarded(int argc, char** argv) {
   try {
     return dispatch(argc, argv);
   } catch (const mltcp::InputError& error) {
-    return complain(bad_input, error.what());
+    return complain(kBadInput, error.what());
   } catch (const std::bad_alloc&) {
-    return complain(failed, "out of memory; run fewer jobs or iterations, or a smaller network");
+    return complain(kFailed, "out of memory; run fewer jobs or iterations, or a smaller network");
   } catch (const std::exception& error) {
-    return complain(failed, error.what());
+    return complain(kFailed, error.what());
   }
 }
 
@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
   // Output is buffered, so it may turn out only now that it got nowhere.
   errno = 0;
   if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && status == 0)
-    return complain(failed, fmt::format("standard output can't be written: {}",
-                                        errno != 0 ? std::strerror(errno) : "an earlier part was lost"));
+    return complain(kFailed, fmt::format("standard output can't be written: {}",
+                                         errno != 0 ? std::strerror(errno) : "an earlier part was lost"));
   return status;
 }

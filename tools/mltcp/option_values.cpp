@@ -65,8 +65,8 @@ constexpr std::array kValues{
     OptionValue{"--join", "ADDRESS", "the address of a coordinator", "10.0.0.1:7000"},
     OptionValue{"--json", "FILE", kOutput, "results.json"},
     OptionValue{"--key", "FILE", "a key file, or fd:N", "job.key"},
-    OptionValue{"--least", "BYTES", "a size with its unit", "1kB"},
-    OptionValue{"--least-score", "SHARE", "a number", "0.98"},
+    OptionValue{"--min", "BYTES", "a size with its unit", "1kB"},
+    OptionValue{"--min-score", "SHARE", "a number", "0.98"},
     OptionValue{"--level", "WORD", "a level", "flow"},
     OptionValue{"--limit", "TIME", "a time with its unit", "60s"},
     OptionValue{"--listen", "ADDRESS", "a loopback address to listen at", "127.0.0.1:8470"},
@@ -82,7 +82,7 @@ constexpr std::array kValues{
     OptionValue{"--memory", "MB", "a whole number of MB", "256"},
     OptionValue{"--merge", "FOLDER", "a folder of runs", "other.sweep"},
     OptionValue{"--metrics", "PORT", "a port, or an address and a port", "9470"},
-    OptionValue{"--most", "BYTES", "a size with its unit", "1GB"},
+    OptionValue{"--max", "BYTES", "a size with its unit", "1GB"},
     OptionValue{"--mtu", "BYTES", "a whole number of bytes", "1500"},
     OptionValue{"--name", "NAME", "a name", "vgg"},
     OptionValue{"--network", "WORD", "which collectives cross the link", "all"},
@@ -140,8 +140,8 @@ std::optional<Number> number_from(const std::string& text) {
 }  // namespace
 
 const OptionValue* option_value(std::string_view option, std::string_view command) {
-  constexpr static OptionValue file{"--network", "FILE", "an experiment to read", "experiment.toml"};
-  if (option == file.option && command == "advise") return &file;
+  constexpr static OptionValue kFile{"--network", "FILE", "an experiment to read", "experiment.toml"};
+  if (option == kFile.option && command == "advise") return &kFile;
   const auto* const found =
       std::find_if(kValues.begin(), kValues.end(), [&](const OptionValue& value) { return value.option == option; });
   return found == kValues.end() ? nullptr : &*found;

@@ -94,8 +94,8 @@ void add_options(Options& options, PerfArguments& arguments) {
   options.group("Who measures", arguments.for_client);
   options.add_list("--tests", arguments.tests,
                    "latency, out (to the server), in (from it), both (at once); default: latency,out,both");
-  options.add("--least", arguments.least, "Shortest message" + by_default(arguments.least));
-  options.add("--most", arguments.most, "Longest message; up to 4GiB - 1" + by_default(arguments.most));
+  options.add("--min", arguments.least, "Shortest message" + by_default(arguments.least));
+  options.add("--max", arguments.most, "Longest message; up to 4GiB - 1" + by_default(arguments.most));
   options.add("--factor", arguments.factor, "From length to length" + by_default(arguments.factor))
       .check(whole(2, 1024));
   options.add("--for", arguments.time, "About how long each number is measured" + by_default(arguments.time));
@@ -127,8 +127,8 @@ experiment::PerfSettings settings_of(const PerfArguments& arguments) {
   if (!arguments.tests.empty()) settings.tests.clear();
   for (const std::string& test : arguments.tests)
     settings.tests.push_back(of_option("--tests", [&] { return experiment::perf_test_of(test); }));
-  settings.least = of_option("--least", [&] { return parse_bytes(arguments.least); });
-  settings.most = of_option("--most", [&] { return parse_bytes(arguments.most); });
+  settings.least = of_option("--min", [&] { return parse_bytes(arguments.least); });
+  settings.most = of_option("--max", [&] { return parse_bytes(arguments.most); });
   settings.factor = arguments.factor;
   settings.time = of_option("--for", [&] { return parse_duration(arguments.time); });
   settings.limit = of_option("--limit", [&] { return parse_duration(arguments.limit); });

@@ -27,7 +27,7 @@ void add_options(Options& options, ProfileArguments& arguments) {
 }
 
 int print(const ProfileArguments& arguments) {
-  constexpr TextFile kind{"a job's profile", service::kMostProfileBytes};
+  constexpr TextFile kind{"a job's profile", service::kMaxProfileBytes};
   const std::string text = read_text_file(arguments.file, arguments.file, kind);
   try {
     fmt::print("{}\n", service::to_line(service::profile_from_line(text, arguments.file)));

@@ -28,7 +28,7 @@
 namespace mltcp::tools {
 namespace {
 
-constexpr std::size_t most_text = std::size_t{64} << 10U;  // of a file that is kept whole
+constexpr std::size_t kMaxText = std::size_t{64} << 10U;  // of a file that is kept whole
 
 struct BuildInfo {
   std::string commit;
@@ -153,7 +153,7 @@ FilesRead::FilesRead()
         const std::string name = path.string();
         if (std::any_of(files_.begin(), files_.end(), [&](const auto& file) { return file.path == name; })) return;
         Provenance::File file{name, sha256(text), text.size(), std::nullopt};
-        if (text.size() <= most_text && is_utf8(text)) file.text = text;
+        if (text.size() <= kMaxText && is_utf8(text)) file.text = text;
         files_.push_back(std::move(file));
       }) {}
 

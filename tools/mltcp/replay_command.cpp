@@ -263,7 +263,7 @@ experiment::ReplayRequest request_of(const ReplayArguments& arguments) {
 }
 
 /// Packets of so many bytes take some ten seconds; of more, flows are what is wanted unless something asks for packets.
-constexpr Bytes kMostByPackets = 20'000'000'000;
+constexpr Bytes kMaxByPackets = 20'000'000'000;
 
 /// What all runs of it send, about: each policy's, and those of jobs alone.
 double bytes_sent(const experiment::Replay& replay) {
@@ -287,7 +287,7 @@ void choose_datapath(const ReplayArguments& arguments, experiment::Replay& repla
                     arguments.mtu != 0 || only_packets;
   if (asks || arguments.serve) return;
   const double bytes = bytes_sent(replay);
-  if (bytes <= static_cast<double>(kMostByPackets)) return;
+  if (bytes <= static_cast<double>(kMaxByPackets)) return;
   replay.experiment.datapath = "flow";
   fmt::print(out, "By flows, as {:.0f} GB would take long as packets (--datapath sim has them{}).\n", bytes * 1e-9,
              arguments.whole ? "" : "; --whole is faster still");
@@ -318,19 +318,19 @@ std::string millis(Nanos time) { return time.count > 0 ? fmt::format("{:.3f}", t
 
 /// Steps and collectives of the first run beside the recording.
 void print_comparison(const experiment::Run& run, std::FILE* out) {
-  constexpr std::size_t most_steps = 12;
+  constexpr std::size_t max_steps = 12;
   for (const experiment::JobResult& job : run.jobs) {
     if (!job.replay) continue;
     const experiment::ReplayResult& replay = *job.replay;
     fmt::print(out, "\n{} under {}, beside its recording ({}):\n", job.name, run.policy, replay.format);
     Table table({"", "count", "recorded ms", "replayed ms", "difference", "mean error"}, 1);
-    for (std::size_t i = 0; i < std::min(replay.steps.size(), most_steps); ++i) {
+    for (std::size_t i = 0; i < std::min(replay.steps.size(), max_steps); ++i) {
       const auto& step = replay.steps[i];
       table.add({step.name.empty() ? fmt::format("step {}", i) : step.name, "", millis(step.recorded),
                  millis(step.replayed), percent(step.replayed, step.recorded), ""});
     }
-    if (replay.steps.size() > most_steps)
-      table.add({fmt::format("and {} more", plural(replay.steps.size() - most_steps, "step")), "", "", "", "", ""});
+    if (replay.steps.size() > max_steps)
+      table.add({fmt::format("and {} more", plural(replay.steps.size() - max_steps, "step")), "", "", "", "", ""});
     for (const auto& collective : replay.collectives)
       table.add({collective.name, fmt::format("{}", collective.count), millis(collective.recorded),
                  millis(collective.replayed), percent(collective.replayed, collective.recorded),

@@ -40,7 +40,7 @@ struct SchedulerArguments {
   std::uint32_t max_jobs = 10'000;
   double max_stretch = 0.02;
   double slack = 0.001;
-  double least_score = 0.98;
+  double min_score = 0.98;
   std::string pod_patience = "600s";
   SlurmArguments slurm;
 };
@@ -75,7 +75,7 @@ void add_options(Options& options, SchedulerArguments& arguments) {
            "Room in every slot so that late jobs catch up, as a share of the period; default 0.001")
       .check(share(1));
   options
-      .add("--least-score", arguments.least_score,
+      .add("--min-score", arguments.min_score,
            "Jobs get slots if the links that connect them all score this; default 0.98")
       .check(share(1));
   options.add("--pod-patience", arguments.pod_patience,
@@ -126,8 +126,8 @@ void print_topology(const experiment::TopologyFile& file) {
   Table table({"rack", "hosts", "rate", "names"}, 1);
   std::vector<std::vector<Topology::Host>> racks(topology.racks());
   for (Topology::Host host = 0; host < topology.hosts(); ++host) racks[topology.rack(host)].push_back(host);
-  constexpr std::size_t most_racks = 40;
-  for (std::size_t rack = 0; rack < std::min(racks.size(), most_racks); ++rack) {
+  constexpr std::size_t max_racks = 40;
+  for (std::size_t rack = 0; rack < std::min(racks.size(), max_racks); ++rack) {
     const std::vector<Topology::Host>& hosts = racks[rack];
     const std::string last = hosts.size() == 1 ? "" : fmt::format(" to {}", file.host_names[hosts.back()]);
     table.add({fmt::format("{}", rack), fmt::format("{}", hosts.size()),
@@ -138,7 +138,7 @@ void print_topology(const experiment::TopologyFile& file) {
              plural(topology.hosts(), "host"), plural(topology.racks(), "rack"),
              fmt::format("{} switches", topology.switches()), plural(topology.links(), "link"),
              topology.oversubscription(), table.text());
-  if (racks.size() > most_racks) fmt::print("and {} more\n", racks.size() - most_racks);
+  if (racks.size() > max_racks) fmt::print("and {} more\n", racks.size() - max_racks);
 }
 
 std::int64_t unix_now() {
@@ -160,10 +160,10 @@ int run_scheduler(const SchedulerArguments& arguments) {
   options.host_names = file.host_names;
   options.slots_per_host = arguments.slots_per_host;
   options.candidates = arguments.candidates;
-  options.most_jobs = arguments.max_jobs;
+  options.max_jobs = arguments.max_jobs;
   options.cluster.solve.max_stretch = arguments.max_stretch;
   options.cluster.solve.slack = arguments.slack;
-  options.cluster.least_score = arguments.least_score;
+  options.cluster.min_score = arguments.min_score;
   options.epoch_unix_ns = unix_now();
   // One write a line, so that those of several threads don't mix.
   options.log = [](const std::string& line) { fmt::print(stderr, "{}\n", one_line(line)); };

@@ -136,8 +136,8 @@ Opened open(const SwitchArguments& arguments) {
   const auto& given = opened.settings.ports;
   std::vector<realtime::SoftSwitchPort> ends;
   for (const auto& port : given) ends.push_back({0, 9014, port.config, nullptr, false});  // as far as it is known yet
-  constexpr std::uint32_t most_spare = 16384;
-  const std::uint32_t spare = std::min(realtime::SoftSwitch::frames_inside(ends) + 512, most_spare);
+  constexpr std::uint32_t max_spare = 16384;
+  const std::uint32_t spare = std::min(realtime::SoftSwitch::frames_inside(ends) + 512, max_spare);
   std::vector<dpdk::PortConfig> configs;
   dpdk::EalOptions options;
   options.cores = arguments.cores;
@@ -179,7 +179,7 @@ Opened open(const SwitchArguments& arguments) {
 }
 
 /// Of a switch's time; above, what is measured through it is the machine's.
-constexpr double most_held_up = 0.02;
+constexpr double kMaxHeldUp = 0.02;
 
 std::string ecn_text(const fabric::EcnConfig& ecn) {
   if (!ecn.enabled) return "-";
@@ -299,16 +299,16 @@ class LiveView {
 class Series {
  public:
   Series(Opened& opened, Nanos every)
-      : opened_(opened), most_((std::min<std::size_t>(16384, 131'072 / opened.size()) - 1) | 1U), every_(every) {
-    times_.reserve(most_);
-    counts_.reserve(most_ * opened.size());
+      : opened_(opened), max_((std::min<std::size_t>(16384, 131'072 / opened.size()) - 1) | 1U), every_(every) {
+    times_.reserve(max_);
+    counts_.reserve(max_ * opened.size());
   }
 
   /// For an entry, if it is time for one.
   void look(Nanos now) {
     if (now < next_) return;
     next_ = now + every_;
-    if (times_.size() < most_)
+    if (times_.size() < max_)
       add(now);
     else
       thin();  // and the next entry is twice as far from the last as before
@@ -316,7 +316,7 @@ class Series {
   /// Now, whatever the time.
   void add(Nanos now) {
     if (times_.empty()) begun_ = now;
-    if (times_.size() == most_) thin();
+    if (times_.size() == max_) thin();
     times_.push_back(now);
     for (std::uint32_t i = 0; i < opened_.size(); ++i) {
       const fabric::LinkCounters& link = opened_.bridge->bridge().output(i).counters();
@@ -383,7 +383,7 @@ class Series {
   /// beginning, stays, and so does the last.
   void thin() {
     const std::size_t ports = opened_.size();
-    const std::size_t left = (most_ + 1) / 2;
+    const std::size_t left = (max_ + 1) / 2;
     for (std::size_t kept = 1; kept < left; ++kept) {
       times_[kept] = times_[2 * kept];
       for (std::size_t port = 0; port < ports; ++port) {
@@ -398,7 +398,7 @@ class Series {
   }
 
   Opened& opened_;
-  const std::size_t most_;  ///< odd; fewer for many ports, as thinning must not hold the switch up
+  const std::size_t max_;  ///< odd; fewer for many ports, as thinning must not hold the switch up
   Nanos every_;
   Nanos next_;
   Nanos begun_;  ///< time of the first entry
@@ -435,7 +435,7 @@ void print_claims(const std::vector<JobClaim>& claims, std::FILE* out) {
     fmt::print(out, "\nwhat jobs claimed\n{}", claims_table(claims));
 }
 
-constexpr std::string_view offloads_cure =
+constexpr std::string_view kOffloadsCure =
     "on the host's interface at the other end: ethtool -K IFACE tx off tso off gso off";
 
 std::string of_port(const dpdk::Port& port, const std::string& text) {
@@ -445,7 +445,7 @@ std::string of_port(const dpdk::Port& port, const std::string& text) {
 std::string bad_checksums_text(const dpdk::Port& port, std::uint64_t frames) {
   return fmt::format(
       "at least {} came with a wrong TCP or UDP checksum, and its receiver drops such; {}", plural(frames, "frame"),
-      port.is_of_kernel() ? fmt::format("if the sender left it to a NIC, switch that off {}", offloads_cure)
+      port.is_of_kernel() ? fmt::format("if the sender left it to a NIC, switch that off {}", kOffloadsCure)
                           : "its sender leaves it to a NIC that isn't there");
 }
 
@@ -476,7 +476,7 @@ class ChecksumWatch {
 std::vector<std::string> warnings_of(const Opened& opened, Nanos duration) {
   std::vector<std::string> warnings;
   const LoopCounters& loop = opened.bridge->loop();
-  if (const double share = loop.stalled.seconds() / duration.seconds(); share > most_held_up)
+  if (const double share = loop.stalled.seconds() / duration.seconds(); share > kMaxHeldUp)
     warnings.push_back(fmt::format(
         "the machine held the switch up for {:.1f}% of its time: frames waited that no port's settings hold back; "
         "give it a CPU of its own (--cores), or a higher priority (nice -n -15)",
@@ -489,7 +489,7 @@ std::vector<std::string> warnings_of(const Opened& opened, Nanos duration) {
       warnings.push_back(of_port(
           port, fmt::format("{} came longer than its MTU of {} allows, and were dropped; {}",
                             plural(own.cut_short + own.oversized, "frame"), port.mtu(),
-                            port.is_of_kernel() ? fmt::format("switch segmentation by a NIC off {}", offloads_cure)
+                            port.is_of_kernel() ? fmt::format("switch segmentation by a NIC off {}", kOffloadsCure)
                                                 : "lower the MTU of the hosts, or raise the port's")));
     if (own.transmit_full > 0)
       warnings.push_back(of_port(port, fmt::format("it did not take {} in time; give it a rate that it can carry",

@@ -103,7 +103,7 @@ void add_options(Options& options, TestbedArguments& arguments) {
   options.flag("--shell", arguments.shell, "A shell in it, in the end");
   options.flag("--dry-run", arguments.dry_run, "Tell what would be done");
   options.add("--hosts", arguments.hosts, "A testbed of so many hosts on a switch, without an experiment")
-      .check(whole(2, testbed::TestbedLayout::kMostHosts));
+      .check(whole(2, testbed::TestbedLayout::kMaxHosts));
   options.add("--command", arguments.command,
               "With --hosts: what a shell shall do there, as in 'on 1 iperf3 -s -1 -D; on 0 iperf3 -c "
               "10.77.0.2'");
@@ -122,7 +122,7 @@ using testbed::TestbedLayout;
 using testbed::TestbedNetwork;
 
 /// Of AF_XDP on veth: a frame, with room before and behind it, lives in a page.
-constexpr std::uint32_t longest_xdp_mtu = 3490;
+constexpr std::uint32_t kLongestXdpMtu = 3490;
 
 /// All that is known before anything is made.
 struct Plan {
@@ -160,8 +160,8 @@ void assign_cpus(Plan& plan, const TestbedArguments& arguments) {
   if (arguments.realtime && plan.idle != "sleep")
     throw InputError(
         "--realtime: what spins would keep the CPU from all else for good; leave --idle out, or give sleep");
-  constexpr std::size_t most_on_a_cpu = 4;
-  if (switches + hosts > most_on_a_cpu * cpus.size())
+  constexpr std::size_t max_on_a_cpu = 4;
+  if (switches + hosts > max_on_a_cpu * cpus.size())
     print_warning(fmt::format(
         "{} processes on {}: they will wait for each other more than for the network; give it more CPUs, or use fewer "
         "hosts",
@@ -256,11 +256,11 @@ Plan make_plan(const TestbedArguments& arguments) {
   plan.switch_device = device_of_switch(arguments);
   if (plan.host_device == "af_xdp" && geteuid() != 0 && !arguments.dry_run)
     throw InputError("--device af_xdp: AF_XDP takes root; give --device af_packet or udp, or run it with sudo");
-  if (plan.switch_device == "af_xdp" && plan.mtu > longest_xdp_mtu)
+  if (plan.switch_device == "af_xdp" && plan.mtu > kLongestXdpMtu)
     throw InputError(
         fmt::format("an MTU of {}, but AF_XDP on veth carries {} at most; give --mtu {}, or --device "
                     "af_packet",
-                    plan.mtu, longest_xdp_mtu, longest_xdp_mtu));
+                    plan.mtu, kLongestXdpMtu, kLongestXdpMtu));
   assign_cpus(plan, arguments);
   if (!arguments.hosts) {
     plan.key = key_of(arguments.key);
@@ -347,7 +347,7 @@ Words host_command(const Plan& plan, const TestbedArguments& arguments, std::siz
   Words words{self,     "gen",
               "--join", server,
               "--port", plan.host_device + ":eth0",
-              "--ip",   fmt::format("{}/{}", address_of_port(plan, host), TestbedNetwork::prefix),
+              "--ip",   fmt::format("{}/{}", address_of_port(plan, host), TestbedNetwork::kPrefix),
               "--host", std::to_string(host),
               "--mtu",  std::to_string(plan.mtu),
               "--idle", plan.idle};

@@ -192,7 +192,7 @@ void describe(const char* family, const char* labels = "") {
     using Member = typename std::remove_cvref_t<decltype(entry)>::Member;
     if constexpr (HasFields<Member>)
       describe<Member>(family, labels);
-    else if constexpr (is_metric<decltype(entry)>)
+    else if constexpr (kIsMetric<decltype(entry)>)
       if (const Metric& metric = entry.about; metric.name != nullptr)
         fmt::print("| `mltcp_{}_{}` | {} | {} | {} |\n", family, metric.name,
                    is_counter(metric.name) ? "counter" : "gauge", labels, metric.help);

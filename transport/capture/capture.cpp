@@ -31,7 +31,7 @@ constexpr std::chrono::milliseconds kLookEvery{2};
 constexpr Nanos kOrderWithin{20'000'000};
 /// Somebody may be reading the file as it grows.
 constexpr Nanos kFlushEvery{200'000'000};
-constexpr std::size_t kMostHeaders = encap::kIpv6OverheadBytes;
+constexpr std::size_t kMaxHeaders = encap::kIpv6OverheadBytes;
 
 Nanos since_1970() {
   timespec time{};
@@ -191,7 +191,7 @@ void Capture::write(std::uint32_t number, const Record& record, std::span<const 
     headers.priority = record.priority;
     headers.time_to_live = static_cast<std::uint8_t>(encap::kTimeToLive - std::min<std::uint8_t>(record.hops, 63));
     const std::size_t payload = std::min<std::size_t>(record.original_bytes, encap::kMaxPayloadBytes);
-    std::array<std::byte, kMostHeaders> space;  // NOLINT(*-member-init): written next
+    std::array<std::byte, kMaxHeaders> space;  // NOLINT(*-member-init): written next
     const std::size_t size =
         encap::write_headers(headers, payload, encap::sum(bytes.data(), bytes.size()), space.data());
     const auto header = std::span<const std::byte>(space).first(size).subspan(encap::kEthernetBytes);

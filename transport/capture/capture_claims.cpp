@@ -24,9 +24,9 @@ namespace {
 constexpr std::size_t kFrame = 12;         ///< of a block: its type, and its length at both ends
 constexpr std::size_t kPacketHeader = 20;  ///< interface, time, captured and original length
 constexpr std::size_t kLongestBlock = std::size_t{16} << 20;
-constexpr std::size_t kMostInterfaces = 65'536;
+constexpr std::size_t kMaxInterfaces = 65'536;
 /// Of what a packet begins with, so much is looked at.
-constexpr std::size_t kLongestPacket = encap::kMostHeaderBytes + 16 * most_tags + encap::kMaxPayloadBytes;
+constexpr std::size_t kLongestPacket = encap::kMaxHeaderBytes + 16 * kMaxTags + encap::kMaxPayloadBytes;
 
 std::uint32_t word(std::span<const std::byte> bytes, std::size_t at) {
   std::uint32_t value = 0;
@@ -68,7 +68,7 @@ class Reader {
           refuse("is of another byte order; convert it with editcap on the machine that wrote it");
         links_.clear();
       } else if (type_ == kInterfaceBlock) {
-        if (block_.size() < 8 || links_.size() == kMostInterfaces)
+        if (block_.size() < 8 || links_.size() == kMaxInterfaces)
           refuse("is an interface that can't be read; the file is damaged, so capture again");
         links_.push_back(half(block_, 0));
       } else if (type_ == kPacketBlock) {
@@ -138,7 +138,7 @@ class Reader {
   /// PPPoE (RFC 2516), in any order.
   void frame(std::span<const std::byte> bytes, std::size_t original, JobClaims& claims) {
     std::size_t at = encap::kEthernetBytes - 2;
-    for (std::size_t tags = 0; tags <= most_tags; ++tags) {
+    for (std::size_t tags = 0; tags <= kMaxTags; ++tags) {
       if (bytes.size() < at + 2) {
         if (bytes.size() < original) ++claims_.cut_packets;
         return;
@@ -158,7 +158,7 @@ class Reader {
           at += 2;
           // Until the label that says that it is the last. What follows tells itself by its version of IP.
           bool is_last = false;
-          for (; !is_last && bytes.size() >= at + 4 && tags < most_tags; ++tags, at += 4)
+          for (; !is_last && bytes.size() >= at + 4 && tags < kMaxTags; ++tags, at += 4)
             is_last = (std::to_integer<unsigned>(bytes[at + 2]) & 1) != 0;
           if (is_last && bytes.size() > at) return ip_packet(bytes.subspan(at), original - at, claims);
           if (bytes.size() < std::min(original, at + 4))

@@ -25,9 +25,9 @@ struct CaptureClaims {
 
 /// Captured bytes with which nothing is cut that is looked at: Ethernet and a VLAN tag, IPv6 and UDP, MLTCP's header.
 /// Each further tag or label takes four more.
-constexpr std::size_t least_captured = 102;
+constexpr std::size_t kMinCaptured = 102;
 /// Tags of 802.1Q and 802.1ad, labels of MPLS and PPPoE headers before an IP packet that are looked through.
-constexpr std::size_t most_tags = 8;
+constexpr std::size_t kMaxTags = 8;
 
 /// Whether a file begins as a pcapng file does. Pipes and folders don't.
 bool is_capture(const std::string& file);

@@ -13,10 +13,10 @@
 namespace mltcp::capture {
 namespace {
 
-constexpr std::uint32_t kLeastSnap = 64;
-constexpr std::uint32_t kMostSnap = 65535;
-constexpr std::uint32_t kMostFiles = 10000;
-constexpr Bytes kLeastFile = 64'000;
+constexpr std::uint32_t kMinSnap = 64;
+constexpr std::uint32_t kMaxSnap = 65535;
+constexpr std::uint32_t kMaxFiles = 10000;
+constexpr Bytes kMinFile = 64'000;
 constexpr std::string_view kForm = "write FILE[,snap=BYTES][,size=BYTES][,files=N]";
 
 /// Where the last part of a path has its ending, or where one would be.
@@ -42,18 +42,18 @@ void take(CaptureOptions& options, std::string_view what, std::string_view word)
   const std::string_view key = word.substr(0, equals);
   const std::string_view value = equals == std::string_view::npos ? "" : word.substr(equals + 1);
   if (key == "snap") {
-    options.snap_bytes = whole(what, key, value, kLeastSnap, kMostSnap);
+    options.snap_bytes = whole(what, key, value, kMinSnap, kMaxSnap);
   } else if (key == "files") {
-    options.files = whole(what, key, value, 2, kMostFiles);
+    options.files = whole(what, key, value, 2, kMaxFiles);
   } else if (key == "size") {
     try {
       options.file_bytes = parse_bytes(value);
     } catch (const InputError& error) {
       throw InputError(fmt::format("{}: size: {}", what, error.what()));
     }
-    if (options.file_bytes < kLeastFile)
+    if (options.file_bytes < kMinFile)
       throw InputError(
-          fmt::format("{}: size is {}; give at least {}", what, in_quotes(value), bytes_to_text(kLeastFile)));
+          fmt::format("{}: size is {}; give at least {}", what, in_quotes(value), bytes_to_text(kMinFile)));
   } else {
     throw InputError(fmt::format("{}: {} is not known; {}", what, in_quotes(word), kForm));
   }

@@ -27,13 +27,13 @@ ClaimsTap::Found ClaimsTap::count_claims(std::span<const std::byte> first, std::
   Layout layout;
   const Reject reject = parse_headers(first, frame_bytes, layout, VerifyIp::no);
   if (reject == Reject::truncated && first.size() < frame_bytes) return Found::cut;
-  if (reject != Reject::none || layout.payload_bytes <= wire::header_bytes) return Found::none;
+  if (reject != Reject::none || layout.payload_bytes <= wire::kHeaderBytes) return Found::none;
   const std::span<const std::byte> payload =
       first.subspan(layout.payload_offset).first(std::min(layout.payload_bytes, first.size() - layout.payload_offset));
-  if (payload.size() < wire::header_bytes) return Found::cut;
+  if (payload.size() < wire::kHeaderBytes) return Found::cut;
   const auto tag = wire::peek_job_tag(payload);
   if (!tag || !is_packet(payload, payload.size() < layout.payload_bytes)) return Found::none;
-  claims.add(*tag, layout.payload_bytes - wire::header_bytes);
+  claims.add(*tag, layout.payload_bytes - wire::kHeaderBytes);
   return Found::claim;
 }
 

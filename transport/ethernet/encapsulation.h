@@ -27,8 +27,8 @@ inline constexpr std::size_t kUdpBytes = 8;
 inline constexpr std::size_t kIpv4OverheadBytes = kEthernetBytes + kIpv4Bytes + kUdpBytes;
 inline constexpr std::size_t kIpv6OverheadBytes = kEthernetBytes + kIpv6Bytes + kUdpBytes;
 /// Maximum length of accepted headers: tagged, with all IPv4 options.
-inline constexpr std::size_t kMostHeaderBytes = kEthernetBytes + kVlanBytes + 60 + kUdpBytes;
-inline constexpr std::uint16_t kMostVlan = 4094;
+inline constexpr std::size_t kMaxHeaderBytes = kEthernetBytes + kVlanBytes + 60 + kUdpBytes;
+inline constexpr std::uint16_t kMaxVlan = 4094;
 /// Maximum UDP payload that the 16-bit lengths of IPv4 and UDP can express.
 inline constexpr std::size_t kMaxPayloadBytes = 65535 - kIpv4Bytes - kUdpBytes;
 
@@ -76,7 +76,7 @@ struct Headers {
   /// only, since a tag is local to its segment and rewritten by bridges.
   std::uint8_t priority = 0;
   std::uint8_t time_to_live = kTimeToLive;  ///< as written; decremented by each router
-  /// VLAN identifier of the 802.1Q tag, 1 to kMostVlan; 0 = no tag, or when read, also a tag without a VLAN.
+  /// VLAN identifier of the 802.1Q tag, 1 to kMaxVlan; 0 = no tag, or when read, also a tag without a VLAN.
   std::uint16_t vlan = 0;
 };
 
@@ -171,7 +171,7 @@ struct Layout {
 };
 
 /// Parses the headers of a frame of `frame_bytes` bytes. `first` has the frame's first bytes: all of them, at least
-/// kMostHeaderBytes, or all before the payload; with fewer the frame is rejected as truncated. The UDP checksum is not
+/// kMaxHeaderBytes, or all before the payload; with fewer the frame is rejected as truncated. The UDP checksum is not
 /// verified.
 Reject parse_headers(std::span<const std::byte> first, std::size_t frame_bytes, Layout& out,
                      VerifyIp verify_ip = VerifyIp::yes, const DscpMap& dscp = kClassSelectors);

@@ -2,7 +2,7 @@
 //
 // The table is a hash table with chains of indices into a fixed array; one heap holds all timers. Resolved and
 // unreachable entries are each in an LRU list, from which a full table evicts: unreachable entries first, then the
-// least recently used resolved one. Entries being resolved are never evicted, so that at most `most_entries` requests
+// least recently used resolved one. Entries being resolved are never evicted, so that at most `max_entries` requests
 // are sent per `retry`, whoever causes them.
 #include "mltcp/transport/ethernet/neighbours.h"
 
@@ -27,43 +27,43 @@ using encap::store_network;
 using encap::to_network;
 using Ip = std::array<std::uint8_t, 16>;
 
-constexpr std::uint16_t ether_type_arp = 0x0806;
-constexpr std::uint16_t ether_type_vlan = 0x8100;
-constexpr std::uint16_t ether_type_ipv4 = 0x0800;
-constexpr std::uint16_t ether_type_ipv6 = 0x86DD;
+constexpr std::uint16_t kEtherTypeArp = 0x0806;
+constexpr std::uint16_t kEtherTypeVlan = 0x8100;
+constexpr std::uint16_t kEtherTypeIpv4 = 0x0800;
+constexpr std::uint16_t kEtherTypeIpv6 = 0x86DD;
 /// Shorter frames are padded here, since not every virtual port pads them.
-constexpr std::size_t least_frame_bytes = 60;
+constexpr std::size_t kMinFrameBytes = 60;
 
 // RFC 826
-constexpr std::size_t arp_bytes = 28;
-constexpr std::uint16_t arp_ethernet = 1;
-constexpr std::uint16_t arp_request = 1;
-constexpr std::uint16_t arp_reply = 2;
+constexpr std::size_t kArpBytes = 28;
+constexpr std::uint16_t kArpEthernet = 1;
+constexpr std::uint16_t kArpRequest = 1;
+constexpr std::uint16_t kArpReply = 2;
 
 // RFC 4861 section 4
-constexpr std::uint8_t protocol_icmpv6 = 58;
-constexpr std::uint8_t hop_limit = 255;
-constexpr std::uint8_t neighbour_solicitation = 135;
-constexpr std::uint8_t neighbour_advertisement = 136;
-constexpr std::size_t discovery_bytes = 24;  // before the options
-constexpr std::size_t link_layer_option_bytes = 8;
-constexpr std::uint8_t source_link_layer = 1;
-constexpr std::uint8_t target_link_layer = 2;
-constexpr std::uint8_t solicited_flag = 0x40;
-constexpr std::uint8_t override_flag = 0x20;
+constexpr std::uint8_t kProtocolIcmpv6 = 58;
+constexpr std::uint8_t kHopLimit = 255;
+constexpr std::uint8_t kNeighbourSolicitation = 135;
+constexpr std::uint8_t kNeighbourAdvertisement = 136;
+constexpr std::size_t kDiscoveryBytes = 24;  // before the options
+constexpr std::size_t kLinkLayerOptionBytes = 8;
+constexpr std::uint8_t kSourceLinkLayer = 1;
+constexpr std::uint8_t kTargetLinkLayer = 2;
+constexpr std::uint8_t kSolicitedFlag = 0x40;
+constexpr std::uint8_t kOverrideFlag = 0x20;
 
 /// RFC 5227 section 1.1, DEFEND_INTERVAL.
-constexpr Nanos defend_interval{10'000'000'000};
-constexpr Nanos day{86'400'000'000'000};
+constexpr Nanos kDefendInterval{10'000'000'000};
+constexpr Nanos kDay{86'400'000'000'000};
 
-constexpr MacAddress no_mac{};
-constexpr MacAddress broadcast{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
-constexpr Ip unspecified{};
-constexpr Ip all_nodes{0xFF, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+constexpr MacAddress kNoMac{};
+constexpr MacAddress kBroadcast{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
+constexpr Ip kUnspecified{};
+constexpr Ip kAllNodes{0xFF, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
 
 constexpr bool is_group(const MacAddress& mac) { return (mac[0] & 1) != 0; }
 /// Whether it is a valid unicast source address.
-constexpr bool is_station(const MacAddress& mac) { return !is_group(mac) && mac != no_mac; }
+constexpr bool is_station(const MacAddress& mac) { return !is_group(mac) && mac != kNoMac; }
 constexpr bool is_multicast(const Ip& ip) { return ip[0] == 0xFF; }
 
 constexpr Ip solicited_node(const Ip& ip) {
@@ -101,7 +101,7 @@ bool is_host(const Address& address) {
     return ip >> 24 != 0 && ip >> 24 != 127 && ip >> 28 != 14 && ip != 0xFFFF'FFFF;
   }
   constexpr Ip loopback{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
-  return !is_multicast(address.ip) && address.ip != unspecified && address.ip != loopback;
+  return !is_multicast(address.ip) && address.ip != kUnspecified && address.ip != loopback;
 }
 
 /// Whether `ip`, of that network, is the network's own or its broadcast address (RFC 1122 section 3.2.1.3), which a
@@ -127,7 +127,7 @@ void check(bool good, const std::string& message) {
 /// packet with a message of `size` bytes.
 std::uint16_t icmp_sum(const std::byte* packet, std::size_t size) {
   const std::uint16_t covered = encap::sum(packet + 8, 32 + size);
-  return encap::join(encap::join(covered, to_network(static_cast<std::uint16_t>(size)), 0), to_network(protocol_icmpv6),
+  return encap::join(encap::join(covered, to_network(static_cast<std::uint16_t>(size)), 0), to_network(kProtocolIcmpv6),
                      0);
 }
 
@@ -135,8 +135,8 @@ std::uint16_t icmp_sum(const std::byte* packet, std::size_t size) {
 bool is_discovery(std::span<const std::byte> packet) {
   if (packet.size() <= encap::kIpv6Bytes || std::to_integer<unsigned>(packet[0]) >> 4 != 6) return false;
   const auto type = std::to_integer<std::uint8_t>(packet[encap::kIpv6Bytes]);
-  return std::to_integer<std::uint8_t>(packet[6]) == protocol_icmpv6 &&
-         (type == neighbour_solicitation || type == neighbour_advertisement);
+  return std::to_integer<std::uint8_t>(packet[6]) == kProtocolIcmpv6 &&
+         (type == kNeighbourSolicitation || type == kNeighbourAdvertisement);
 }
 
 }  // namespace
@@ -148,12 +148,12 @@ Neighbours::Neighbours(const NeighbourConfig& config) : config_(config) {
   config_.gateway.port = 0;
   own_ = config_.own.ip;
   v4_ = config_.own.is_v4();
-  const std::uint32_t most_bits = v4_ ? 32 : 128;
+  const std::uint32_t max_bits = v4_ ? 32 : 128;
   check(is_station(config_.mac), "the MAC address of an Ethernet end is zero or a group's: give the port's own");
-  check(config_.prefix_bits >= 1 && config_.prefix_bits <= most_bits,
+  check(config_.prefix_bits >= 1 && config_.prefix_bits <= max_bits,
         fmt::format("the prefix length {} of {} is out of range: give 1 to {}", config_.prefix_bits,
-                    text_of(config_.own), most_bits));
-  mask_ = mask_of(config_.prefix_bits + 128 - most_bits);
+                    text_of(config_.own), max_bits));
+  mask_ = mask_of(config_.prefix_bits + 128 - max_bits);
   check(is_host(config_.own) && !(v4_ && is_network_or_broadcast(config_.own.v4_ip(), config_.prefix_bits)),
         fmt::format("{}/{} is not the address of a host: give that of one", text_of(config_.own), config_.prefix_bits));
   if (config_.gateway == Address::v4(0, 0)) config_.gateway = {};
@@ -161,26 +161,26 @@ Neighbours::Neighbours(const NeighbourConfig& config) : config_(config) {
     const Address& gateway = config_.gateway;
     // In many clouds a host's prefix is its own address only, and the gateway is on the segment although outside of it.
     const bool on_segment =
-        gateway.is_v4() == v4_ && (same_prefix(gateway.ip, own_, mask_) || config_.prefix_bits == most_bits ||
+        gateway.is_v4() == v4_ && (same_prefix(gateway.ip, own_, mask_) || config_.prefix_bits == max_bits ||
                                    (!v4_ && is_link_local(gateway.ip)));
     check(on_segment && is_host(gateway) && gateway != config_.own &&
               !(v4_ && is_network_or_broadcast(gateway.v4_ip(), config_.prefix_bits)),
           fmt::format("the gateway {} is not another host on the segment of {}/{}: give one that is, or none",
                       text_of(gateway), text_of(config_.own), config_.prefix_bits));
   }
-  check(config_.vlan <= encap::kMostVlan,
-        fmt::format("the VLAN {} is out of range: give 1 to {}, or 0 for none", config_.vlan, encap::kMostVlan));
-  check(config_.most_entries >= 1 && config_.most_entries <= 1U << 20,
-        fmt::format("a table of {} neighbours is out of range: give 1 to {}", config_.most_entries, 1U << 20));
-  check(config_.most_questions >= 1 && config_.most_questions <= 255,
-        fmt::format("{} questions to a neighbour are out of range: give 1 to 255", config_.most_questions));
-  check(config_.retry > Nanos(0) && config_.retry <= day && config_.fresh_for > Nanos(0) && config_.fresh_for <= day,
+  check(config_.vlan <= encap::kMaxVlan,
+        fmt::format("the VLAN {} is out of range: give 1 to {}, or 0 for none", config_.vlan, encap::kMaxVlan));
+  check(config_.max_entries >= 1 && config_.max_entries <= 1U << 20,
+        fmt::format("a table of {} neighbours is out of range: give 1 to {}", config_.max_entries, 1U << 20));
+  check(config_.max_questions >= 1 && config_.max_questions <= 255,
+        fmt::format("{} questions to a neighbour are out of range: give 1 to 255", config_.max_questions));
+  check(config_.retry > Nanos(0) && config_.retry <= kDay && config_.fresh_for > Nanos(0) && config_.fresh_for <= kDay,
         "the times of neighbours are out of range: give more than 0 and at most a day");
 
-  entries_.resize(config_.most_entries + 2);
-  buckets_.assign(std::bit_ceil(config_.most_entries), none);
-  timers_.reserve(config_.most_entries);
-  for (std::uint32_t id = config_.most_entries; id-- > 0;) {
+  entries_.resize(config_.max_entries + 2);
+  buckets_.assign(std::bit_ceil(config_.max_entries), kNone);
+  timers_.reserve(config_.max_entries);
+  for (std::uint32_t id = config_.max_entries; id-- > 0;) {
     entries_[id].next = free_;
     free_ = id;
   }
@@ -197,17 +197,17 @@ std::size_t Neighbours::bucket_of(const Ip& ip) const {
 
 std::uint32_t Neighbours::lookup(const Ip& ip) const {
   std::uint32_t id = buckets_[bucket_of(ip)];
-  while (id != none && entries_[id].ip != ip) id = entries_[id].next;
+  while (id != kNone && entries_[id].ip != ip) id = entries_[id].next;
   return id;
 }
 
 std::uint32_t Neighbours::insert(const Ip& ip) {
-  if (free_ == none) {
+  if (free_ == kNone) {
     ++counters_.table_full;
     for (const std::uint32_t list : {unreachable_list(), known_list()}) {
-      if (free_ == none && entries_[list].newer != list) erase(entries_[list].newer);
+      if (free_ == kNone && entries_[list].newer != list) erase(entries_[list].newer);
     }
-    if (free_ == none) return none;
+    if (free_ == kNone) return kNone;
   }
   const std::uint32_t id = free_;
   free_ = entries_[id].next;
@@ -231,10 +231,10 @@ void Neighbours::erase(std::uint32_t id) {
 
 void Neighbours::unlink(std::uint32_t id) {
   Entry& entry = entries_[id];
-  if (entry.newer == none) return;
+  if (entry.newer == kNone) return;
   entries_[entry.newer].older = entry.older;
   entries_[entry.older].newer = entry.newer;
-  entry.newer = entry.older = none;
+  entry.newer = entry.older = kNone;
 }
 
 void Neighbours::link(std::uint32_t id, std::uint32_t list) {
@@ -285,9 +285,9 @@ Neighbours::Found Neighbours::find(const Address& destination, Nanos now) {
   const std::optional<Ip> ip = next_hop(destination);
   if (!ip) return {};
   std::uint32_t id = lookup(*ip);
-  if (id == none) {
+  if (id == kNone) {
     id = insert(*ip);
-    if (id == none) return {};
+    if (id == kNone) return {};
     ask(id, Phase::incomplete, now);
   }
   Entry& entry = entries_[id];
@@ -321,7 +321,7 @@ Nanos Neighbours::deadline() const {
 
 void Neighbours::learn(const Ip& ip, const MacAddress* mac, bool override_known, bool confirmed, Nanos now) {
   const std::uint32_t id = lookup(ip);
-  if (id == none) return;
+  if (id == kNone) return;
   Entry& entry = entries_[id];
   if (entry.phase == Phase::incomplete || entry.phase == Phase::unreachable) {
     if (mac == nullptr) return;
@@ -365,24 +365,24 @@ void Neighbours::answer(const Ip& ip, const MacAddress& mac) {
 void Neighbours::on_conflict(Nanos now) {
   ++counters_.conflicts;
   // Prevents two hosts that defend one address from replying to each other endlessly (RFC 5227 section 2.4).
-  if (defended_ && now < defended_at_ + defend_interval) return;
+  if (defended_ && now < defended_at_ + kDefendInterval) return;
   defended_ = true;
   defended_at_ = now;
   announce_ = true;
 }
 
 bool Neighbours::receive_arp(std::span<const std::byte> packet, Nanos now) {
-  if (packet.size() < arp_bytes) return false;
+  if (packet.size() < kArpBytes) return false;
   const std::byte* arp = packet.data();
-  if (load_network(arp) != arp_ethernet || load_network(arp + 2) != ether_type_ipv4 || arp[4] != std::byte{6} ||
+  if (load_network(arp) != kArpEthernet || load_network(arp + 2) != kEtherTypeIpv4 || arp[4] != std::byte{6} ||
       arp[5] != std::byte{4}) {
     return false;
   }
   const std::uint16_t operation = load_network(arp + 6);
-  if (operation != arp_request && operation != arp_reply) return true;  // reverse or inverse ARP
+  if (operation != kArpRequest && operation != kArpReply) return true;  // reverse or inverse ARP
   const MacAddress sender_mac = mac_at(arp + 8);
   const Address sender{v4_at(arp + 14), 0};
-  const bool probe = sender.v4_ip() == 0 && operation == arp_request;
+  const bool probe = sender.v4_ip() == 0 && operation == kArpRequest;
   if (!is_station(sender_mac) || !(probe || is_host(sender))) return false;
   if (sender_mac == config_.mac) return true;
   if (sender.ip == own_) {
@@ -390,49 +390,49 @@ bool Neighbours::receive_arp(std::span<const std::byte> packet, Nanos now) {
     return true;
   }
   learn(sender.ip, &sender_mac, true, true, now);
-  if (operation == arp_request && v4_at(arp + 24) == own_) answer(sender.ip, sender_mac);
+  if (operation == kArpRequest && v4_at(arp + 24) == own_) answer(sender.ip, sender_mac);
   return true;
 }
 
 bool Neighbours::receive_discovery(std::span<const std::byte> packet, const MacAddress& source_mac, Nanos now) {
   const std::byte* ip = packet.data();
   const std::size_t size = load_network(ip + 4);
-  if (size < discovery_bytes || size > packet.size() - encap::kIpv6Bytes) return false;
+  if (size < kDiscoveryBytes || size > packet.size() - encap::kIpv6Bytes) return false;
   const std::byte* message = ip + encap::kIpv6Bytes;
-  const bool solicitation = message[0] == std::byte{neighbour_solicitation};
-  if (ip[7] != std::byte{hop_limit} || message[1] != std::byte{0} || icmp_sum(ip, size) != 0xFFFF) return false;
+  const bool solicitation = message[0] == std::byte{kNeighbourSolicitation};
+  if (ip[7] != std::byte{kHopLimit} || message[1] != std::byte{0} || icmp_sum(ip, size) != 0xFFFF) return false;
   const Ip source = ip_at(ip + 8);
   const Ip destination = ip_at(ip + 24);
   const Ip target = ip_at(message + 8);
   if (is_multicast(source) || is_multicast(target)) return false;
 
   std::optional<MacAddress> mac;
-  const std::byte wanted{solicitation ? source_link_layer : target_link_layer};
-  for (std::size_t at = discovery_bytes; at < size;) {
+  const std::byte wanted{solicitation ? kSourceLinkLayer : kTargetLinkLayer};
+  for (std::size_t at = kDiscoveryBytes; at < size;) {
     if (size - at < 8) return false;
     const std::size_t option_bytes = std::to_integer<std::size_t>(message[at + 1]) * 8;
     if (option_bytes == 0 || option_bytes > size - at) return false;
     if (message[at] == wanted) {
-      if (option_bytes != link_layer_option_bytes) return false;
+      if (option_bytes != kLinkLayerOptionBytes) return false;
       mac = mac_at(message + at + 2);
       if (!is_station(*mac)) return false;
     }
     at += option_bytes;
   }
 
-  const bool detection = solicitation && source == unspecified;  // duplicate address detection, RFC 4862 section 5.4
+  const bool detection = solicitation && source == kUnspecified;  // duplicate address detection, RFC 4862 section 5.4
   const auto flags = std::to_integer<std::uint8_t>(message[4]);
-  const bool solicited = !solicitation && (flags & solicited_flag) != 0;
+  const bool solicited = !solicitation && (flags & kSolicitedFlag) != 0;
   if (detection && (destination != solicited_node(target) || mac)) return false;
-  if (!solicitation && (source == unspecified || (solicited && is_multicast(destination)))) return false;
+  if (!solicitation && (source == kUnspecified || (solicited && is_multicast(destination)))) return false;
 
-  if (destination != own_ && destination != all_nodes && destination != solicited_node(own_)) return true;
+  if (destination != own_ && destination != kAllNodes && destination != solicited_node(own_)) return true;
   if (mac && *mac == config_.mac) return true;
   const MacAddress* const told = mac ? &*mac : nullptr;
   if (source == own_ || (!solicitation && target == own_)) {
     on_conflict(now);
   } else if (!solicitation) {
-    learn(target, told, (flags & override_flag) != 0, solicited, now);
+    learn(target, told, (flags & kOverrideFlag) != 0, solicited, now);
   } else if (target == own_) {
     if (told != nullptr) learn(source, told, true, false, now);
     answer(source, mac.value_or(source_mac));
@@ -446,15 +446,15 @@ bool Neighbours::receive(std::span<const std::byte> frame, Nanos now) {
   std::size_t at = encap::kEthernetBytes;
   std::uint16_t ether_type = load_network(frame.data() + 12);
   unsigned vlan = 0;
-  if (ether_type == ether_type_vlan) {
+  if (ether_type == kEtherTypeVlan) {
     at += encap::kVlanBytes;
     if (frame.size() < at) return false;
     vlan = load_network(frame.data() + 14) & 0xFFFU;
     ether_type = load_network(frame.data() + 16);
   }
   const auto packet = frame.subspan(at);
-  const bool arp = ether_type == ether_type_arp;
-  if (!arp && !(ether_type == ether_type_ipv6 && is_discovery(packet))) return false;
+  const bool arp = ether_type == kEtherTypeArp;
+  if (!arp && !(ether_type == kEtherTypeIpv6 && is_discovery(packet))) return false;
   if (arp != v4_ || (config_.vlan != 0 && vlan != config_.vlan)) return true;
   const MacAddress destination = mac_at(frame.data());
   const MacAddress source = mac_at(frame.data() + 6);
@@ -468,12 +468,12 @@ bool Neighbours::receive(std::span<const std::byte> frame, Nanos now) {
 // Sending
 
 std::byte* Neighbours::write_ethernet(std::byte* out, const MacAddress& destination, std::uint16_t ether_type) const {
-  std::memset(out, 0, least_frame_bytes);
+  std::memset(out, 0, kMinFrameBytes);
   std::memcpy(out, destination.data(), 6);
   std::memcpy(out + 6, config_.mac.data(), 6);
   out += 12;
   if (config_.vlan != 0) {
-    store_network(out, ether_type_vlan);
+    store_network(out, kEtherTypeVlan);
     store_network(out + 2, config_.vlan);
     out += encap::kVlanBytes;
   }
@@ -483,9 +483,9 @@ std::byte* Neighbours::write_ethernet(std::byte* out, const MacAddress& destinat
 
 std::size_t Neighbours::write_arp(std::byte* out, const MacAddress& destination, std::uint16_t operation,
                                   const MacAddress& target_mac, const Ip& target) const {
-  std::byte* arp = write_ethernet(out, destination, ether_type_arp);
-  store_network(arp, arp_ethernet);
-  store_network(arp + 2, ether_type_ipv4);
+  std::byte* arp = write_ethernet(out, destination, kEtherTypeArp);
+  store_network(arp, kArpEthernet);
+  store_network(arp + 2, kEtherTypeIpv4);
   arp[4] = std::byte{6};
   arp[5] = std::byte{4};
   store_network(arp + 6, operation);
@@ -493,26 +493,26 @@ std::size_t Neighbours::write_arp(std::byte* out, const MacAddress& destination,
   std::memcpy(arp + 14, &own_[12], 4);
   std::memcpy(arp + 18, target_mac.data(), 6);
   std::memcpy(arp + 24, &target[12], 4);
-  return least_frame_bytes;
+  return kMinFrameBytes;
 }
 
 std::size_t Neighbours::write_discovery(std::byte* out, const MacAddress& destination_mac, const Ip& destination,
                                         bool advertisement, bool solicited, const Ip& target) const {
-  constexpr std::size_t size = discovery_bytes + link_layer_option_bytes;
-  std::byte* ip = write_ethernet(out, destination_mac, ether_type_ipv6);
+  constexpr std::size_t size = kDiscoveryBytes + kLinkLayerOptionBytes;
+  std::byte* ip = write_ethernet(out, destination_mac, kEtherTypeIpv6);
   std::memset(ip, 0, encap::kIpv6Bytes + size);
   ip[0] = std::byte{0x60};
   store_network(ip + 4, static_cast<std::uint16_t>(size));
-  ip[6] = std::byte{protocol_icmpv6};
-  ip[7] = std::byte{hop_limit};
+  ip[6] = std::byte{kProtocolIcmpv6};
+  ip[7] = std::byte{kHopLimit};
   std::memcpy(ip + 8, own_.data(), 16);
   std::memcpy(ip + 24, destination.data(), 16);
   std::byte* message = ip + encap::kIpv6Bytes;
-  message[0] = std::byte{advertisement ? neighbour_advertisement : neighbour_solicitation};
-  if (advertisement) message[4] = std::byte{override_flag} | (solicited ? std::byte{solicited_flag} : std::byte{0});
+  message[0] = std::byte{advertisement ? kNeighbourAdvertisement : kNeighbourSolicitation};
+  if (advertisement) message[4] = std::byte{kOverrideFlag} | (solicited ? std::byte{kSolicitedFlag} : std::byte{0});
   std::memcpy(message + 8, target.data(), 16);
-  std::byte* option = message + discovery_bytes;
-  option[0] = std::byte{advertisement ? target_link_layer : source_link_layer};
+  std::byte* option = message + kDiscoveryBytes;
+  option[0] = std::byte{advertisement ? kTargetLinkLayer : kSourceLinkLayer};
   option[1] = std::byte{1};
   std::memcpy(option + 2, config_.mac.data(), 6);
   encap::store(message + 2, static_cast<std::uint16_t>(~icmp_sum(ip, size)));
@@ -524,24 +524,24 @@ std::size_t Neighbours::frame(std::span<std::byte> out, Nanos now) {
   if (announce_) {
     announce_ = false;
     ++counters_.announcements;
-    if (v4_) return write_arp(out.data(), broadcast, arp_request, no_mac, own_);
-    return write_discovery(out.data(), multicast_mac(all_nodes), all_nodes, true, false, own_);
+    if (v4_) return write_arp(out.data(), kBroadcast, kArpRequest, kNoMac, own_);
+    return write_discovery(out.data(), multicast_mac(kAllNodes), kAllNodes, true, false, own_);
   }
   if (answer_count_ != 0) {
     const Answer to = answers_[first_answer_];
     first_answer_ = (first_answer_ + 1) % answers_.size();
     --answer_count_;
     ++counters_.answers;
-    if (v4_) return write_arp(out.data(), to.mac, arp_reply, to.mac, to.ip);
-    if (to.ip == unspecified)
-      return write_discovery(out.data(), multicast_mac(all_nodes), all_nodes, true, false, own_);
+    if (v4_) return write_arp(out.data(), to.mac, kArpReply, to.mac, to.ip);
+    if (to.ip == kUnspecified)
+      return write_discovery(out.data(), multicast_mac(kAllNodes), kAllNodes, true, false, own_);
     return write_discovery(out.data(), to.mac, to.ip, true, true, own_);
   }
   while (timers_.next() <= now) {
     const std::uint32_t id = timers_.top();
     Entry& entry = entries_[id];
     const bool asking = entry.phase == Phase::incomplete || entry.phase == Phase::probe;
-    if (asking && entry.questions < config_.most_questions) {
+    if (asking && entry.questions < config_.max_questions) {
       // The first request for a stale entry is unicast to its last address, which disturbs nobody else.
       const bool direct = entry.phase == Phase::probe && entry.questions == 0;
       ++entry.questions;
@@ -549,7 +549,7 @@ std::size_t Neighbours::frame(std::span<std::byte> out, Nanos now) {
       entry.asked_at = now;
       schedule(id, now + config_.retry);
       ++counters_.questions;
-      if (v4_) return write_arp(out.data(), direct ? entry.mac : broadcast, arp_request, no_mac, entry.ip);
+      if (v4_) return write_arp(out.data(), direct ? entry.mac : kBroadcast, kArpRequest, kNoMac, entry.ip);
       const Ip group = solicited_node(entry.ip);
       return write_discovery(out.data(), direct ? entry.mac : multicast_mac(group), direct ? entry.ip : group, false,
                              false, entry.ip);

@@ -33,9 +33,9 @@ struct NeighbourConfig {
   /// 802.1Q tag of frames sent, 1 to 4094, and required of frames received; 0 = untagged, and received frames with any
   /// tag are accepted.
   std::uint16_t vlan = 0;
-  std::uint32_t most_entries = 4096;  ///< 1 to 1 048 576
-  Nanos retry{1'000'000'000};         ///< interval between requests; above 0, at most a day
-  std::uint32_t most_questions =
+  std::uint32_t max_entries = 4096;  ///< 1 to 1 048 576
+  Nanos retry{1'000'000'000};        ///< interval between requests; above 0, at most a day
+  std::uint32_t max_questions =
       3;  ///< maximum requests, 1 to 255, after which the neighbour is unreachable for another `retry`
   Nanos fresh_for{
       30'000'000'000};  ///< age after which an entry is requested again, while it stays in use; at most a day
@@ -56,7 +56,7 @@ struct NeighbourCounters {
 
 class Neighbours {
  public:
-  static constexpr std::size_t longest_frame = 128;
+  static constexpr std::size_t kLongestFrame = 128;
 
   /// Throws InputError if `config` is out of range. Allocates its table here, and nothing later.
   explicit Neighbours(const NeighbourConfig& config);
@@ -83,7 +83,7 @@ class Neighbours {
   /// these protocols, even if it was ignored.
   bool receive(std::span<const std::byte> frame, Nanos now);
 
-  /// Writes the next frame that is due into `out`, which has at least longest_frame bytes, and returns its length; 0 if
+  /// Writes the next frame that is due into `out`, which has at least kLongestFrame bytes, and returns its length; 0 if
   /// none is due. Call it until it returns 0: after receive(), after find() of an unresolved address, and at
   /// deadline().
   std::size_t frame(std::span<std::byte> out, Nanos now);
@@ -103,16 +103,16 @@ class Neighbours {
   /// RFC 4861 section 7.3.2 and RFC 7048: unresolved and requested; fresh; no longer fresh; no longer fresh and
   /// requested; no reply.
   enum class Phase : std::uint8_t { incomplete, reachable, stale, probe, unreachable };
-  static constexpr std::uint32_t none = ~std::uint32_t{0};
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   struct Entry {
     Ip ip{};
     encap::MacAddress mac{};
     Phase phase = Phase::incomplete;
-    std::uint8_t questions = 0;  ///< number of requests since it was last resolved
-    bool was_asked = false;      ///< asked_at is valid
-    std::uint32_t next = none;   ///< next in the hash bucket, or in the free list
-    std::uint32_t newer = none;  ///< neighbour in the LRU list
-    std::uint32_t older = none;
+    std::uint8_t questions = 0;   ///< number of requests since it was last resolved
+    bool was_asked = false;       ///< asked_at is valid
+    std::uint32_t next = kNone;   ///< next in the hash bucket, or in the free list
+    std::uint32_t newer = kNone;  ///< neighbour in the LRU list
+    std::uint32_t older = kNone;
     Nanos at{};  ///< when it becomes stale, is requested again or given up, or is removed; never() if not by itself
     Nanos asked_at{};
   };
@@ -121,8 +121,8 @@ class Neighbours {
     encap::MacAddress mac{};
   };
 
-  [[nodiscard]] std::uint32_t known_list() const { return config_.most_entries; }
-  [[nodiscard]] std::uint32_t unreachable_list() const { return config_.most_entries + 1; }
+  [[nodiscard]] std::uint32_t known_list() const { return config_.max_entries; }
+  [[nodiscard]] std::uint32_t unreachable_list() const { return config_.max_entries + 1; }
   [[nodiscard]] std::optional<Ip> next_hop(const Address& destination) const;
   [[nodiscard]] std::uint32_t lookup(const Ip& ip) const;
   [[nodiscard]] std::size_t bucket_of(const Ip& ip) const;
@@ -154,7 +154,7 @@ class Neighbours {
   std::vector<std::uint32_t> buckets_;  ///< hash table; a power of two in size, each the first entry of a chain
   /// Of the hash: strangers decide by their addresses who is looked for, but not in which chain it is.
   SipKey key_{};
-  std::uint32_t free_ = none;
+  std::uint32_t free_ = kNone;
   DeadlineHeap timers_;
   std::array<Answer, 32>
       answers_{};  ///< ring of pending replies; requests for one host come a few times a second at most

@@ -29,9 +29,9 @@ class Resolver {
     encap::MacAddress mac{};
   };
 
-  /// Throws InputError if `config` is out of range. At most `most_waiting` frames wait, for all neighbours together.
-  Resolver(const NeighbourConfig& config, std::size_t most_waiting)
-      : neighbours_(config), waiting_(most_waiting), most_waiting_(most_waiting) {}
+  /// Throws InputError if `config` is out of range. At most `max_waiting` frames wait, for all neighbours together.
+  Resolver(const NeighbourConfig& config, std::size_t max_waiting)
+      : neighbours_(config), waiting_(max_waiting), max_waiting_(max_waiting) {}
 
   /// The route to a destination; valid until the next call. Recently used ones are cached until a neighbour changes. If
   /// it is not resolved, a request becomes due: then call frame().
@@ -51,7 +51,7 @@ class Resolver {
 
   /// Queues `frame` until its neighbour is resolved or unreachable, see flush(). False if too many are waiting.
   bool wait(const Address& destination, Frame frame) {
-    if (waiting_.size() >= most_waiting_) return false;
+    if (waiting_.size() >= max_waiting_) return false;
     waiting_.push({destination, frame});
     return true;
   }
@@ -117,7 +117,7 @@ class Resolver {
   std::array<Route, std::size_t{1} << kRouteBits> routes_{};
   Neighbours neighbours_;
   GrowableRing<Waiting> waiting_;  ///< never grows
-  std::size_t most_waiting_;
+  std::size_t max_waiting_;
   std::uint64_t flushed_ = ~std::uint64_t{0};
   bool control_ = false;  ///< Neighbours may have a frame to send
 };

@@ -36,23 +36,23 @@ class AddressCounts {
   AddressCounts() : counts_(0, Hash{}) {}
   /// `most`: for each address, 1 or more. `key`: peers may choose their addresses, but not which of them share a
   /// bucket.
-  AddressCounts(std::uint32_t most, const SipKey& key) : most_(most), counts_(0, Hash{key}) {}
+  AddressCounts(std::uint32_t most, const SipKey& key) : max_(most), counts_(0, Hash{key}) {}
 
   [[nodiscard]] std::uint32_t of(const Address& address) const {
-    if (most_ == 0) return 0;
+    if (max_ == 0) return 0;
     const auto found = counts_.find(network_of(address));
     return found == counts_.end() ? 0 : found->second;
   }
   /// Whether the address may have no further one, when `leaving` of its own go for that.
   [[nodiscard]] bool has_share(const Address& address, std::uint32_t leaving = 0) const {
-    return most_ != 0 && of(address) >= most_ + leaving;
+    return max_ != 0 && of(address) >= max_ + leaving;
   }
   void add(const Address& address) {
-    if (most_ != 0) ++counts_[network_of(address)];
+    if (max_ != 0) ++counts_[network_of(address)];
   }
   /// Of one that was added.
   void remove(const Address& address) {
-    if (most_ == 0) return;
+    if (max_ == 0) return;
     const auto found = counts_.find(network_of(address));
     if (found != counts_.end() && --found->second == 0) counts_.erase(found);
   }
@@ -63,7 +63,7 @@ class AddressCounts {
     std::size_t operator()(const Network& network) const noexcept { return siphash(key, network); }
   };
 
-  std::uint32_t most_ = 0;  ///< 0: no bound
+  std::uint32_t max_ = 0;  ///< 0: no bound
   std::unordered_map<Network, std::uint32_t, Hash> counts_;
 };
 

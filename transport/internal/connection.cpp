@@ -8,19 +8,19 @@
 namespace mltcp::transport {
 namespace {
 
-constexpr std::uint8_t abort_copies =
+constexpr std::uint8_t kAbortCopies =
     3;  // copies of CLOSE after abort(), one per probe timeout, as it is not acknowledged
 
 // After RESET of a sealed connection: so often the peer is asked, a probe timeout apart, or this if that is more.
-constexpr std::int64_t questions_after_reset = 3;
-constexpr Nanos least_between_questions{100'000'000};
+constexpr std::int64_t kQuestionsAfterReset = 3;
+constexpr Nanos kMinBetweenQuestions{100'000'000};
 
 // So often a connection that would end, as nothing was heard, is looked at again while packets wait.
-constexpr std::uint8_t most_looks_put_off = 8;
+constexpr std::uint8_t kMaxLooksPutOff = 8;
 
 // The limits of the two ends must match.
-static_assert(ReceivedPackets::max_jump == SentPackets::records_per_packet_in_flight << 20);
-static_assert(MessageReceiver::patience * 2 == SentPackets::max_probe_interval, "what a peer waits between questions");
+static_assert(ReceivedPackets::kMaxJump == SentPackets::kRecordsPerPacketInFlight << 20);
+static_assert(MessageReceiver::kPatience * 2 == SentPackets::kMaxProbeInterval, "what a peer waits between questions");
 
 }  // namespace
 
@@ -67,7 +67,7 @@ void Connection::start_connect(std::uint64_t tag) {
 }
 
 Nanos Connection::half_open_time() const {
-  return std::max(std::min(half_open_limit, config_->give_up_after), sent_.probe_timeout(*config_));
+  return std::max(std::min(kHalfOpenLimit, config_->give_up_after), sent_.probe_timeout(*config_));
 }
 
 void Connection::start_accept(const wire::ConnectFrame& peer, std::uint64_t tag, bool is_proven, Nanos now) {
@@ -104,9 +104,9 @@ void Connection::agree_on_max_packet(std::uint32_t peers) {
 
 void Connection::attach(std::uint32_t job) {
   if (job == job_) return;  // detaching and attaching the open messages would end the job's burst
-  if (job_ != no_job) links_->jobs[job_].on_messages(-sends_.open());
+  if (job_ != kNoJob) links_->jobs[job_].on_messages(-sends_.open());
   job_ = job;
-  if (job_ == no_job) return;
+  if (job_ == kNoJob) return;
   JobState& state = links_->jobs[job_];
   state.on_messages(sends_.open());
   ack_ratio_flags_ = 0;
@@ -117,10 +117,10 @@ void Connection::attach(std::uint32_t job) {
 PostResult Connection::send(const std::byte* data, Bytes length, std::uint64_t tag, Nanos deadline,
                             std::uint8_t uncharged) {
   if (state_ != State::open && state_ != State::connecting) return PostResult::closed;
-  if (length > wire::max_message_bytes) return PostResult::too_long;
+  if (length > wire::kMaxMessageBytes) return PostResult::too_long;
   if (sends_.size() >= config_->max_sends) return PostResult::queue_full;
-  sends_.post(data, length, tag, job_ == no_job ? 0 : links_->jobs[job_].gate.round(), uncharged);
-  if (job_ != no_job) links_->jobs[job_].on_messages(1);
+  sends_.post(data, length, tag, job_ == kNoJob ? 0 : links_->jobs[job_].gate.round(), uncharged);
+  if (job_ != kNoJob) links_->jobs[job_].on_messages(1);
   if (sends_.credit_ended()) [[unlikely]]
     drop_unsendable();
   if (has_deadlines_ || !deadline.is_never()) [[unlikely]] {
@@ -190,7 +190,7 @@ void Connection::end(Status status, wire::CloseReason reason, Nanos now) {
   aborted_ = true;
   abort_reason_ = reason;
   // A peer that has not answered may not be there at all: it is told once, see write_close().
-  abort_copies_left_ = is_half_open_ ? 1 : abort_copies;
+  abort_copies_left_ = is_half_open_ ? 1 : kAbortCopies;
   abort_copy_at_ = now;
 }
 
@@ -202,9 +202,9 @@ void Connection::on_reset(Nanos now) {
     return;
   }
   if (state_ == State::draining || state_ == State::dead || !sealing_->reset_believed_at.is_never()) return;
-  const Nanos between = std::max(sent_.probe_timeout(*config_), least_between_questions);
+  const Nanos between = std::max(sent_.probe_timeout(*config_), kMinBetweenQuestions);
   sealing_->reset_believed_at =
-      now + std::min(SentPackets::bounded(between * questions_after_reset, *config_), config_->give_up_after);
+      now + std::min(SentPackets::bounded(between * kQuestionsAfterReset, *config_), config_->give_up_after);
   look_into_reset(now);
 }
 
@@ -221,7 +221,7 @@ void Connection::on_forgotten() {
 
 void Connection::drain(Nanos now) {
   state_ = State::draining;
-  ends_at_ = now + SentPackets::bounded(sent_.probe_timeout(*config_) * drain_timeouts, *config_);
+  ends_at_ = now + SentPackets::bounded(sent_.probe_timeout(*config_) * kDrainTimeouts, *config_);
   sent_.give_up(*config_, now);
 }
 
@@ -279,7 +279,7 @@ void Connection::on_timer(Nanos now) {
     if (now < ends_at_) return;  // build() sends the copies of CLOSE
     // The only CLOSE of a half-open connection may be waiting for room in the datapath: it waits a moment, but once.
     if (ends_at_ == Nanos(0) && links_->tx->has_destination(&remote_))
-      ends_at_ = now + room_for_close;
+      ends_at_ = now + kRoomForClose;
     else
       state_ = State::dead;
     return;
@@ -296,7 +296,7 @@ void Connection::on_timer(Nanos now) {
   if (now >= credit_probe_ && sent_.in_flight_packets() == 0) {
     // The peer has not granted credit for so long that it may be gone: send a PING.
     due_.ping = true;
-    credit_probe_ = now + SentPackets::max_probe_interval;
+    credit_probe_ = now + SentPackets::kMaxProbeInterval;
   }
   if (needs_timer_ && now >= controller_.output().timer) {
     controller_.on_timer(now);
@@ -318,7 +318,7 @@ void Connection::on_probe_timeout(Nanos now) {
   if (state_ == State::flushing && receives_.credit_in_flight()) receives_.on_credit_lost();
   // New data serves as a probe, too, if the peer is known to accept data: a client does so only after ACCEPT. After
   // many in vain it may be of a message that is refused.
-  if (has_data() && sent_.any_acked() && sent_.probe_timeouts() < probes_in_vain) return;
+  if (has_data() && sent_.any_acked() && sent_.probe_timeouts() < kProbesInVain) return;
   // Otherwise probe with the contents of the oldest packet in flight.
   sent_.for_oldest_in_flight([this](const Chunk& chunk) { requeue(chunk); });
   due_.ping = true;
@@ -437,16 +437,16 @@ void Connection::look_into_reset(Nanos now) {
   }
   // Whatever is in flight may be waiting for a late probe timeout.
   due_.ping = true;
-  const Nanos between = std::max(sent_.probe_timeout(*config_), least_between_questions);
+  const Nanos between = std::max(sent_.probe_timeout(*config_), kMinBetweenQuestions);
   sealing_->ask_at = std::min(now + between, sealing_->reset_believed_at);
 }
 
 // What the peer has sent may be among the packets that wait. A flood of others does not keep it for longer than
 // `limit`.
 bool Connection::puts_off(Nanos limit, Nanos& end, Nanos now) {
-  if (!links_->packets_wait || looks_put_off_ == most_looks_put_off) return false;
+  if (!links_->packets_wait || looks_put_off_ == kMaxLooksPutOff) return false;
   ++looks_put_off_;
-  end = now + std::max(limit / most_looks_put_off, Nanos(1));
+  end = now + std::max(limit / kMaxLooksPutOff, Nanos(1));
   return true;
 }
 

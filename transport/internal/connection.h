@@ -58,7 +58,7 @@ class alignas(64) Connection {
   /// Client: starts the handshake.
   void start_connect(std::uint64_t tag);
   /// Server: accepts, given the peer's CONNECT. The connection is half open until the peer answers ACCEPT, for which it
-  /// has half_open_limit. `is_proven`: the peer has shown that it receives at its address; else it gets no more than
+  /// has kHalfOpenLimit. `is_proven`: the peer has shown that it receives at its address; else it gets no more than
   /// three times the bytes that it sends until then.
   void start_accept(const wire::ConnectFrame& peer, std::uint64_t tag, bool is_proven, Nanos now);
 
@@ -137,10 +137,10 @@ class alignas(64) Connection {
   /// When on_timer() or build() must be called next.
   [[nodiscard]] Nanos next_deadline() const;
 
-  /// `job` is the index of a used job, or no_job.
+  /// `job` is the index of a used job, or kNoJob.
   void attach(std::uint32_t job);
   [[nodiscard]] std::uint32_t job() const { return job_; }
-  static constexpr std::uint32_t no_job = ~std::uint32_t{0};
+  static constexpr std::uint32_t kNoJob = ~std::uint32_t{0};
 
   [[nodiscard]] ConnectionStats stats() const;
 
@@ -157,8 +157,8 @@ class alignas(64) Connection {
   /// to.
   void prefetch(bool acknowledges) const {
     const auto* const at = reinterpret_cast<const std::byte*>(this);
-    const std::size_t lines = acknowledges ? sender_lines : receiver_lines;
-    for (std::size_t i = 0; i < lines; ++i) __builtin_prefetch(at + i * line, 1);
+    const std::size_t lines = acknowledges ? kSenderLines : kReceiverLines;
+    for (std::size_t i = 0; i < lines; ++i) __builtin_prefetch(at + i * kLine, 1);
     sent_.prefetch(acknowledges);
   }
   void prefetch_rings(bool acknowledges) const {
@@ -218,17 +218,17 @@ class alignas(64) Connection {
   /// False if the packet must be ignored.
   [[gnu::cold]] bool on_close(wire::CloseReason reason, Nanos now);
   /// So many probe timeouts in a row show that the peer may refuse what the probes carried.
-  static constexpr std::uint32_t probes_in_vain = 8;
-  static constexpr std::int64_t drain_timeouts = 8;  ///< drain time after closing, in probe timeouts, but bounded
-  static constexpr Nanos room_for_close{1'000'000};  ///< the longest wait of a half-open connection's CLOSE for room
+  static constexpr std::uint32_t kProbesInVain = 8;
+  static constexpr std::int64_t kDrainTimeouts = 8;  ///< drain time after closing, in probe timeouts, but bounded
+  static constexpr Nanos kRoomForClose{1'000'000};   ///< the longest wait of a half-open connection's CLOSE for room
   /// How long an accepted connection may be half open, however often its peer asks: several round trips of nearly
   /// any path; longer where initial_rtt says that the path is.
-  static constexpr Nanos half_open_limit{3'000'000'000};
+  static constexpr Nanos kHalfOpenLimit{3'000'000'000};
   [[nodiscard]] Nanos half_open_time() const;
   /// Whether the peer is looked for once more before the connection ends, then `end`, at most `limit` later in all.
   bool puts_off(Nanos limit, Nanos& end, Nanos now);
-  static constexpr std::uint32_t bytes_per_unproven_byte = 3;  ///< RFC 9000 section 8.1
-  static constexpr std::uint8_t most_retries = 4;              ///< of one connection: each is answered at once
+  static constexpr std::uint32_t kBytesPerUnprovenByte = 3;  ///< RFC 9000 section 8.1
+  static constexpr std::uint8_t kMaxRetries = 4;             ///< of one connection: each is answered at once
   [[gnu::cold]] void drain(Nanos now);
   void raise_credit(std::uint32_t messages);
   /// When both ends are flushing, no more buffers will be posted: sends beyond the credit complete as closed. So they
@@ -246,9 +246,9 @@ class alignas(64) Connection {
 
   // The size of packets.
   void agree_on_max_packet(std::uint32_t peers);
-  static constexpr std::uint32_t suspicious_timeouts = 3;  ///< in a row
-  static constexpr std::uint8_t suspicious_losses = 10;    ///< of long packets, with none that arrives
-  static constexpr Nanos suspicious_silence{500'000'000};
+  static constexpr std::uint32_t kSuspiciousTimeouts = 3;  ///< in a row
+  static constexpr std::uint8_t kSuspiciousLosses = 10;    ///< of long packets, with none that arrives
+  static constexpr Nanos kSuspiciousSilence{500'000'000};
   /// At a probe timeout: whether it may be for the packets' size that nothing arrives; then that is tried.
   bool suspects_size(Nanos now);
   /// After losses.
@@ -281,7 +281,7 @@ class alignas(64) Connection {
   /// Whether there is data to retransmit, or new data that neither credit nor the phase gate blocks.
   [[nodiscard]] bool has_data() const { return may_send_messages() && (sends_.has_lost() || has_new_data()); }
   [[nodiscard]] bool has_new_data() const {
-    return sends_.has_credited() && (job_ == no_job || !links_->jobs[job_].gate.holds(sends_.next_round()));
+    return sends_.has_credited() && (job_ == kNoJob || !links_->jobs[job_].gate.holds(sends_.next_round()));
   }
   [[nodiscard]] bool may_send_messages() const { return state_ == State::open || state_ == State::flushing; }
   [[nodiscard]] bool acks_carry_credit() const { return config_->credit_in_acks && state_ == State::open; }
@@ -355,19 +355,19 @@ class alignas(64) Connection {
   [[gnu::cold]] void complete_all(Status status);
   void push(const Completion& completion) {
     if (completion.kind == Completion::Kind::closed) [[unlikely]]
-      links_->holds->complete(completion, PayloadHolds::none, *links_->completions);
+      links_->holds->complete(completion, PayloadHolds::kNone, *links_->completions);
     else
       links_->completions->push(completion);
   }
   void push_sent(const MessageSender::Message& message, Status status) {
     sends_.on_completed();
-    if (job_ != no_job) links_->jobs[job_].on_messages(-1);
+    if (job_ != kNoJob) links_->jobs[job_].on_messages(-1);
     const Completion completion{.kind = Completion::Kind::sent,
                                 .status = status,
                                 .connection = id_,
                                 .tag = message.tag,
                                 .bytes = message.length};
-    if (message.hold == PayloadHolds::none) [[likely]]
+    if (message.hold == PayloadHolds::kNone) [[likely]]
       links_->completions->push(completion);
     else
       links_->holds->complete(completion, message.hold, *links_->completions);
@@ -375,16 +375,16 @@ class alignas(64) Connection {
 
   // Ordered by use, in whole cache lines, as with many connections each line is a cache miss. A receiver uses the first
   // six lines and the first one of sent_; a sender the first eight and the first four of sent_ (SentPackets::prefetch).
-  static constexpr std::size_t line = 64;
-  static constexpr std::size_t receiver_lines = 6;
-  static constexpr std::size_t sender_lines = 8;
+  static constexpr std::size_t kLine = 64;
+  static constexpr std::size_t kReceiverLines = 6;
+  static constexpr std::size_t kSenderLines = 8;
 
   // Line 0: identity and state.
-  alignas(line) const ShardLinks* links_;
+  alignas(kLine) const ShardLinks* links_;
   std::shared_ptr<const ConnectionConfig> config_;
   ConnectionId id_;
   std::uint32_t peer_connection_ = 0;
-  std::uint32_t job_ = no_job;
+  std::uint32_t job_ = kNoJob;
   std::uint32_t max_packet_;
   Address remote_;
   State state_ = State::connecting;
@@ -399,7 +399,7 @@ class alignas(64) Connection {
 
  private:
   // Line 1: counters, and control frames to be sent.
-  alignas(line) std::uint64_t packets_received_ = 0;
+  alignas(kLine) std::uint64_t packets_received_ = 0;
   Bytes bytes_sent_ = 0;
   AckBatch* batch_ = nullptr;          ///< acknowledgements of the current burst, lent by the shard; null: none
   Nanos held_until_ = Nanos::never();  ///< blocked by pacing, or by the job's phase gate
@@ -432,19 +432,19 @@ class alignas(64) Connection {
   bool begins_least_ : 1 = false;     ///< see begin_with_least()
 
   // Line 2.
-  alignas(line) ReceivedPackets received_;
+  alignas(kLine) ReceivedPackets received_;
 
   // Line 3.
-  alignas(line) MessageReceiver receives_;
+  alignas(kLine) MessageReceiver receives_;
 
   // Lines 4 and 5; line 5 ends with the first word of the pacer.
-  alignas(line) MessageSender sends_;
+  alignas(kLine) MessageSender sends_;
 
   // Line 6.
   Pacer pacer_;
 
   // Lines 7 to 10: output and state of the congestion controller. Reno's state ends within line 7.
-  alignas(line) cc::Controller controller_;
+  alignas(kLine) cc::Controller controller_;
 
   // Rarely used; fills up the controller's last line.
   std::uint64_t tag_ = 0;  ///< told in CONNECT or ACCEPT: what the peer has to put into its packets
@@ -454,7 +454,7 @@ class alignas(64) Connection {
   std::unique_ptr<OperationDeadlines> deadlines_;  ///< null until an operation has one
 
   // Lines 11 to 14, and the rest of sent_.
-  alignas(line) SentPackets sent_;
+  alignas(kLine) SentPackets sent_;
 
   // Rarely used, too.
   Nanos heard_;  ///< time of creation, or of the last packet that was not the highest; see received_.highest_time()
@@ -462,7 +462,7 @@ class alignas(64) Connection {
   EcnFeedback ecn_;
   wire::CloseReason abort_reason_ = wire::CloseReason::aborted;
   std::uint8_t abort_copies_left_ = 0;
-  std::uint8_t retries_left_ = most_retries;
+  std::uint8_t retries_left_ = kMaxRetries;
   std::uint8_t looks_put_off_ = 0;  ///< in a row, see puts_off()
   std::uint16_t acks_ahead_ = 0;    ///< see SentPackets::is_lie()
   std::uint32_t allowance_ = 0;     ///< not proven: so many bytes may be sent

@@ -15,21 +15,21 @@ namespace {
 // Even spacing is essential for MLTCP's shares to settle: in examples/two-vgg19.toml with the second job 2 to 4.1 ms
 // later (20 starts), the jobs interleaved by iteration 8 at the latest with bursts of 1 packet, 11 with 4 and 20 with
 // 10, and after 60 or never with practically no pacing (twice the window per round trip).
-constexpr std::uint32_t pacing_burst_packets = 1;
+constexpr std::uint32_t kPacingBurstPackets = 1;
 
 // Where packets are cheaper by the batch (PacketIo::Limits::batch), they are gathered for as long as their transmission
 // takes at the pacing rate, up to this: a whole batch of 64 kB at 20 Gbit/s, and single packets, evenly spaced, up to
 // 500 Mbit/s a connection.
-constexpr Nanos batch_time{25'000};
+constexpr Nanos kBatchTime{25'000};
 // After abort(), so that all copies of CLOSE go before the place is free.
-constexpr Nanos longest_between_copies = SentPackets::max_patience / 3;
+constexpr Nanos kLongestBetweenCopies = SentPackets::kMaxPatience / 3;
 
 // So much of the window is kept in flight meanwhile, so that acknowledgements keep coming.
-constexpr double batch_share = 0.25;
+constexpr double kBatchShare = 0.25;
 
 // Where a path is said to let no marks through, a round trip of so many times the least counts as marked.
-constexpr std::int64_t round_trips_of_queue = 3;
-constexpr Nanos woken_up{100'000};  // beside the least, at least: a thread that sleeps takes as long
+constexpr std::int64_t kRoundTripsOfQueue = 3;
+constexpr Nanos kWokenUp{100'000};  // beside the least, at least: a thread that sleeps takes as long
 
 /// What a CLOSE in place of ACCEPT means to who connects.
 Status refusal_of(wire::CloseReason reason) {
@@ -105,7 +105,7 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
   ++packets_received_;
   if (arrival.data && (header.flags & wire::has_job) != 0 && links_->claims != nullptr)
     links_->claims->add(header.job,
-                        packet.bytes.size() + packet.tail.size() + packet.virtual_bytes - wire::header_bytes);
+                        packet.bytes.size() + packet.tail.size() + packet.virtual_bytes - wire::kHeaderBytes);
   if (packet.ecn != Ecn::not_ect &&
       received_.count_ecn(packet.ecn, packet.bytes.size() + packet.tail.size() + packet.virtual_bytes))
     arrival.at_once = true;
@@ -147,7 +147,7 @@ bool Connection::open(const RxPacket& packet, const wire::Header& header, std::s
   if (!is_sealed_) return false;
   const std::uint64_t number = wire::widen(static_cast<std::uint32_t>(header.packet_number), received_.next());
   const bool clear = (header.flags & wire::clear) != 0;
-  const std::span<const std::byte> body = packet.bytes.subspan(wire::header_bytes);
+  const std::span<const std::byte> body = packet.bytes.subspan(wire::kHeaderBytes);
   reader.begin_opened(body, packet.tail, packet.virtual_bytes);
   if (state_ == State::connecting) {
     // The keys follow from what the server adds; whether it is the server that says so shows when the packet opens.
@@ -199,7 +199,7 @@ bool Connection::opens(const wire::Frame& frame, const wire::Header& header, Nan
     if (sealing_->refused_as == Status::ok && frame.close != wire::CloseReason::done) {
       sealing_->refused_as = refusal_of(frame.close);
       // And within the time after which nobody would be waited for any more.
-      ends_at_ = now + std::min(half_open_limit, config_->give_up_after / 2);
+      ends_at_ = now + std::min(kHalfOpenLimit, config_->give_up_after / 2);
     }
     return false;
   }
@@ -213,7 +213,7 @@ bool Connection::opens(const wire::Frame& frame, const wire::Header& header, Nan
     ++links_->stats->forged_packets;
     return false;
   }
-  if (frame.connect.source_connection == 0 || frame.connect.max_packet < wire::smallest_packet) {
+  if (frame.connect.source_connection == 0 || frame.connect.max_packet < wire::kSmallestPacket) {
     ++links_->stats->malformed_packets;
     return false;
   }
@@ -235,7 +235,7 @@ void Connection::on_half_open(const wire::Header& header, const RxPacket& packet
   }
   const auto bytes = packet.bytes.size() + packet.tail.size() + packet.virtual_bytes;
   constexpr std::uint32_t most = 1U << 20;
-  allowance_ = std::min(allowance_ + bytes_per_unproven_byte * static_cast<std::uint32_t>(bytes), most);
+  allowance_ = std::min(allowance_ + kBytesPerUnprovenByte * static_cast<std::uint32_t>(bytes), most);
 }
 
 // The peer has all that was sent, and has kept nothing of it: CONNECT goes once more, with the cookie, and what was
@@ -434,7 +434,7 @@ void Connection::count_marks(const wire::AckFrame& frame, std::uint32_t newly_ac
   if (ecn_.works() || !config_->check_peer || !controller_.algorithm().capabilities.needs_ecn) [[likely]]
     return;
   const Nanos least = sent_.rtt().minimum();
-  if (ecn_.average_round_trip(sent_.rtt().latest()) > std::max(least * round_trips_of_queue, least + woken_up)) {
+  if (ecn_.average_round_trip(sent_.rtt().latest()) > std::max(least * kRoundTripsOfQueue, least + kWokenUp)) {
     sample.ce_packets = sample.acked_packets;
     sample.ce_bytes = sample.acked_bytes;
   }
@@ -453,7 +453,7 @@ void Connection::on_acked_chunk(const Chunk& chunk, Nanos now) {
   if (chunk.kind == ChunkKind::data) [[likely]] {
     if (!sends_.outstanding(chunk.message)) return;
     const Bytes newly = sends_.on_acked(chunk);
-    if (job_ != no_job) links_->jobs[job_].on_delivered(now, newly);
+    if (job_ != kNoJob) links_->jobs[job_].on_delivered(now, newly);
   } else if (chunk.kind == ChunkKind::close && state_ == State::closing) {
     complete_all(Status::closed);
     push({.kind = Completion::Kind::closed, .connection = id_});
@@ -526,13 +526,13 @@ void Connection::end_of_batch(Nanos now) {
     return;
   }
   sent_.complete(sample, batch->largest_acked);
-  if (job_ != no_job) add_gain(sample);
+  if (job_ != kNoJob) add_gain(sample);
   controller_.on_ack(sample);
   if (!sample.delivery_rate.is_zero()) {
     delivery_rate_ = sample.delivery_rate;
     app_limited_ = sample.app_limited;
   }
-  if (config_->adapt_ack_ratio && job_ == no_job)
+  if (config_->adapt_ack_ratio && job_ == kNoJob)
     ack_ratio_flags_ = wire::ask_ack_ratio(ack_ratio(
         delivery_rate_, std::min(sample.bytes_in_flight_before, static_cast<Bytes>(controller_.output().cwnd_bytes)),
         max_packet_));
@@ -564,8 +564,8 @@ void Connection::update_pacing() {
   const bool of_wire = at_most || controller_.algorithm().capabilities.rate_based;
   paced_overhead_ = of_wire ? links_->limits.overhead_bytes : 0;
   const Nanos quantum =
-      links_->limits.batch > 1 ? std::max(config_->pacing_quantum, batch_time) : config_->pacing_quantum;
-  pacer_.set(rate, Bytes{pacing_burst_packets} * max_packet_, quantum);
+      links_->limits.batch > 1 ? std::max(config_->pacing_quantum, kBatchTime) : config_->pacing_quantum;
+  pacer_.set(rate, Bytes{kPacingBurstPackets} * max_packet_, quantum);
 }
 
 bool Connection::detect_losses(Nanos now, std::uint32_t ce_packets) {
@@ -574,7 +574,7 @@ bool Connection::detect_losses(Nanos now, std::uint32_t ce_packets) {
   if (size_changed_ && change_size(losses)) [[unlikely]]
     return false;
   if (losses.packets == 0) return false;
-  if (sent_.long_lost() >= suspicious_losses) [[unlikely]]
+  if (sent_.long_lost() >= kSuspiciousLosses) [[unlikely]]
     doubt_size(now);
   const bool congestion = controller_.is_congestion({.now = now,
                                                      .packets = losses.packets,
@@ -593,7 +593,7 @@ bool Connection::detect_losses(Nanos now, std::uint32_t ce_packets) {
 
 void Connection::on_congestion(cc::CongestionEvent::Cause cause, Nanos now) {
   ++stats_.congestion_events;
-  const double decrease_gain = job_ == no_job ? 1.0 : links_->jobs[job_].augmentation.decrease_gain();
+  const double decrease_gain = job_ == kNoJob ? 1.0 : links_->jobs[job_].augmentation.decrease_gain();
   controller_.on_congestion({now, cause, sent_.in_flight(), decrease_gain});
 }
 
@@ -669,11 +669,11 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   const bool closes = due_.close;
   write_control(draft, with_data);
   if ((received_.owes_ack() || (closes && !aborted_)) && state_ != State::connecting)
-    write_ack(draft.writer, closes ? wire::close_frame_bytes : 0, withheld, now);
+    write_ack(draft.writer, closes ? wire::kCloseFrameBytes : 0, withheld, now);
   if (closes) write_close(draft);
   if (with_data) write_data(draft, packet, now);
   const bool eliciting = draft.chunks > 0;
-  if (!eliciting && draft.writer.used() == wire::header_bytes) return Blocked::nothing;
+  if (!eliciting && draft.writer.used() == wire::kHeaderBytes) return Blocked::nothing;
 
   const auto bytes = static_cast<std::uint32_t>(draft.writer.used() + packet.payload.size());
   if (eliciting) {
@@ -737,7 +737,7 @@ void Connection::seal(Draft& draft, wire::Header& header, std::span<std::byte> b
     due_.ping = true;
   header.flags |= static_cast<std::uint8_t>(wire::sealed | (clear ? wire::clear : 0) | (epoch.bit ? wire::epoch : 0));
   const std::span<std::byte> bytes = draft.writer.finish_unsealed(header);
-  const std::span<std::byte> frames = bytes.subspan(wire::header_bytes);
+  const std::span<std::byte> frames = bytes.subspan(wire::kHeaderBytes);
   const bool is_real = packet.payload.data() != nullptr;
   const SealedPacket sealed{header.packet_number,
                             epoch.bit,
@@ -745,7 +745,7 @@ void Connection::seal(Draft& draft, wire::Header& header, std::span<std::byte> b
                             wire::sealed_parts(bytes),
                             {frames, is_real ? packet.payload : std::span<const std::byte>()}};
   sealing_->last = greeting ? seal.seal_greeting(sealed) : seal.seal(sealed, frames.data());
-  std::memcpy(bytes.data() + wire::seal_offset, sealing_->last.data(), sealing_->last.size());
+  std::memcpy(bytes.data() + wire::kSealOffset, sealing_->last.data(), sealing_->last.size());
   packet.header = bytes;
   if (clear || !is_real) return;
   packet.header = buffer.first(bytes.size() + packet.payload.size());
@@ -755,8 +755,8 @@ void Connection::seal(Draft& draft, wire::Header& header, std::span<std::byte> b
 std::size_t Connection::room_unproven() const {
   // Control frames are written without a look at the room that there is; ACK and DATA see to it themselves.
   constexpr std::size_t control =
-      wire::header_bytes + wire::credit_frame_bytes + wire::ping_frame_bytes + wire::close_frame_bytes;
-  const std::size_t accept = wire::accept_frame_bytes + (!is_sealed_ ? 0 : wire::key_frame_bytes);
+      wire::kHeaderBytes + wire::kCreditFrameBytes + wire::kPingFrameBytes + wire::kCloseFrameBytes;
+  const std::size_t accept = wire::kAcceptFrameBytes + (!is_sealed_ ? 0 : wire::kKeyFrameBytes);
   const std::size_t least = due_.accept ? control + accept : control;
   return allowance_ < least ? 0 : std::min<std::size_t>(max_packet_, allowance_);
 }
@@ -778,12 +778,12 @@ Connection::Blocked Connection::data_blocked(Nanos now) {
   if (!may_send_messages() || !sends_.waits_for_credit())
     credit_probe_ = Nanos::never();
   else if (credit_probe_.is_never())
-    credit_probe_ = now + SentPackets::max_probe_interval;
+    credit_probe_ = now + SentPackets::kMaxProbeInterval;
   return gate;
 }
 
 Connection::Blocked Connection::gate_blocked(Nanos now) {
-  if (job_ == no_job || !links_->jobs[job_].gate.pending()) return Blocked::nothing;
+  if (job_ == kNoJob || !links_->jobs[job_].gate.pending()) return Blocked::nothing;
   PhaseGate& gate = links_->jobs[job_].gate;
   if (!may_send_messages() || !sends_.has_credited() || sends_.next_round() != gate.round()) return Blocked::nothing;
   const Nanos opens = gate.opens_at(now);
@@ -812,7 +812,7 @@ Connection::Blocked Connection::window_blocked(Nanos now) {
     held_until_ = std::min(held_until_, ready);
     return Blocked::pacing;
   }
-  if (job_ != no_job && links_->jobs[job_].pacer.ready_at(now) > now) return Blocked::job_pacing;
+  if (job_ != kNoJob && links_->jobs[job_].pacer.ready_at(now) > now) return Blocked::job_pacing;
   return Blocked::no;
 }
 
@@ -821,10 +821,10 @@ Connection::Blocked Connection::window_blocked(Nanos now) {
 bool Connection::gathers(Bytes room) {
   if (in_batch_ || sends_.has_lost() || sends_.next_unsent() <= room) return false;
   const double paced = pacer_.rate().is_zero() ? 0
-                                               : static_cast<double>(batch_time.count) * 1e-9 / 8 *
+                                               : static_cast<double>(kBatchTime.count) * 1e-9 / 8 *
                                                      static_cast<double>(pacer_.rate().bits_per_second);
   const double batch = std::min(
-      {static_cast<double>(links_->limits.batch) * max_packet_, paced, batch_share * controller_.output().cwnd_bytes});
+      {static_cast<double>(links_->limits.batch) * max_packet_, paced, kBatchShare * controller_.output().cwnd_bytes});
   in_batch_ = static_cast<double>(room) >= batch;
   return !in_batch_;
 }
@@ -833,16 +833,16 @@ void Connection::repeat_close(Nanos now) {
   if (now < abort_copy_at_) return;
   due_.close = true;
   abort_copy_at_ =
-      --abort_copies_left_ > 0 ? now + std::min(sent_.probe_timeout(*config_), longest_between_copies) : Nanos::never();
+      --abort_copies_left_ > 0 ? now + std::min(sent_.probe_timeout(*config_), kLongestBetweenCopies) : Nanos::never();
 }
 
 void Connection::write_ack(wire::Writer& writer, std::size_t room_behind, bool withheld, Nanos now) {
   // Before the peer's address is proven, a packet may be short.
-  constexpr std::size_t least = wire::ack_frame_bytes + wire::ack_credit_bytes;
+  constexpr std::size_t least = wire::kAckFrameBytes + wire::kAckCreditBytes;
   if (writer.room() < least + room_behind) return;
   wire::AckFrame frame;
   received_.fill(frame, now);
-  const std::size_t ranges = 1 + (writer.room() - least - room_behind) / wire::ack_range_bytes;
+  const std::size_t ranges = 1 + (writer.room() - least - room_behind) / wire::kAckRangeBytes;
   frame.range_count = static_cast<std::uint32_t>(std::min<std::size_t>(frame.range_count, ranges));
   frame.has_whole = true;
   frame.whole = static_cast<std::uint32_t>(receives_.whole());
@@ -922,17 +922,17 @@ void Connection::write_data(Draft& draft, BuiltPacket& packet, Nanos now) {
   const bool is_copied = is_sealed_ && sealing_->seal->encrypts();
   if (kept_from > 0 && packet.payload.size() >= kept_from && packet.payload.data() != nullptr && !is_copied) {
     PayloadHolds::Number& hold = sends_[packet.message].hold;
-    if (hold == PayloadHolds::none) hold = links_->holds->take();
+    if (hold == PayloadHolds::kNone) hold = links_->holds->take();
     packet.hold = (*links_->holds)[hold];
   }
-  if (job_ != no_job) links_->jobs[job_].on_send(now);
+  if (job_ != kNoJob) links_->jobs[job_].on_send(now);
 }
 
 // No message is cut so that a shorter piece comes of it, but one that is as short may fill the packet up.
 bool Connection::has_room_for_data(std::size_t room) const {
   constexpr std::size_t smallest_piece = 64;
-  if (room >= wire::data_frame_bytes + smallest_piece) return true;
-  return !sends_.has_lost() && has_new_data() && room >= wire::data_frame_bytes + sends_.next_unsent();
+  if (room >= wire::kDataFrameBytes + smallest_piece) return true;
+  return !sends_.has_lost() && has_new_data() && room >= wire::kDataFrameBytes + sends_.next_unsent();
 }
 
 void Connection::fill_data(Draft& draft, BuiltPacket& packet) {
@@ -941,7 +941,7 @@ void Connection::fill_data(Draft& draft, BuiltPacket& packet) {
   constexpr std::size_t copy_limit = 256;
   wire::Writer& writer = draft.writer;
   while (has_room_for_data(writer.room())) {
-    const std::size_t room = writer.room() - wire::data_frame_bytes;
+    const std::size_t room = writer.room() - wire::kDataFrameBytes;
     Chunk chunk;
     if (sends_.take_lost(room, chunk)) {
       draft.retransmission = true;
@@ -970,7 +970,7 @@ void Connection::fill_data(Draft& draft, BuiltPacket& packet) {
     if (!config_->pack_messages) return;
     // After many probes in vain a packet takes a single piece of those that seem lost: the peer may have refused
     // another, and with it all that it came with.
-    if (draft.retransmission && sends_.has_lost() && sent_.probe_timeouts() >= probes_in_vain) return;
+    if (draft.retransmission && sends_.has_lost() && sent_.probe_timeouts() >= kProbesInVain) return;
   }
 }
 
@@ -979,7 +979,7 @@ void Connection::mark_data(wire::Header& header, std::uint32_t bytes, Nanos now)
   // A late poll may make up for the pacing delay it caused, at most one round trip: otherwise a window whose pacing
   // rate is below window / RTT would never be filled, and so would not grow, whatever its gain.
   pacer_.on_sent(now, bytes + paced_overhead_, std::min(links_->late, sent_.rtt().smoothed()));
-  if (job_ == no_job) return;
+  if (job_ == kNoJob) return;
   JobState& job = links_->jobs[job_];
   header.flags |= wire::has_job;
   header.job = {job.number, static_cast<std::uint16_t>(job.augmentation.tracker.iteration()),

@@ -10,8 +10,8 @@ namespace mltcp::transport {
 bool Connection::suspects_size(Nanos now) {
   if (!may_send_messages() || !is_proven_) return false;
   if (!mtu_.is_suspect()) {
-    if (sent_.probe_timeouts() < suspicious_timeouts || sent_.silence(now) < patience_with_size()) return false;
-    if (sent_.longest_in_flight() <= wire::smallest_packet) return false;
+    if (sent_.probe_timeouts() < kSuspiciousTimeouts || sent_.silence(now) < patience_with_size()) return false;
+    if (sent_.longest_in_flight() <= wire::kSmallestPacket) return false;
   }
   return suspect_size();
 }
@@ -28,7 +28,7 @@ void Connection::doubt_size(Nanos now) {
   }
 }
 
-Nanos Connection::patience_with_size() const { return std::min(suspicious_silence, config_->give_up_after / 4); }
+Nanos Connection::patience_with_size() const { return std::min(kSuspiciousSilence, config_->give_up_after / 4); }
 
 bool Connection::suspect_size() {
   // What has arrived before says nothing of what does now.
@@ -69,7 +69,7 @@ bool Connection::build_size_probe(Nanos now, std::span<std::byte> buffer, BuiltP
   if (size == 0) return false;  // what has made room was a probe, and the last that was needed
   if (sent_.skip_is_due()) sent_.skip_number(*links_->random);
   Draft draft{.writer = wire::Writer(buffer.first(size))};
-  draft.writer.padding(static_cast<std::uint16_t>(draft.writer.room() - wire::padding_frame_bytes));
+  draft.writer.padding(static_cast<std::uint16_t>(draft.writer.room() - wire::kPaddingFrameBytes));
   carry(draft, {.offset = mtu_.round(), .length = static_cast<std::uint16_t>(size), .kind = ChunkKind::size_probe});
   mtu_.on_probe_sent();
   size_probe_due_ = mtu_.next_probe() != 0;

@@ -44,7 +44,7 @@ struct PeerKeyHash {
 
 class Cookies {
  public:
-  static constexpr Nanos slot_length{10'000'000'000};
+  static constexpr Nanos kSlotLength{10'000'000'000};
 
   /// `used`: about so many used ones are remembered, from the first use on.
   explicit Cookies(std::uint32_t used) : used_count_(used) {}
@@ -52,7 +52,7 @@ class Cookies {
   [[nodiscard]] std::uint64_t make(const PeerKey& peer, std::uint64_t tag, ShardRandom& random, Nanos now) {
     turn(random, now);
     std::uint64_t cookie = 0;
-    for (std::int64_t which = 0; which < of_each; ++which)
+    for (std::int64_t which = 0; which < kOfEach; ++which)
       if (cookie = hash(peer, tag, slot_, which); !is_used(cookie)) break;
     return cookie;
   }
@@ -65,7 +65,7 @@ class Cookies {
                             Nanos now) {
     turn(random, now);
     for (std::int64_t slot = slot_; slot >= 0 && slot + 1 >= slot_; --slot)
-      for (std::int64_t which = 0; which < of_each; ++which) {
+      for (std::int64_t which = 0; which < kOfEach; ++which) {
         const std::uint64_t made = hash(peer, tag, slot, which);
         if (cookie == made) return is_used(made) ? Worth::used : Worth::proof;
         if (!is_used(made)) break;  // nobody was given a further one
@@ -80,7 +80,7 @@ class Cookies {
   }
 
  private:
-  static constexpr std::int64_t of_each = 4;  ///< cookies of a peer's connection in a slot
+  static constexpr std::int64_t kOfEach = 4;  ///< cookies of a peer's connection in a slot
   /// The latest used ones first. Which bucket one is in nobody can choose, and 0 is nobody's.
   using Bucket = std::array<std::uint64_t, 8>;
 
@@ -89,7 +89,7 @@ class Cookies {
   }
   /// Draws the keys of the slots that have begun; those of slots in which nobody asked are never known to anybody.
   void turn(ShardRandom& random, Nanos now) {
-    const std::int64_t slot = now.count / slot_length.count;
+    const std::int64_t slot = now.count / kSlotLength.count;
     if (slot == slot_) return;
     if (slot != slot_ + 1) key_of(slot - 1) = random.key();
     key_of(slot) = random.key();

@@ -28,8 +28,8 @@ namespace mltcp::transport {
 
 class EcnFeedback {
  public:
-  static constexpr std::uint32_t first_pause = 1024;  ///< packets acknowledged until ECN is tried again
-  static constexpr std::uint8_t most_doublings = 6;   ///< of it
+  static constexpr std::uint32_t kFirstPause = 1024;  ///< packets acknowledged until ECN is tried again
+  static constexpr std::uint8_t kMaxDoublings = 6;    ///< of it
 
   /// Whether ECN works, as far as known.
   [[nodiscard]] bool works() const { return state_ == State::works; }
@@ -84,23 +84,23 @@ class EcnFeedback {
 
   // Tests of the peer.
 
-  static constexpr std::uint32_t least_between_tests = 128;
-  static constexpr std::uint32_t between_tests = 512;  ///< and up to so many more, evenly at random
-  static constexpr int most_tested_log2 = 8;           ///< of the most packets of a test; each half as likely
-  static constexpr std::uint8_t most_missed = 2;       ///< tests: once may be an accident that nobody has thought of
-  static constexpr std::uint8_t tests_judged = 15;     ///< whose first packets may be lost
-  static constexpr std::uint8_t most_lost = 4;         ///< of those
+  static constexpr std::uint32_t kMinBetweenTests = 128;
+  static constexpr std::uint32_t kBetweenTests = 512;  ///< and up to so many more, evenly at random
+  static constexpr int kMaxTestedLog2 = 8;             ///< of the most packets of a test; each half as likely
+  static constexpr std::uint8_t kMaxMissed = 2;        ///< tests: once may be an accident that nobody has thought of
+  static constexpr std::uint8_t kTestsJudged = 15;     ///< whose first packets may be lost
+  static constexpr std::uint8_t kMaxLost = 4;          ///< of those
 
   /// Call for each packet that may be marked. Whether it is sent marked. `sent` knows of all before.
   template <typename Sent>
   bool is_test(std::uint64_t number, const Sent& sent, ShardRandom& random) {
     if (run_left_ == 0) {
       if (until_test_ == 0)
-        until_test_ = static_cast<std::uint16_t>(least_between_tests + (random.next() >> 32) % between_tests);
+        until_test_ = static_cast<std::uint16_t>(kMinBetweenTests + (random.next() >> 32) % kBetweenTests);
       if (--until_test_ > 0 || awaits_test() || !works()) return false;
       const std::uint64_t drawn = random.next();
-      const int most_log2 = std::countr_zero(drawn | std::uint64_t{1} << most_tested_log2);
-      run_left_ = static_cast<std::uint16_t>(1 + ((drawn >> 32) & ((std::uint64_t{1} << most_log2) - 1)));
+      const int max_log2 = std::countr_zero(drawn | std::uint64_t{1} << kMaxTestedLog2);
+      run_left_ = static_cast<std::uint16_t>(1 + ((drawn >> 32) & ((std::uint64_t{1} << max_log2) - 1)));
       oldest_ = number;
       settled_ = owed_ = own_ = 0;
       is_acked_ = false;
@@ -108,7 +108,7 @@ class EcnFeedback {
     }
     // Those between that ask for no acknowledgement do no harm.
     for (std::uint64_t end = oldest_ + length_; end < number; ++end) {
-      if (number - end <= least_between_tests && !sent.is_in_flight(end) && !sent.is_acked(end)) continue;
+      if (number - end <= kMinBetweenTests && !sent.is_in_flight(end) && !sent.is_acked(end)) continue;
       run_left_ = 0;
       return false;
     }
@@ -162,7 +162,7 @@ class EcnFeedback {
     return ce;
   }
   void drop_test() { length_ = owed_ = own_ = run_left_ = 0; }
-  [[nodiscard]] std::uint32_t pause() const { return first_pause << failures_; }
+  [[nodiscard]] std::uint32_t pause() const { return kFirstPause << failures_; }
   void fail() {
     drop_test();
     tests_ = 0;
@@ -170,7 +170,7 @@ class EcnFeedback {
     state_ = State::off;
     round_trip_ = 0;
     left_ = pause();
-    if (failures_ < most_doublings) ++failures_;
+    if (failures_ < kMaxDoublings) ++failures_;
   }
   /// It has worked for so many packets more: for as long as it would be off for, and a failure is forgotten.
   void recover(std::uint32_t packets) {
@@ -205,12 +205,12 @@ class EcnFeedback {
   /// Whether too many of the latest tests' first packets were lost, compared with all packets.
   template <typename Sent>
   bool are_marked_lost(bool is_lost, const Sent& sent) {
-    if (is_lost && lost_ < tests_judged) ++lost_;
+    if (is_lost && lost_ < kTestsJudged) ++lost_;
     ++tests_;
     const bool too_many =
-        is_lost && lost_ > most_lost && lost_ * sent.packets_sent() > 2U * tests_ * sent.lost_packets();
-    if (too_many || tests_ == tests_judged) {
-      lost_ = too_many ? most_lost : 0;  // after a failure, one more is one too many
+        is_lost && lost_ > kMaxLost && lost_ * sent.packets_sent() > 2U * tests_ * sent.lost_packets();
+    if (too_many || tests_ == kTestsJudged) {
+      lost_ = too_many ? kMaxLost : 0;  // after a failure, one more is one too many
       tests_ = 0;
     }
     return too_many;
@@ -222,8 +222,8 @@ class EcnFeedback {
     ce -= own;
     const bool misses = ce_packets_ - base_ < owed_;
     if (misses || (run_left_ == 0 && length_ == 0)) drop_test();
-    if (!misses || ++missed_ < most_missed) return true;
-    missed_ = most_missed - 1;
+    if (!misses || ++missed_ < kMaxMissed) return true;
+    missed_ = kMaxMissed - 1;
     fail();
     return false;
   }

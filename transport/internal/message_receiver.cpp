@@ -9,7 +9,7 @@ void MessageReceiver::on_question(Nanos now) {
     asked_at_ = messages_.begin();
     asked_since_ = now;
   }
-  if (now - asked_since_ >= patience) credit_known_ = false;
+  if (now - asked_since_ >= kPatience) credit_known_ = false;
 }
 
 std::uint64_t MessageReceiver::untouched_from() const {

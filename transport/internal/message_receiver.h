@@ -28,11 +28,11 @@ struct HoleLedger {
 class MessageReceiver {
  public:
   /// Holes of each message that the shard's ledger does not count.
-  static constexpr std::size_t own_holes = RangeSet::first_holes;
+  static constexpr std::size_t kOwnHoles = RangeSet::kFirstHoles;
   /// Maximum number of ranges of a partly received message; data that would make more is refused.
-  static constexpr std::size_t max_reassembly_ranges = 1024;
+  static constexpr std::size_t kMaxReassemblyRanges = 1024;
   /// A peer that has been sending PINGs for so long is waiting for something.
-  static constexpr Nanos patience{500'000'000};
+  static constexpr Nanos kPatience{500'000'000};
 
   // One cache line each, since there may be many.
   struct alignas(64) Message {
@@ -93,14 +93,14 @@ class MessageReceiver {
     if (message.done) return Taken::nothing_new;
     const Bytes begin = frame.offset;
     const Bytes end = begin + frame.length;
-    const bool possible = end <= wire::max_message_bytes && (frame.length > 0 || (frame.last && begin == 0));
+    const bool possible = end <= wire::kMaxMessageBytes && (frame.length > 0 || (frame.last && begin == 0));
     const bool consistent = (!message.total_known || (frame.last ? end == message.total : end < message.total)) &&
                             (!frame.last || message.received.empty() || message.received.back().end <= end);
     if (!possible || !consistent) [[unlikely]] {
       if (possible) forget(message, holes);
       return Taken::malformed;
     }
-    if (message.received.size() > own_holes && message.received.would_grow(begin, end) && !make_room(message, holes))
+    if (message.received.size() > kOwnHoles && message.received.would_grow(begin, end) && !make_room(message, holes))
         [[unlikely]]
       return Taken::no_room;
     if (frame.last) {
@@ -217,27 +217,27 @@ class MessageReceiver {
   }
   /// Forgets what has been received of a message; it keeps memory for its own holes only.
   static void release(Message& message, HoleLedger& holes) {
-    const std::size_t freed = message.received.bytes_beyond(own_holes);
+    const std::size_t freed = message.received.bytes_beyond(kOwnHoles);
     holes.used -= freed;
     holes.own -= freed;
-    message.received.clear_to(own_holes);
+    message.received.clear_to(kOwnHoles);
   }
   /// Adds to a message that has memory for holes, which may grow.
   static Bytes add_counted(Message& message, Bytes begin, Bytes end, HoleLedger& holes) {
-    const std::size_t before = message.received.bytes_beyond(own_holes);
+    const std::size_t before = message.received.bytes_beyond(kOwnHoles);
     const Bytes added = message.received.add(begin, end);
-    const std::size_t grown = message.received.bytes_beyond(own_holes) - before;
+    const std::size_t grown = message.received.bytes_beyond(kOwnHoles) - before;
     holes.used += grown;
     holes.own += grown;
     return added;
   }
-  /// Whether there may be another hole in a message that has more than own_holes. A connection may have half of what
+  /// Whether there may be another hole in a message that has more than kOwnHoles. A connection may have half of what
   /// others have left, so that none takes all.
   static bool make_room(const Message& message, const HoleLedger& holes) {
-    if (message.received.size() >= max_reassembly_ranges) return false;
+    if (message.received.size() >= kMaxReassemblyRanges) return false;
     if (!message.received.is_full()) return true;
     const std::size_t growth =
-        message.received.bytes_beyond_if_grown(own_holes) - message.received.bytes_beyond(own_holes);
+        message.received.bytes_beyond_if_grown(kOwnHoles) - message.received.bytes_beyond(kOwnHoles);
     const std::uint64_t others = holes.used - holes.own;
     return others < holes.limit && (holes.own + growth) * 2 <= holes.limit - others;
   }

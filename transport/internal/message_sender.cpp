@@ -52,15 +52,15 @@ MessageSender::Doubt MessageSender::doubt_front(std::uint64_t next_packet, std::
   if (doubted_ != number) {
     doubted_ = number;
     repairs_ = 0;
-    asked_at_ = none;
+    asked_at_ = kNone;
   }
-  if (asked_at_ == none) {
+  if (asked_at_ == kNone) {
     asked_at_ = next_packet;
     return Doubt::ask;
   }
   if (largest_acked < asked_at_) return Doubt::wait;
-  asked_at_ = none;
-  if (++repairs_ > max_repairs) return Doubt::hopeless;
+  asked_at_ = kNone;
+  if (++repairs_ > kMaxRepairs) return Doubt::hopeless;
   Message& message = messages_.front();
   message.all_acked = false;
   message.acked.clear();

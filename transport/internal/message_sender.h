@@ -22,9 +22,9 @@ namespace mltcp::transport {
 
 class MessageSender {
  public:
-  static constexpr std::uint64_t most_receives =
+  static constexpr std::uint64_t kMaxReceives =
       65'536;                                      ///< maximum number of receives that a peer may have posted at once
-  static constexpr std::uint32_t max_repairs = 8;  ///< maximum number of retransmissions of one whole message
+  static constexpr std::uint32_t kMaxRepairs = 8;  ///< maximum number of retransmissions of one whole message
 
   // One cache line each, since there may be many.
   struct alignas(64) Message {
@@ -34,7 +34,7 @@ class MessageSender {
     std::uint64_t tag = 0;
     RangeSet acked;
     std::uint32_t round = 0;  ///< round of the job's phase gate in which it was posted
-    PayloadHolds::Number hold = PayloadHolds::none;
+    PayloadHolds::Number hold = PayloadHolds::kNone;
     bool done : 1 = false;       ///< completed, or ended out of order
     bool all_acked : 1 = false;  ///< completes, in order, once the peer has reported it as whole
     std::uint8_t uncharged = 0;  ///< of its bytes so many are still to be acknowledged that are not the job's
@@ -62,10 +62,10 @@ class MessageSender {
     message.done = false;
     message.all_acked = false;
     message.uncharged = uncharged;
-    message.hold = PayloadHolds::none;
+    message.hold = PayloadHolds::kNone;
     message.round = round;
     message.tag = tag;
-    message.acked.clear_to(RangeSet::first_holes);
+    message.acked.clear_to(RangeSet::kFirstHoles);
     ++open_;
   }
   /// Call once for each message that completes.
@@ -77,7 +77,7 @@ class MessageSender {
   /// `may_rise`: accept more credit even after a final report, which must then have been forged.
   bool raise_credit(std::uint32_t messages, bool may_rise) {
     const std::uint64_t said = wire::widen(messages, credit_);
-    if (said > most_credit()) return false;
+    if (said > max_credit()) return false;
     // More credit after the final report means that the report was forged. Once it has been acted on it stays final, as
     // messages beyond the credit may have been ended.
     if (said > credit_ && may_rise && !ended_beyond_) credit_final_ = false;
@@ -87,12 +87,12 @@ class MessageSender {
   /// Messages with lower numbers may be sent.
   [[nodiscard]] std::uint64_t credit() const { return credit_; }
   /// Sets the initial credit, from CONNECT or ACCEPT.
-  void begin_credit(std::uint32_t messages) { credit_ = std::min<std::uint64_t>(messages, most_credit()); }
+  void begin_credit(std::uint32_t messages) { credit_ = std::min<std::uint64_t>(messages, max_credit()); }
   /// The peer has reported that it takes `messages` since the connection began, modulo 2^32, and will post no more
   /// buffers. They may be fewer than it said before, as it may have withdrawn some. False if that is impossible.
   bool end_credit(std::uint32_t messages) {
     const std::uint64_t said = wire::widen(messages, credit_);
-    if (said > most_credit()) return false;
+    if (said > max_credit()) return false;
     credit_ = credit_final_ ? std::min(credit_, said) : said;
     credit_final_ = true;
     return true;
@@ -221,13 +221,13 @@ class MessageSender {
   bool take_from_lost(std::size_t room, Chunk& chunk);
   bool next_lost(Chunk& chunk);
   /// Upper bound of plausible credit: as many buffers as an end may post, beyond the messages sent.
-  [[nodiscard]] std::uint64_t most_credit() const { return next_ + most_receives; }
+  [[nodiscard]] std::uint64_t max_credit() const { return next_ + kMaxReceives; }
   void pop_done() {
     while (!messages_.empty() && messages_.front().done) messages_.pop();
     next_ = std::max(next_, messages_.begin());
   }
 
-  static constexpr std::uint64_t none = ~std::uint64_t{0};
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
 
   GrowableRing<Message> messages_;  ///< index = message number
   std::uint64_t next_ = 0;          ///< first message with unsent bytes
@@ -236,8 +236,8 @@ class MessageSender {
   std::int64_t open_ = 0;
   GrowableRing<Chunk> lost_;  ///< pieces to be retransmitted
   // Of the oldest message, while it is acknowledged but not reported as whole.
-  std::uint64_t doubted_ = none;   ///< its number
-  std::uint64_t asked_at_ = none;  ///< the packet whose acknowledgement carries a current report
+  std::uint64_t doubted_ = kNone;   ///< its number
+  std::uint64_t asked_at_ = kNone;  ///< the packet whose acknowledgement carries a current report
   std::uint32_t repairs_ = 0;
   bool credit_final_ = false;  ///< the peer has said that it will post no more buffers
   bool ended_beyond_ = false;  ///< ... and messages have ended for that: the credit rises no more

@@ -5,14 +5,14 @@
 // nothing as long arrives (SentPackets counts them), is the path suspected of being a black hole for them (section
 // 4.3). It is then tried in rounds: a probe of the size used so far, and behind it one of a base size and one of the
 // smallest that every path must carry, or of the longer of these that is known to arrive. Each probe is a packet of
-// PADDING that carries nothing else. If one of the used size arrives the suspicion was wrong. If most_probes of them
+// PADDING that carries nothing else. If one of the used size arrives the suspicion was wrong. If kMaxProbes of them
 // are lost, which shows only by packets sent later that arrive, the connection goes on with the shorter size.
 //
 // From then on a binary search looks for the longest packet that the path carries, one probe at a time, and each size
-// counts as too long when most_probes are lost. When it has ended below the size agreed on, it begins again with that
-// after first_raise, at the next acknowledgement: a connection that idles sends nothing. What dropped the packets may
+// counts as too long when kMaxProbes are lost. When it has ended below the size agreed on, it begins again with that
+// after kFirstRaise, at the next acknowledgement: a connection that idles sends nothing. What dropped the packets may
 // have been a burst of losses or somebody who was there for a moment, and then that is soon over. Otherwise each time
-// is twice as long as the one before, up to raise_after.
+// is twice as long as the one before, up to kRaiseAfter.
 //
 // A probe counts neither as bytes in flight nor, when lost, as a sign of congestion. No ICMP message is read, so nobody
 // off the path can make packets shorter.
@@ -28,11 +28,11 @@ namespace mltcp::transport {
 
 class PathMtu {
  public:
-  static constexpr std::uint32_t base = 1200;       ///< BASE_PLPMTU (section 5.1.2)
-  static constexpr std::uint32_t most_probes = 3;   ///< MAX_PROBES (section 5.1.2)
-  static constexpr std::uint32_t granularity = 16;  ///< a search ends when its bounds are as close
-  static constexpr Nanos first_raise{1'000'000'000};
-  static constexpr Nanos raise_after{60'000'000'000};  ///< PMTU_RAISE_TIMER (section 5.1.1)
+  static constexpr std::uint32_t kBase = 1200;       ///< BASE_PLPMTU (section 5.1.2)
+  static constexpr std::uint32_t kMaxProbes = 3;     ///< MAX_PROBES (section 5.1.2)
+  static constexpr std::uint32_t kGranularity = 16;  ///< a search ends when its bounds are as close
+  static constexpr Nanos kFirstRaise{1'000'000'000};
+  static constexpr Nanos kRaiseAfter{60'000'000'000};  ///< PMTU_RAISE_TIMER (section 5.1.1)
 
   /// What the outcome of a probe means.
   enum class Verdict : std::uint8_t {
@@ -57,7 +57,7 @@ class PathMtu {
   /// Packets of the used size seem to vanish: begins to try it, or goes on with another round as nothing has arrived.
   /// False if they are as short as can be.
   bool suspect() {
-    if (size_ <= wire::smallest_packet) return false;
+    if (size_ <= wire::kSmallestPacket) return false;
     if (phase_ != Phase::suspect) {
       phase_ = Phase::suspect;
       lost_ = 0;
@@ -75,7 +75,7 @@ class PathMtu {
   /// Call at times while waits_to_raise().
   void look(Nanos now) {
     if (now < raise_at_) return;
-    if (raises_ < most_doublings) ++raises_;
+    if (raises_ < kMaxDoublings) ++raises_;
     too_long_ = agreed_ + 1U;
     begin_search();
   }
@@ -86,7 +86,7 @@ class PathMtu {
     if (phase_ == Phase::search) return candidate_;
     if (planned_ == in_round()) return size_;
     if (carried_ != 0) return carried_;
-    return planned_ == 2 ? base : static_cast<std::uint32_t>(wire::smallest_packet);
+    return planned_ == 2 ? kBase : static_cast<std::uint32_t>(wire::kSmallestPacket);
   }
   /// To be told again with the outcome of what is sent now.
   [[nodiscard]] std::uint8_t round() const { return round_; }
@@ -96,7 +96,7 @@ class PathMtu {
       if (bytes < size_) {
         carried_ = static_cast<std::uint16_t>(std::max<std::uint32_t>(carried_, bytes));
         if (planned_ < in_round()) planned_ = 0;  // what is left of a round
-        return lost_ < most_probes ? Verdict::nothing : fall(now);
+        return lost_ < kMaxProbes ? Verdict::nothing : fall(now);
       }
       go_on(now);
       return Verdict::healthy;
@@ -113,12 +113,12 @@ class PathMtu {
       const auto since = [this](std::uint8_t before) { return static_cast<std::uint8_t>(round_ - before); };
       if (bytes != size_ || since(round) > since(first_round_)) return Verdict::nothing;
       lost_ = static_cast<std::uint8_t>(std::min(lost_ + 1, 255));
-      if (lost_ >= most_probes && carried_ != 0) return fall(now);
+      if (lost_ >= kMaxProbes && carried_ != 0) return fall(now);
       if (planned_ == 0) plan_round();
       return Verdict::nothing;
     }
     if (phase_ != Phase::search || bytes != candidate_) return Verdict::nothing;
-    if (++lost_ < most_probes) {
+    if (++lost_ < kMaxProbes) {
       planned_ = 1;
       return Verdict::nothing;
     }
@@ -128,14 +128,14 @@ class PathMtu {
   }
 
  private:
-  static constexpr std::uint8_t most_doublings = 6;
+  static constexpr std::uint8_t kMaxDoublings = 6;
   enum class Phase : std::uint8_t {
     idle,
     suspect,  ///< the used size is tried
     search,   ///< a larger one is
   };
 
-  [[nodiscard]] std::uint8_t in_round() const { return carried_ == 0 && size_ > base ? 3 : 2; }
+  [[nodiscard]] std::uint8_t in_round() const { return carried_ == 0 && size_ > kBase ? 3 : 2; }
   void plan_round() {
     ++round_;
     planned_ = in_round();
@@ -157,14 +157,14 @@ class PathMtu {
     planned_ = 1;
   }
   void go_on(Nanos now) {
-    if (size_ < agreed_ && too_long_ - size_ > granularity) {
+    if (size_ < agreed_ && too_long_ - size_ > kGranularity) {
       begin_search();
       return;
     }
     phase_ = Phase::idle;
     planned_ = 0;
     if (size_ == agreed_) raises_ = 0;
-    raise_at_ = now + std::min(first_raise * (std::int64_t{1} << raises_), raise_after);
+    raise_at_ = now + std::min(kFirstRaise * (std::int64_t{1} << raises_), kRaiseAfter);
   }
 
   Nanos raise_at_;
@@ -177,7 +177,7 @@ class PathMtu {
   std::uint8_t planned_ = 0;      ///< probes to be sent now
   std::uint8_t round_ = 0;        ///< of a suspicion; goes on with the next one
   std::uint8_t first_round_ = 0;  ///< suspect: the first round of which anything has arrived, or the latest
-  std::uint8_t raises_ = 0;       ///< since the size agreed on was used, up to most_doublings
+  std::uint8_t raises_ = 0;       ///< since the size agreed on was used, up to kMaxDoublings
   Phase phase_ = Phase::idle;
 };
 

@@ -17,7 +17,7 @@ namespace mltcp::transport {
 class PayloadHolds {
  public:
   using Number = std::uint16_t;
-  static constexpr Number none = 0;
+  static constexpr Number kNone = 0;
 
   explicit PayloadHolds(std::uint32_t count);
   /// Holds that the datapath still counts in are kept alive (deliberately leaked).
@@ -25,16 +25,16 @@ class PayloadHolds {
   PayloadHolds(const PayloadHolds&) = delete;
   PayloadHolds& operator=(const PayloadHolds&) = delete;
 
-  /// A free hold, with no packets; `none` if all are in use.
+  /// A free hold, with no packets; `kNone` if all are in use.
   Number take() {
-    if (free_.empty()) return none;
+    if (free_.empty()) return kNone;
     const Number number = free_.back();
     free_.pop_back();
     return number;
   }
-  PayloadHold* operator[](Number number) { return number == none ? nullptr : &holds_[number]; }
+  PayloadHold* operator[](Number number) { return number == kNone ? nullptr : &holds_[number]; }
   [[nodiscard]] bool in_use(Number number) const {
-    return number != none && holds_[number].packets.load(std::memory_order_acquire) != 0;
+    return number != kNone && holds_[number].packets.load(std::memory_order_acquire) != 0;
   }
 
   /// Passes `completion` to `out` once `hold` counts no packets, at once if that is so already, and frees the hold.
@@ -44,7 +44,7 @@ class PayloadHolds {
       if (completion.kind == Completion::Kind::closed) ++ends_waiting_;
       return;
     }
-    if (hold != none) free_.push_back(hold);
+    if (hold != kNone) free_.push_back(hold);
     out.push(completion);
   }
   /// Passes on the completions whose holds have been released, in order.
@@ -58,7 +58,7 @@ class PayloadHolds {
         waiting_[kept++] = entry;
         continue;
       }
-      if (entry.hold != none) free_.push_back(entry.hold);
+      if (entry.hold != kNone) free_.push_back(entry.hold);
       if (entry.completion.kind == Completion::Kind::closed) --ends_waiting_;
       out.push(entry.completion);
     }
@@ -71,7 +71,7 @@ class PayloadHolds {
  private:
   struct Waiting {
     Completion completion;
-    Number hold = none;
+    Number hold = kNone;
   };
 
   [[nodiscard]] bool waits(ConnectionId connection) const { return waits(connection, waiting_.size()); }

@@ -18,7 +18,7 @@ struct PositionRange {
 
 class RangeList {
  public:
-  static constexpr std::size_t least = 8;  ///< memory that insert() allocates is for so many
+  static constexpr std::size_t kLeast = 8;  ///< memory that insert() allocates is for so many
 
   RangeList() = default;
   ~RangeList() { free(); }
@@ -30,7 +30,7 @@ class RangeList {
   RangeList(const RangeList&) = delete;
   RangeList& operator=(const RangeList&) = delete;
 
-  [[nodiscard]] bool empty() const { return (block_ & has_ranges) == 0; }
+  [[nodiscard]] bool empty() const { return (block_ & kHasRanges) == 0; }
   [[nodiscard]] std::size_t size() const { return empty() ? 0 : block().size; }
   /// How many there is memory for.
   [[nodiscard]] std::size_t capacity() const { return block_ == 0 ? 0 : block().capacity; }
@@ -51,7 +51,7 @@ class RangeList {
   /// Inserts before the i-th; i <= size().
   void insert(std::size_t i, PositionRange range) {
     const std::size_t count = size();
-    if (count == capacity()) reallocate(std::max<std::size_t>(count * 2, least));
+    if (count == capacity()) reallocate(std::max<std::size_t>(count * 2, kLeast));
     PositionRange* const at = ranges() + i;
     std::memmove(at + 1, at, (count - i) * sizeof(PositionRange));
     *at = range;
@@ -67,7 +67,7 @@ class RangeList {
     set_size(block().size - (last - first));
   }
   /// Keeps the memory.
-  void clear() { block_ &= ~has_ranges; }
+  void clear() { block_ &= ~kHasRanges; }
   void free() {
     if (block_ != 0) ::operator delete(&block());
     block_ = 0;
@@ -79,13 +79,13 @@ class RangeList {
     std::uint32_t capacity;
   };
   static_assert(sizeof(Block) % alignof(PositionRange) == 0);
-  static constexpr std::uintptr_t has_ranges = 1;
+  static constexpr std::uintptr_t kHasRanges = 1;
 
-  [[nodiscard]] Block& block() const { return *reinterpret_cast<Block*>(block_ & ~has_ranges); }
+  [[nodiscard]] Block& block() const { return *reinterpret_cast<Block*>(block_ & ~kHasRanges); }
   [[nodiscard]] PositionRange* ranges() const { return reinterpret_cast<PositionRange*>(&block() + 1); }
   void set_size(std::size_t size) {
     block().size = static_cast<std::uint32_t>(size);
-    block_ = (block_ & ~has_ranges) | (size > 0 ? has_ranges : 0);
+    block_ = (block_ & ~kHasRanges) | (size > 0 ? kHasRanges : 0);
   }
   void reallocate(std::size_t capacity) {
     RangeList bigger;
@@ -96,7 +96,7 @@ class RangeList {
     std::swap(block_, bigger.block_);
   }
 
-  std::uintptr_t block_ = 0;  ///< a Block, or 0; its lowest bit: has_ranges
+  std::uintptr_t block_ = 0;  ///< a Block, or 0; its lowest bit: kHasRanges
 };
 
 static_assert(sizeof(RangeList) == 8);

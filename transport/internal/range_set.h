@@ -40,7 +40,7 @@ class RangeSet {
   [[nodiscard]] std::size_t bytes_beyond_if_grown(std::size_t holes) const {
     return (std::max(lower_.capacity() * 2, holes) - holes) * sizeof(Range);
   }
-  static constexpr std::size_t first_holes = RangeList::least;  ///< for which memory is allocated at once
+  static constexpr std::size_t kFirstHoles = RangeList::kLeast;  ///< for which memory is allocated at once
 
   [[nodiscard]] bool empty() const { return highest_.end == 0; }
   [[nodiscard]] std::size_t size() const { return empty() ? 0 : 1 + lower_.size(); }

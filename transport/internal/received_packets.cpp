@@ -14,7 +14,7 @@ void ReceivedPackets::count_behind_top(std::uint64_t number) {
     top_ = top;
     behind_top_ = 0;
   }
-  if (++behind_top_ < max_behind_top) return;
+  if (++behind_top_ < kMaxBehindTop) return;
   numbers_.remove_highest_range();  // the new highest range is then checked in the same way
 }
 

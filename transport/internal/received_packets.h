@@ -22,15 +22,15 @@ class ReceivedPackets {
  public:
   /// Maximum distance of a plausible number above the highest received: the number of records that a sender keeps
   /// (SentPackets) with the maximum of 2^20 packets in flight.
-  static constexpr std::uint64_t max_jump = std::uint64_t{4} << 20;
+  static constexpr std::uint64_t kMaxJump = std::uint64_t{4} << 20;
   /// After so many packets below the highest range, while that does not grow, the range is taken for forged or from an
   /// earlier connection, and discarded. No network reorders so deeply; if one did, the data would merely be
   /// retransmitted.
-  static constexpr std::uint32_t max_behind_top = 1024;
+  static constexpr std::uint32_t kMaxBehindTop = 1024;
   /// Maximum number of ranges tracked; one acknowledgement has room for all.
-  static constexpr std::size_t max_ranges = wire::max_ack_ranges;
+  static constexpr std::size_t kMaxRanges = wire::kMaxAckRanges;
 
-  ReceivedPackets() { numbers_.reserve(skips_at_once); }
+  ReceivedPackets() { numbers_.reserve(kSkipsAtOnce); }
 
   /// Where a packet's number is relative to those received before.
   enum class Place : std::uint8_t {
@@ -42,7 +42,7 @@ class ReceivedPackets {
   /// Whether a packet with that number can plausibly come from the peer.
   [[nodiscard]] bool believable(std::uint64_t number) const {
     const std::uint64_t next = numbers_.back().end;
-    return number <= next || number - next <= max_jump;
+    return number <= next || number - next <= kMaxJump;
   }
   /// The number after the highest, around which the 32 bits that a header has are widened.
   [[nodiscard]] std::uint64_t next() const { return numbers_.back().end; }
@@ -64,7 +64,7 @@ class ReceivedPackets {
     const std::uint64_t oldest_kept = number - std::min<std::uint64_t>(span, number);
     if (numbers_[0].begin < oldest_kept) numbers_.remove_below(oldest_kept);
     // Keep the range of this packet whatever is above it: the ranges above may be forged.
-    if (numbers_.size() > max_ranges) numbers_.remove_lowest_range_but(number);
+    if (numbers_.size() > kMaxRanges) numbers_.remove_lowest_range_but(number);
     return place;
   }
   /// Counts an ECN-capable packet of `bytes`. True if CE marking starts or stops with it, which the sender must learn
@@ -110,7 +110,7 @@ class ReceivedPackets {
     frame.ecn.ect0_packets = ect0_packets_;
     frame.ecn.ce_packets = ce_packets_;
     frame.ecn.ce_bytes = ce_bytes_;
-    for (std::size_t i = numbers_.size(); i-- > 0 && frame.range_count < wire::max_ack_ranges;)
+    for (std::size_t i = numbers_.size(); i-- > 0 && frame.range_count < wire::kMaxAckRanges;)
       frame.ranges[frame.range_count++] = {numbers_[i].begin, numbers_[i].end - 1};
   }
   void on_ack_sent() {
@@ -124,7 +124,7 @@ class ReceivedPackets {
 
  private:
   /// A number that its sender has skipped is a hole. Memory for so many is there from the beginning.
-  static constexpr std::size_t skips_at_once = 3;
+  static constexpr std::size_t kSkipsAtOnce = 3;
 
   void count_behind_top(std::uint64_t number);
   [[nodiscard]] bool enough(std::uint64_t number, std::uint32_t ratio, bool finished, std::uint32_t ack_every) const;

@@ -3,7 +3,7 @@
 //
 // Until a loss has proved spurious, the thresholds are those of RFC 9002 section 6.1. From then on each packet that
 // arrives behind a later one is measured, lost or not: by how many packets it was late, and by how much time beyond the
-// round trip. A packet then counts as lost only if it is later than the latest one seen so far; beyond `most_packets`,
+// round trip. A packet then counts as lost only if it is later than the latest one seen so far; beyond `kMaxPackets`,
 // the number of packets says nothing any more, and only time counts, as in RFC 8985. What was seen is forgotten one to
 // two periods after the last time that it was.
 #pragma once
@@ -19,10 +19,10 @@ namespace mltcp::transport {
 
 class Reordering {
  public:
-  static constexpr std::uint32_t first_threshold = 3;  ///< RFC 9002 section 6.1.1
-  static constexpr std::uint32_t most_packets = 63;
-  static constexpr std::uint32_t no_threshold = std::numeric_limits<std::uint32_t>::max();
-  static constexpr std::uint32_t period = 256;  ///< round trips
+  static constexpr std::uint32_t kFirstThreshold = 3;  ///< RFC 9002 section 6.1.1
+  static constexpr std::uint32_t kMaxPackets = 63;
+  static constexpr std::uint32_t kNoThreshold = std::numeric_limits<std::uint32_t>::max();
+  static constexpr std::uint32_t kPeriod = 256;  ///< round trips
 
   /// `checked`: the peer is not trusted (ConnectionConfig::check_peer).
   explicit constexpr Reordering(bool checked) : is_checked_(checked) {}
@@ -51,7 +51,7 @@ class Reordering {
       seen_ = true;
       period_begin_ = static_cast<std::uint32_t>(round);
     }
-    const auto by = static_cast<std::uint8_t>(std::min<std::uint64_t>(packets, most_packets + 1));
+    const auto by = static_cast<std::uint8_t>(std::min<std::uint64_t>(packets, kMaxPackets + 1));
     const auto time = static_cast<std::uint32_t>(std::clamp(late, Nanos(0), longest(smoothed_rtt)).count);
     if (by <= packets_ && time <= time_) return;
     packets_ = std::max(packets_, by);
@@ -60,7 +60,7 @@ class Reordering {
   }
   /// Call once per round trip while seen().
   void on_round(std::uint64_t round, Nanos smoothed_rtt) {
-    if (static_cast<std::uint32_t>(round) - period_begin_ < period) return;
+    if (static_cast<std::uint32_t>(round) - period_begin_ < kPeriod) return;
     period_begin_ = static_cast<std::uint32_t>(round);
     packets_before_ = std::exchange(packets_, std::uint8_t{0});
     time_before_ = std::exchange(time_, 0U);
@@ -71,14 +71,14 @@ class Reordering {
  private:
   void apply(Nanos smoothed_rtt) {
     const std::uint32_t packets = std::max(packets_, packets_before_);
-    packet_threshold_ = packets > most_packets ? no_threshold : std::max(first_threshold, packets + 1);
+    packet_threshold_ = packets > kMaxPackets ? kNoThreshold : std::max(kFirstThreshold, packets + 1);
     // An eighth more than was seen, as RFC 9002 allows beyond the round trip.
     const Nanos time(std::max(time_, time_before_));
     window_ = std::min(time + time / 8, longest(smoothed_rtt));
   }
 
   Nanos window_;
-  std::uint32_t packet_threshold_ = first_threshold;
+  std::uint32_t packet_threshold_ = kFirstThreshold;
   std::uint32_t period_begin_ = 0;
   // The largest lateness in this period, and in the one before; nanoseconds.
   std::uint32_t time_ = 0;

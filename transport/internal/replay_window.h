@@ -15,33 +15,33 @@ class ReplayWindow {
  public:
   /// So far below the highest number, at least, a packet that comes for the first time is taken. At 4.8 Gbit/s full
   /// packets of 10 ms are no more: the longest that a sender waits for late ones on short paths (Reordering).
-  static constexpr std::uint64_t numbers = 4096;
+  static constexpr std::uint64_t kNumbers = 4096;
 
   /// Whether a packet with that number has been added, or may have been: its number is too low to tell.
   [[nodiscard]] bool contains(std::uint64_t number) const {
-    const std::uint64_t block = number / bits;
+    const std::uint64_t block = number / kBits;
     if (block > top_) return false;
-    if (top_ - block >= blocks) return true;
-    return (seen_[block % blocks] >> (number % bits) & 1) != 0;
+    if (top_ - block >= kBlocks) return true;
+    return (seen_[block % kBlocks] >> (number % kBits) & 1) != 0;
   }
   void add(std::uint64_t number) {
-    const std::uint64_t block = number / bits;
+    const std::uint64_t block = number / kBits;
     if (block > top_) {
-      const std::uint64_t passed = std::min<std::uint64_t>(block - top_, blocks);
-      for (std::uint64_t i = 0; i < passed; ++i) seen_[(block - i) % blocks] = 0;
+      const std::uint64_t passed = std::min<std::uint64_t>(block - top_, kBlocks);
+      for (std::uint64_t i = 0; i < passed; ++i) seen_[(block - i) % kBlocks] = 0;
       top_ = block;
-    } else if (top_ - block >= blocks) {
+    } else if (top_ - block >= kBlocks) {
       return;
     }
-    seen_[block % blocks] |= std::uint64_t{1} << (number % bits);
+    seen_[block % kBlocks] |= std::uint64_t{1} << (number % kBits);
   }
 
  private:
-  static constexpr std::uint64_t bits = 64;
-  static constexpr std::uint64_t blocks = numbers / bits + 1;  ///< the highest may just have begun
+  static constexpr std::uint64_t kBits = 64;
+  static constexpr std::uint64_t kBlocks = kNumbers / kBits + 1;  ///< the highest may just have begun
 
   std::uint64_t top_ = 0;  ///< block of the highest number
-  std::array<std::uint64_t, blocks> seen_{};
+  std::array<std::uint64_t, kBlocks> seen_{};
 };
 
 }  // namespace mltcp::transport

@@ -13,12 +13,12 @@ class RttEstimator {
 
   /// Upper bound of samples: longer ones come from a clock that jumped or a program that was stopped, not from a
   /// network.
-  static constexpr Nanos longest{10'000'000'000};
+  static constexpr Nanos kLongest{10'000'000'000};
 
   /// Takes a sample: `rtt`, from sending a packet to its acknowledgement (clamped to 0..longest), and the peer's delay
   /// of that acknowledgement.
   void add(Nanos rtt, Nanos ack_delay) {
-    rtt = std::clamp(rtt, Nanos(0), longest);
+    rtt = std::clamp(rtt, Nanos(0), kLongest);
     latest_ = rtt;
     if (!has_sample_) {
       has_sample_ = true;

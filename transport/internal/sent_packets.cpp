@@ -7,7 +7,7 @@ namespace mltcp::transport {
 
 Nanos SentPackets::longest_patience(const ConnectionConfig& config) {
   const RttEstimator initial(config.initial_rtt);
-  return std::max(max_patience, initial.probe_timeout(config.timer_granularity, config.max_ack_delay));
+  return std::max(kMaxPatience, initial.probe_timeout(config.timer_granularity, config.max_ack_delay));
 }
 
 void SentPackets::skip_number(ShardRandom& random) {
@@ -26,7 +26,7 @@ void SentPackets::skip_number(ShardRandom& random) {
 }
 
 void SentPackets::draw_skip(ShardRandom& random) {
-  until_skip_ = static_cast<std::uint16_t>(least_between_skips + (random.next() >> 32) % between_skips);
+  until_skip_ = static_cast<std::uint16_t>(kMinBetweenSkips + (random.next() >> 32) % kBetweenSkips);
   if (packets_.end() - widened(withheld_) > std::numeric_limits<std::uint32_t>::max() / 2) withheld_ = 0;
 }
 

@@ -34,28 +34,28 @@ namespace mltcp::transport {
 
 class SentPackets {
  public:
-  static constexpr Nanos max_probe_interval{1'000'000'000};
+  static constexpr Nanos kMaxProbeInterval{1'000'000'000};
   /// Bound of what follows from round trips that the peer has stretched, by acknowledging late; see bounded().
-  static constexpr Nanos max_patience{3'000'000'000};
+  static constexpr Nanos kMaxPatience{3'000'000'000};
   /// Ratio of records to packets in flight: lost packets and pure acknowledgements keep a record for a while, too.
-  static constexpr std::size_t records_per_packet_in_flight = 4;
-  static constexpr std::uint16_t max_acks_ahead = 4096;
-  /// From one packet number that is skipped on purpose to the next: at least so many, and up to `between_skips` more,
+  static constexpr std::size_t kRecordsPerPacketInFlight = 4;
+  static constexpr std::uint16_t kMaxAcksAhead = 4096;
+  /// From one packet number that is skipped on purpose to the next: at least so many, and up to `kBetweenSkips` more,
   /// evenly at random.
-  static constexpr std::uint32_t least_between_skips = 128;
-  static constexpr std::uint32_t between_skips = 512;
+  static constexpr std::uint32_t kMinBetweenSkips = 128;
+  static constexpr std::uint32_t kBetweenSkips = 512;
   /// Skipped numbers for which memory is there from the beginning.
-  static constexpr std::size_t skips_at_once = 3;
+  static constexpr std::size_t kSkipsAtOnce = 3;
   /// Maximum number of acknowledged ranges tracked; with more, acknowledgements are processed again without effect. As
   /// many as there can be among the records of the default max_packets_in_flight.
-  static constexpr std::size_t max_acked_ranges = 8192;
+  static constexpr std::size_t kMaxAckedRanges = 8192;
 
   /// `skips`: some packet numbers are not used, see skip_number(). `checks`: the peer is not trusted
   /// (ConnectionConfig::check_peer).
   SentPackets(Nanos initial_rtt, Nanos now, bool skips, bool checks)
       : rtt_(initial_rtt), last_eliciting_sent_(now), last_progress_(now), reordering_(checks) {
     skips_ = skips;
-    if (skips) acked_.reserve(skips_at_once);  // each is a hole
+    if (skips) acked_.reserve(kSkipsAtOnce);  // each is a hole
   }
 
   /// Packets that were found to be lost.
@@ -87,15 +87,15 @@ class SentPackets {
   [[nodiscard]] std::uint64_t lost_packets() const { return lost_in_all_; }
   [[nodiscard]] std::uint64_t spurious_losses() const { return spurious_in_all_; }
 
-  // Long packets, above wire::smallest_packet, which a path may drop while it carries short ones.
+  // Long packets, above wire::kSmallestPacket, which a path may drop while it carries short ones.
 
-  /// How many have been lost, up to most_long_lost, since one at least as long as the shortest of them was
+  /// How many have been lost, up to kMaxLongLost, since one at least as long as the shortest of them was
   /// acknowledged.
-  [[nodiscard]] std::uint8_t long_lost() const { return long_lost_ & most_long_lost; }
-  static constexpr std::uint8_t most_long_lost = 127;
+  [[nodiscard]] std::uint8_t long_lost() const { return long_lost_ & kMaxLongLost; }
+  static constexpr std::uint8_t kMaxLongLost = 127;
   /// Whether note_long_lost() has been called since that number was 0.
-  [[nodiscard]] bool long_lost_noted() const { return long_lost_ > most_long_lost; }
-  void note_long_lost() { long_lost_ |= most_long_lost + 1; }
+  [[nodiscard]] bool long_lost_noted() const { return long_lost_ > kMaxLongLost; }
+  void note_long_lost() { long_lost_ |= kMaxLongLost + 1; }
   /// Bytes of the longest packet acknowledged, or what set_longest_acked() has said.
   [[nodiscard]] std::uint32_t longest_acked() const { return longest_acked_; }
   void set_longest_acked(std::uint32_t bytes) {
@@ -112,7 +112,7 @@ class SentPackets {
   // Sending.
 
   /// Whether the number of records is at its maximum: call make_room() before the next packet.
-  [[nodiscard]] bool full(const ConnectionConfig& config) const { return packets_.size() >= most_records(config); }
+  [[nodiscard]] bool full(const ConnectionConfig& config) const { return packets_.size() >= max_records(config); }
   /// Removes the oldest record. If that packet is still in flight, it is declared lost. `on_lost(const Chunk&)`, here
   /// and below, is called for each chunk of a lost packet.
   template <typename OnLost>
@@ -213,8 +213,8 @@ class SentPackets {
   template <typename OnLost>
   [[nodiscard]] bool is_lie(const wire::AckFrame& frame, std::uint16_t& acks_ahead, OnLost on_lost) {
     if (frame.ranges[0].last >= packets_.end()) [[unlikely]]
-      if (are_own_ || frame.ranges[0].last - packets_.end() > records_per_packet_in_flight << 20 ||
-          ++acks_ahead > max_acks_ahead)
+      if (are_own_ || frame.ranges[0].last - packets_.end() > kRecordsPerPacketInFlight << 20 ||
+          ++acks_ahead > kMaxAcksAhead)
         return true;
     if (covers(frame, withheld_)) [[unlikely]] {
       take_back_withheld(on_lost);
@@ -328,10 +328,10 @@ class SentPackets {
   /// How long nothing has been acknowledged for while packets were in flight.
   [[nodiscard]] Nanos silence(Nanos now) const { return now - last_progress_; }
 
-  /// `wait`, but max_patience at most, or the probe timeout of `config.initial_rtt` if that is longer: the peer has a
+  /// `wait`, but kMaxPatience at most, or the probe timeout of `config.initial_rtt` if that is longer: the peer has a
   /// say in how long a round trip takes, and none in how long it is waited for.
   [[nodiscard]] static Nanos bounded(Nanos wait, const ConnectionConfig& config) {
-    if (wait <= max_patience) [[likely]]
+    if (wait <= kMaxPatience) [[likely]]
       return wait;
     return std::min(wait, longest_patience(config));
   }
@@ -342,7 +342,7 @@ class SentPackets {
   [[nodiscard]] Nanos probe_deadline(const ConnectionConfig& config) const {
     if (in_flight_packets_ == 0 || !loss_time_.is_never()) return Nanos::never();
     const Nanos timeout = probe_timeout(config);
-    const Nanos longest = std::max(max_probe_interval, timeout);
+    const Nanos longest = std::max(kMaxProbeInterval, timeout);
     const std::uint32_t doublings = std::min<std::uint32_t>(probe_count_, 20);
     return last_eliciting_sent_ +
            (timeout.count > longest.count >> doublings ? longest : timeout * (std::int64_t{1} << doublings));
@@ -396,15 +396,15 @@ class SentPackets {
     bool app_limited : 1 = false;
   };
   static_assert(sizeof(Packet) == 48);
-  static_assert(wire::data_frame_bytes << 13U > 65'535);
+  static_assert(wire::kDataFrameBytes << 13U > 65'535);
 
   /// Bytes sent since the connection began, modulo 2^32.
   [[nodiscard]] std::uint32_t sent_total() const {
     return static_cast<std::uint32_t>(in_flight_ + delivered_) + lost_total_;
   }
   [[nodiscard]] static Nanos longest_patience(const ConnectionConfig& config);
-  [[nodiscard]] static std::size_t most_records(const ConnectionConfig& config) {
-    return records_per_packet_in_flight * std::size_t{config.max_packets_in_flight};
+  [[nodiscard]] static std::size_t max_records(const ConnectionConfig& config) {
+    return kRecordsPerPacketInFlight * std::size_t{config.max_packets_in_flight};
   }
   template <typename Visit>
   void for_chunks(const Packet& packet, Visit& visit) const {
@@ -439,23 +439,23 @@ class SentPackets {
       lost_total_ += packet.bytes;
       has_losses_ = true;
     }
-    if (packet.bytes > wire::smallest_packet) count_long_lost(packet.bytes);
+    if (packet.bytes > wire::kSmallestPacket) count_long_lost(packet.bytes);
     for_chunks(packet, on_lost);
   }
   void count_long_lost(std::uint16_t bytes) {
-    least_long_lost_ = long_lost_ == 0 ? bytes : std::min(least_long_lost_, bytes);
-    if (long_lost() < most_long_lost) ++long_lost_;
+    min_long_lost_ = long_lost_ == 0 ? bytes : std::min(min_long_lost_, bytes);
+    if (long_lost() < kMaxLongLost) ++long_lost_;
     note_size();
   }
   /// A packet of `bytes`, notable_bytes_ at least, was acknowledged.
   void on_long_acked(std::uint16_t bytes) {
-    if (bytes >= least_long_lost_) long_lost_ = 0;
+    if (bytes >= min_long_lost_) long_lost_ = 0;
     longest_acked_ = std::max(longest_acked_, bytes);
     note_size();
   }
   void note_size() {
     const auto longer = static_cast<std::uint16_t>(std::min(longest_acked_ + 1, 65'535));
-    notable_bytes_ = long_lost_ == 0 ? longer : std::min(longer, least_long_lost_);
+    notable_bytes_ = long_lost_ == 0 ? longer : std::min(longer, min_long_lost_);
   }
   /// The packet number of which these are the lowest bits.
   [[nodiscard]] std::uint64_t widened(std::uint32_t number) const {
@@ -556,8 +556,8 @@ class SentPackets {
   std::uint32_t reduced_delivered_ = 0;  ///< delivered_
   std::uint32_t reduced_sent_ = 0;       ///< sent_total()
   std::uint16_t longest_acked_ = 0;
-  std::uint16_t least_long_lost_ = 0;  ///< the shortest of those that long_lost() counts
-  std::uint64_t oldest_of_use_ = 0;    ///< packets with lower numbers have been acknowledged, or were lost long ago
+  std::uint16_t min_long_lost_ = 0;  ///< the shortest of those that long_lost() counts
+  std::uint64_t oldest_of_use_ = 0;  ///< packets with lower numbers have been acknowledged, or were lost long ago
   Reordering reordering_;
 };
 
@@ -581,7 +581,7 @@ bool SentPackets::on_ack(const wire::AckFrame& frame, AckBatch& batch, std::vect
                     [&](std::uint64_t from, std::uint64_t to) {
                       news.push_back({from, to});
                     });
-    if (acked_.size() < max_acked_ranges)
+    if (acked_.size() < kMaxAckedRanges)
       for (const RangeSet::Range& fresh : news) acked_.add(fresh.begin, fresh.end);
     std::uint64_t number = news.empty() ? 0 : news.back().end;
     while (!news.empty()) {
@@ -669,7 +669,7 @@ SentPackets::Losses SentPackets::detect_losses(const ConnectionConfig& config, N
   losses.in_flight_before = in_flight_;
   const Nanos delay = bounded(rtt_.loss_delay(config.timer_granularity, reordering_window()), config);
   const Nanos late = now - delay;
-  const std::uint32_t packet_threshold = reorders_ ? reordering_.packet_threshold() : Reordering::first_threshold;
+  const std::uint32_t packet_threshold = reorders_ ? reordering_.packet_threshold() : Reordering::kFirstThreshold;
   Nanos run_begin = Nanos::never();  // of lost packets with no acknowledged packet in between
   std::uint64_t number = std::max(loss_cursor_, packets_.begin());
   for (; number < largest_acked_; ++number) {

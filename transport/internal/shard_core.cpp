@@ -16,25 +16,25 @@ namespace mltcp::transport {
 namespace {
 
 // Work limits of one poll, so that receiving and sending alternate.
-constexpr std::size_t rx_bursts_per_poll = 8;
-constexpr std::size_t packets_per_turn = 8;       // per connection, before the next connection's turn
-constexpr std::size_t tx_packets_per_poll = 256;  // or fewer, to be a multiple of a burst
+constexpr std::size_t kRxBurstsPerPoll = 8;
+constexpr std::size_t kPacketsPerTurn = 8;      // per connection, before the next connection's turn
+constexpr std::size_t kTxPacketsPerPoll = 256;  // or fewer, to be a multiple of a burst
 
-constexpr std::uint32_t most_connections = (1U << 20) - 1;
-constexpr std::uint32_t most_zero_copy_sends = 65'535;
+constexpr std::uint32_t kMaxConnections = (1U << 20) - 1;
+constexpr std::uint32_t kMaxZeroCopySends = 65'535;
 
 // CONNECTs and RESETs that no key opens, each of which takes the time of some packets: 2000 a second of each. Those
 // from proven addresses have as many together, in so many parts: who has an address of his own spends one of them.
-constexpr Nanos each_failed{500'000};
-constexpr std::int64_t proven_budgets = 16;
+constexpr Nanos kEachFailed{500'000};
+constexpr std::int64_t kProvenBudgets = 16;
 // A new client may take the slot of one that has not answered: of the same address, if one is among the first so many.
-constexpr int slots_looked_at = 64;
-constexpr Nanos look_at_holds_after{20'000};
+constexpr int kSlotsLookedAt = 64;
+constexpr Nanos kLookAtHoldsAfter{20'000};
 
 // Upper bound of times, so that adding a few durations does not overflow.
-constexpr Nanos latest_time = Nanos::never() / 4;
+constexpr Nanos kLatestTime = Nanos::never() / 4;
 // Likewise of what multiples are waited for.
-constexpr Nanos longest_round_trip{3'600'000'000'000};
+constexpr Nanos kLongestRoundTrip{3'600'000'000'000};
 
 // In a shard with a seed, the id of a slot's first connection has 12 bits of the seed as its highest bits. They do not
 // depend on the number of slots, so that networks that hash ids onto paths (wire::peek_connection) do so alike in all
@@ -59,14 +59,14 @@ const cc::AlgorithmTable& checked_algorithm(const ConnectionConfig& config, cons
   for (const auto& [key, value] :
        {std::pair{"initial_rtt", config.initial_rtt}, std::pair{"max_ack_delay", config.max_ack_delay},
         std::pair{"timer_granularity", config.timer_granularity}})
-    if (value.count <= 0 || value > longest_round_trip)
+    if (value.count <= 0 || value > kLongestRoundTrip)
       throw InputError(fmt::format("{} is {} ns; it has to be above 0, and an hour at most", key, value.count));
-  if (config.give_up_after.count <= 0 || config.give_up_after > latest_time)
+  if (config.give_up_after.count <= 0 || config.give_up_after > kLatestTime)
     throw InputError(
         fmt::format("give_up_after is {} ns; it has to be above 0, and 73 years at most", config.give_up_after.count));
   for (const auto& [key, value] :
        {std::pair{"keep_alive", config.keep_alive}, std::pair{"idle_limit", config.idle_limit}})
-    if (value.count < 0 || value > latest_time)
+    if (value.count < 0 || value > kLatestTime)
       throw InputError(fmt::format("{} is {} ns; it has to be from 0, which is never, to 73 years", key, value.count));
   if (config.idle_limit.count > 0 && config.idle_limit <= config.keep_alive)
     throw InputError(fmt::format("idle_limit is {}, and keep_alive {}: it has to be longer, or nobody is asked in time",
@@ -92,23 +92,23 @@ ShardCore::ShardCore(PacketIo& io, const ShardConfig& config)
       limits_(io.limits()),
       random_(config.seed),
       cookies_(config.max_connections * 4),
-      failed_unproven_(each_failed),
-      failed_proven_(proven_budgets, WorkBudget(each_failed * proven_budgets)),
+      failed_unproven_(kEachFailed),
+      failed_proven_(kProvenBudgets, WorkBudget(kEachFailed * kProvenBudgets)),
       budget_key_(config.seed ? SipKey{*config.seed, 0} : random_.key()),  // what the seed gives moves packets
-      failed_resets_(each_failed),
+      failed_resets_(kEachFailed),
       resets_(Nanos(std::max<std::int64_t>(1'000'000'000 / std::max<std::uint32_t>(config.resets_per_second, 1), 1))),
-      holds_(limits_.keeps_payload_from == 0 ? 0 : std::min(config.max_zero_copy_sends, most_zero_copy_sends)) {
-  check("max_connections", config.max_connections, 1, most_connections);
+      holds_(limits_.keeps_payload_from == 0 ? 0 : std::min(config.max_zero_copy_sends, kMaxZeroCopySends)) {
+  check("max_connections", config.max_connections, 1, kMaxConnections);
   check("kept_for_connect", config.kept_for_connect, 0, config.max_connections);
   if (config.max_half_open) check("max_half_open", *config.max_half_open, 0, config.max_connections);
   if (config.max_accepted_per_address)
-    check("max_accepted_per_address", *config.max_accepted_per_address, 1, most_connections);
+    check("max_accepted_per_address", *config.max_accepted_per_address, 1, kMaxConnections);
   check("max_jobs", config.max_jobs, 0, 1U << 16);
   check("max_completions", config.max_completions, 1, 1U << 24);
-  check("max_zero_copy_sends", config.max_zero_copy_sends, 0, most_zero_copy_sends);
-  if (limits_.max_packet_bytes < wire::smallest_packet)
+  check("max_zero_copy_sends", config.max_zero_copy_sends, 0, kMaxZeroCopySends);
+  if (limits_.max_packet_bytes < wire::kSmallestPacket)
     throw InputError(fmt::format("the datapath sends at most {} bytes a packet; the transport needs {}",
-                                 limits_.max_packet_bytes, wire::smallest_packet));
+                                 limits_.max_packet_bytes, wire::kSmallestPacket));
   limits_.burst = std::max<std::uint32_t>(limits_.burst, 1);
   limits_.priorities = std::clamp<std::uint32_t>(limits_.priorities, 1, kPriorities);
   limits_.overhead_bytes = std::min<std::uint32_t>(limits_.overhead_bytes, 65'535);
@@ -126,7 +126,7 @@ ShardCore::ShardCore(PacketIo& io, const ShardConfig& config)
   active_.reserve(64);
   completions_.reserve(256);
   touched_.reserve(limits_.burst);
-  answers_.reserve(rx_bursts_per_poll * limits_.burst);
+  answers_.reserve(kRxBurstsPerPoll * limits_.burst);
   acks_.batches.resize(limits_.burst);
   links_ = {.completions = &completions_,
             .tx = &tx_,
@@ -166,7 +166,7 @@ ConnectionId ShardCore::draw_id(std::uint32_t index, ConnectionId last) {
 }
 
 Nanos ShardCore::advance(Nanos now) {
-  latest_ = std::max(latest_, std::min(now, latest_time));
+  latest_ = std::max(latest_, std::min(now, kLatestTime));
   return latest_;
 }
 
@@ -226,27 +226,27 @@ void ShardCore::keep(std::uint32_t index, Kept kept) {
   if (slot.kept == kept) return;
   if (slot.kept != Kept::taken) {
     Queue& old = queue(slot.kept);
-    (slot.before == no_slot ? old.first : slots_[slot.before].after) = slot.after;
-    (slot.after == no_slot ? old.last : slots_[slot.after].before) = slot.before;
+    (slot.before == kNoSlot ? old.first : slots_[slot.before].after) = slot.after;
+    (slot.after == kNoSlot ? old.last : slots_[slot.after].before) = slot.before;
   }
   slot.kept = kept;
-  slot.before = slot.after = no_slot;
+  slot.before = slot.after = kNoSlot;
   if (kept == Kept::taken) return;
   Queue& entered = queue(kept);
   slot.before = entered.last;
-  (entered.last == no_slot ? entered.first : slots_[entered.last].after) = index;
+  (entered.last == kNoSlot ? entered.first : slots_[entered.last].after) = index;
   entered.last = index;
 }
 
 std::uint32_t ShardCore::first_of(Kept kept, const Address* like) {
-  std::uint32_t first = no_slot;
+  std::uint32_t first = kNoSlot;
   std::uint32_t index = queue(kept).first;
-  for (int i = 0; i < slots_looked_at && index != no_slot; ++i, index = slots_[index].after) {
+  for (int i = 0; i < kSlotsLookedAt && index != kNoSlot; ++i, index = slots_[index].after) {
     const Connection& connection = *slots_[index].connection;
     if (connection.active || connection.touched) continue;  // lists of this poll name it
     if (like == nullptr || AddressCounts::network_of(connection.remote()) == AddressCounts::network_of(*like))
       return index;
-    if (first == no_slot) first = index;
+    if (first == kNoSlot) first = index;
   }
   return first;
 }
@@ -255,12 +255,12 @@ std::uint32_t ShardCore::first_of(Kept kept, const Address* like) {
 bool ShardCore::make_room(const Address& remote, bool is_proven) {
   if (free_slots_.size() > config_.kept_for_connect) return true;
   std::uint32_t index = first_of(Kept::ended);
-  if (is_proven && index == no_slot) {
+  if (is_proven && index == kNoSlot) {
     index = first_of(Kept::unproven);
-    if (index == no_slot) index = first_of(Kept::unanswered, &remote);
-    if (index != no_slot) ++stats_.unproven_ended;
+    if (index == kNoSlot) index = first_of(Kept::unanswered, &remote);
+    if (index != kNoSlot) ++stats_.unproven_ended;
   }
-  if (index == no_slot) return false;
+  if (index == kNoSlot) return false;
   slots_[index].connection->fail(Status::unreachable);
   free_connection(index);
   return true;
@@ -283,8 +283,8 @@ ConnectionId ShardCore::connect(const Address& remote, const ConnectionConfig& c
   }
   if (free_slots_.empty()) {
     std::uint32_t ended = first_of(Kept::ended_own);
-    if (ended == no_slot) ended = first_of(Kept::ended);
-    if (ended != no_slot) free_connection(ended);
+    if (ended == kNoSlot) ended = first_of(Kept::ended);
+    if (ended != kNoSlot) free_connection(ended);
   }
   Slot* const slot = take_slot(now);
   if (slot == nullptr)
@@ -377,7 +377,7 @@ bool ShardCore::remove_job(JobId id) {
   if (find_job(id) == nullptr) return false;
   for (Slot& slot : slots_) {
     if (slot.connection == nullptr || slot.connection->job() != id) continue;
-    slot.connection->attach(Connection::no_job);
+    slot.connection->attach(Connection::kNoJob);
     slot.connection->waits_for_job = false;
     activate(*slot.connection);
   }
@@ -495,7 +495,7 @@ Nanos ShardCore::work(Nanos now) {
   stats_.ends_held = holds_.ends_waiting();
   if (more || !answers_.empty()) return now;
   // Holds must be polled, as nothing signals that the datapath has released bytes.
-  return holds_.waiting() > 0 ? std::min(deadlines_.next(), now + look_at_holds_after) : deadlines_.next();
+  return holds_.waiting() > 0 ? std::min(deadlines_.next(), now + kLookAtHoldsAfter) : deadlines_.next();
 }
 
 void ShardCore::activate(Connection& connection) {
@@ -505,7 +505,7 @@ void ShardCore::activate(Connection& connection) {
 }
 
 void ShardCore::receive_bursts(Nanos now, bool& more) {
-  for (std::size_t burst = 0; burst < rx_bursts_per_poll; ++burst) {
+  for (std::size_t burst = 0; burst < kRxBurstsPerPoll; ++burst) {
     const std::size_t count = io_.receive(rx_);
     if (config_.prefetch && count > 1) prefetch_burst(std::span(rx_).first(count));
     for (std::size_t i = 0; i < count; ++i) on_packet(rx_[i], now);
@@ -629,7 +629,7 @@ void ShardCore::on_sealed(const RxPacket& packet, Nanos now) {
       ++stats_.malformed_packets;
       return;
     }
-    reader.begin_opened(packet.bytes.subspan(wire::header_bytes), packet.tail, packet.virtual_bytes);
+    reader.begin_opened(packet.bytes.subspan(wire::kHeaderBytes), packet.tail, packet.virtual_bytes);
     on_stranger(packet, header, reader, now);
     return;
   }
@@ -678,7 +678,7 @@ SealedPacket ShardCore::as_greeting(const RxPacket& packet, const wire::Header& 
   return {.number = header.packet_number,
           .clear = true,
           .header = wire::sealed_parts(packet.bytes),
-          .body = {packet.bytes.subspan(wire::header_bytes), packet.tail}};
+          .body = {packet.bytes.subspan(wire::kHeaderBytes), packet.tail}};
 }
 
 const PacketKey* ShardCore::key_of(const RxPacket& packet, const wire::Header& header, const Greeting& greeting,
@@ -752,7 +752,7 @@ void ShardCore::on_unknown(const RxPacket& packet, const wire::Header& header, N
 }
 
 void ShardCore::tell_unknown(const RxPacket& packet, const wire::Header& header, Nanos now) {
-  constexpr std::size_t size = wire::header_bytes + wire::reset_frame_bytes;
+  constexpr std::size_t size = wire::kHeaderBytes + wire::kResetFrameBytes;
   if (packet.bytes.size() + packet.tail.size() + packet.virtual_bytes < size || !may_reset(now)) return;
   answer(packet.source, 0, header.tag, [&](wire::Writer& writer) { writer.reset(header.connection); });
 }
@@ -772,7 +772,7 @@ bool ShardCore::may_reset(Nanos now) {
 // as many as are no longer than the packet together, and for the next packet with those that follow.
 void ShardCore::on_unknown_sealed(const RxPacket& packet, const wire::Header& header, Nanos now) {
   ++stats_.unknown_connection;
-  constexpr std::size_t size = wire::header_bytes + wire::reset_frame_bytes;
+  constexpr std::size_t size = wire::kHeaderBytes + wire::kResetFrameBytes;
   const auto& keys = listen_config_ != nullptr && !listen_config_->keys.empty() ? listen_config_ : latest_config_;
   if (keys == nullptr || keys->keys.empty()) return;
   const std::size_t count = std::min(keys->keys.size(), (packet.bytes.size() + packet.tail.size()) / size);
@@ -783,7 +783,7 @@ void ShardCore::on_unknown_sealed(const RxPacket& packet, const wire::Header& he
     writer.reset(header.connection);
     const std::span<std::byte> bytes = writer.finish_unsealed(wire::Header{wire::sealed | wire::clear, 0, 0, 0, {}, 0});
     const PacketSeal::Tag tag = engine(key).answer_of_restarted(key, wire::seal_of(packet.bytes), header.connection);
-    std::memcpy(bytes.data() + wire::seal_offset, tag.data(), tag.size());
+    std::memcpy(bytes.data() + wire::kSealOffset, tag.data(), tag.size());
     TxPacket told;
     told.destination = &packet.source;
     told.header = bytes;
@@ -918,7 +918,7 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
   // Where many that are not sealed as they say have come, nothing is tried with a key before the address is proven; and
   // where many have from proven addresses, what comes when there is time again.
   WorkBudget& failed =
-      is_proven ? failed_proven_[siphash(budget_key_, AddressCounts::network_of(packet.source)) % proven_budgets]
+      is_proven ? failed_proven_[siphash(budget_key_, AddressCounts::network_of(packet.source)) % kProvenBudgets]
                 : failed_unproven_;
   const bool is_costly = greeting.has_key && failed.is_spent(now);
   // One that is counted already may be replaced by its peer's next life.
@@ -971,7 +971,7 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
 
 template <typename Frames>
 void ShardCore::answer(const Address& remote, std::uint32_t connection, std::uint64_t tag, Frames frames) {
-  std::array<std::byte, wire::header_bytes + wire::connect_frame_bytes> buffer{};
+  std::array<std::byte, wire::kHeaderBytes + wire::kConnectFrameBytes> buffer{};
   wire::Writer writer(buffer);
   frames(writer);
   wire::Header header;
@@ -1019,7 +1019,7 @@ void ShardCore::activate_waiting(JobState& job, Nanos now) {
 }
 
 void ShardCore::transmit(Nanos now, bool& more) {
-  std::size_t budget = std::max(tx_packets_per_poll / limits_.burst, std::size_t{1}) * limits_.burst;
+  std::size_t budget = std::max(kTxPacketsPerPoll / limits_.burst, std::size_t{1}) * limits_.burst;
   while (!active_.empty()) {
     if (budget == 0) {
       more = true;
@@ -1029,8 +1029,8 @@ void ShardCore::transmit(Nanos now, bool& more) {
     Connection& connection = *slots_[index].connection;
     // On time, pacing would have interleaved the packets of a job's flows. Late packets are interleaved as well, since
     // bursts of one flow after another would share a full queue unevenly.
-    const bool in_turn = links_.late > Nanos() && connection.job() != Connection::no_job;
-    const std::size_t turns = in_turn ? 1 : packets_per_turn;
+    const bool in_turn = links_.late > Nanos() && connection.job() != Connection::kNoJob;
+    const std::size_t turns = in_turn ? 1 : kPacketsPerTurn;
     auto blocked = Connection::Blocked::no;
     bool datapath_full = false;
     for (std::size_t turn = 0; turn < turns && budget > 0; ++turn) {
@@ -1066,7 +1066,7 @@ void ShardCore::transmit(Nanos now, bool& more) {
       else
         deadlines_.set(index, connection.next_deadline());
     }
-    if (job != Connection::no_job) activate_waiting(jobs_[job], now);
+    if (job != Connection::kNoJob) activate_waiting(jobs_[job], now);
   }
   flush();
 }

@@ -86,20 +86,20 @@ class ShardCore {
     unproven,    ///< half open, and nothing has shown that the peer receives at its address
     unanswered,  ///< half open, for a cookie
   };
-  static constexpr std::uint32_t no_slot = ~std::uint32_t{0};
+  static constexpr std::uint32_t kNoSlot = ~std::uint32_t{0};
   /// What decides whether a packet is for a connection stands beside it: packets that are not don't touch it.
   struct alignas(32) Slot {  // never in two cache lines
     std::unique_ptr<Connection> connection;
     std::uint64_t tag = 0;           ///< what the peer has to put into its packets
     ConnectionId id = 0;             ///< of its connection, or of its next one
-    std::uint32_t before = no_slot;  ///< in its queue
-    std::uint32_t after = no_slot;
+    std::uint32_t before = kNoSlot;  ///< in its queue
+    std::uint32_t after = kNoSlot;
     Kept kept = Kept::taken;
   };
   static_assert(sizeof(Slot) == 32);
   struct Queue {
-    std::uint32_t first = no_slot;
-    std::uint32_t last = no_slot;
+    std::uint32_t first = kNoSlot;
+    std::uint32_t last = kNoSlot;
   };
   /// A CONNECT, and what may follow it.
   struct Greeting {
@@ -117,8 +117,8 @@ class ShardCore {
   /// Enters the slot at the end of the queue `kept`, from that in which it is.
   void keep(std::uint32_t index, Kept kept);
   [[nodiscard]] Queue& queue(Kept kept) { return queues_[static_cast<std::size_t>(kept)]; }
-  [[nodiscard]] bool has(Kept kept) const { return queues_[static_cast<std::size_t>(kept)].first != no_slot; }
-  /// The first slot of a queue that can be freed now, of one whose peer is as `like` if there is one; no_slot: none.
+  [[nodiscard]] bool has(Kept kept) const { return queues_[static_cast<std::size_t>(kept)].first != kNoSlot; }
+  /// The first slot of a queue that can be freed now, of one whose peer is as `like` if there is one; kNoSlot: none.
   [[nodiscard]] std::uint32_t first_of(Kept kept, const Address* like = nullptr);
   /// Sees to it that a slot is free for who connects from `remote`, if he has proven that he is there at the expense of
   /// those that have not answered.

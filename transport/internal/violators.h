@@ -30,18 +30,18 @@ namespace mltcp::transport {
 
 class Violators {
  public:
-  static constexpr Nanos first_time{1'000'000'000};
-  static constexpr std::uint32_t most_doublings = 8;  ///< 256 s
+  static constexpr Nanos kFirstTime{1'000'000'000};
+  static constexpr std::uint32_t kMaxDoublings = 8;  ///< 256 s
   /// Without a violation, so long after the time is over.
-  static constexpr Nanos forgotten_after{600'000'000'000};
-  static constexpr std::size_t most = 1024;
+  static constexpr Nanos kForgottenAfter{600'000'000'000};
+  static constexpr std::size_t kMost = 1024;
 
   void add(const Address& address, Nanos now) {
     // Of a connection that was open when the time began: what many lied at once doubles it once.
     if (holds_off(address, now)) return;
     Entry& entry = entry_of(addresses_, std::bit_cast<Key>(address.ip));
-    if (entry.violations > 0 && now >= entry.until + forgotten_after) entry = {};
-    entry.until = now + first_time * (std::int64_t{1} << std::min(entry.violations, most_doublings));
+    if (entry.violations > 0 && now >= entry.until + kForgottenAfter) entry = {};
+    entry.until = now + kFirstTime * (std::int64_t{1} << std::min(entry.violations, kMaxDoublings));
     ++entry.violations;
     Entry& subnet = entry_of(subnets_, AddressCounts::network_of(address));
     subnet.until = std::max(subnet.until, entry.until);
@@ -54,7 +54,7 @@ class Violators {
   [[nodiscard]] Nanos until(const Address& address) const { return until(addresses_, std::bit_cast<Key>(address.ip)); }
   /// Whether a connection has to begin with the least window: there was a violation in the address's subnet.
   [[nodiscard]] bool knows(const Address& address, Nanos now) const {
-    return !subnets_.empty() && now < until(subnets_, AddressCounts::network_of(address)) + forgotten_after;
+    return !subnets_.empty() && now < until(subnets_, AddressCounts::network_of(address)) + kForgottenAfter;
   }
 
  private:
@@ -66,14 +66,14 @@ class Violators {
   using Entries = std::map<Key, Entry>;
 
   static Entry& entry_of(Entries& entries, const Key& key) {
-    if (entries.size() >= most && !entries.contains(key))
+    if (entries.size() >= kMost && !entries.contains(key))
       entries.erase(std::min_element(entries.begin(), entries.end(),
                                      [](const auto& a, const auto& b) { return a.second.until < b.second.until; }));
     return entries[key];
   }
   static Nanos until(const Entries& entries, const Key& key) {
     const auto found = entries.find(key);
-    return found == entries.end() ? Nanos() - forgotten_after : found->second.until;
+    return found == entries.end() ? Nanos() - kForgottenAfter : found->second.until;
   }
 
   Entries addresses_;

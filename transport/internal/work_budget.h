@@ -13,11 +13,11 @@ class WorkBudget {
   explicit WorkBudget(Nanos each) : each_(each) {}
 
   /// Whether another piece has to wait.
-  [[nodiscard]] bool is_spent(Nanos now) const { return paid_until_ > now + std::max(saved_up, each_) - each_; }
+  [[nodiscard]] bool is_spent(Nanos now) const { return paid_until_ > now + std::max(kSavedUp, each_) - each_; }
   void pay(Nanos now) { paid_until_ = std::max(paid_until_, now) + each_; }
 
  private:
-  static constexpr Nanos saved_up{100'000'000};
+  static constexpr Nanos kSavedUp{100'000'000};
 
   Nanos each_;
   Nanos paid_until_;  ///< what was paid for is done evenly until then

@@ -113,7 +113,7 @@ Aead::Tag Aead::seal(const KeyUse& use, std::uint64_t number, Pieces bound, Piec
   int written = 0;
   must(EVP_CipherFinal_ex(context, &none, &written));
   Tag tag;
-  must(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, tag_bytes, tag.data()));
+  must(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, kTagBytes, tag.data()));
   return tag;
 }
 
@@ -126,7 +126,7 @@ bool Aead::open(const KeyUse& use, std::uint64_t number, Pieces bound, Pieces pi
     out += piece.size();
   }
   Tag expected = tag;  // by a pointer to what may be written
-  must(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, tag_bytes, expected.data()));
+  must(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, kTagBytes, expected.data()));
   unsigned char none = 0;
   int written = 0;
   return EVP_CipherFinal_ex(context, &none, &written) == 1;

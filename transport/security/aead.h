@@ -17,8 +17,8 @@ namespace mltcp::security {
 /// as a short packet; which those are changes nothing but time. For one thread at a time.
 class Aead {
  public:
-  static constexpr std::size_t tag_bytes = 12;
-  using Tag = std::array<std::byte, tag_bytes>;
+  static constexpr std::size_t kTagBytes = 12;
+  using Tag = std::array<std::byte, kTagBytes>;
 
   /// Which context a key has: `place` of the same connection and direction yields the same one. Any number.
   struct KeyUse {

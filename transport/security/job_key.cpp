@@ -24,7 +24,7 @@ namespace mltcp::security {
 namespace {
 
 constexpr std::string_view kLabel = "mltcp-key-1";
-constexpr std::size_t kMostText = 4096;
+constexpr std::size_t kMaxText = 4096;
 constexpr std::string_view kMake = "make one with `mltcp key FILE`";
 
 std::string why(int error) { return std::generic_category().message(error); }
@@ -69,7 +69,7 @@ class SecretText {
   [[nodiscard]] std::string_view view() const { return {text_.data(), used_}; }
 
  private:
-  std::array<char, kMostText + 1> text_{};
+  std::array<char, kMaxText + 1> text_{};
   std::size_t used_ = 0;
 };
 
@@ -91,7 +91,7 @@ JobKey read_key(int descriptor, std::string_view name) {
   if (S_ISREG(file.st_mode)) check_owner(file, name);
   SecretText text;
   if (!text.read(descriptor, S_ISREG(file.st_mode), name))
-    throw InputError(fmt::format("{}: is longer than {} bytes, so no key file; {}", name, kMostText, kMake));
+    throw InputError(fmt::format("{}: is longer than {} bytes, so no key file; {}", name, kMaxText, kMake));
   return JobKey::from_text(text.view(), name);
 }
 
@@ -108,16 +108,16 @@ bool looks_like_key(std::string_view text) {
   std::size_t run = 0;
   for (const char c : text) {
     run = digit(c) >= 0 ? run + 1 : 0;
-    if (run >= 2 * JobKey::size) return true;
+    if (run >= 2 * JobKey::kSize) return true;
   }
   return false;
 }
 
 /// Empty: not so many hexadecimal digits.
-std::optional<Secret<JobKey::size>> parse(std::string_view digits) {
-  Secret<JobKey::size> secret;
-  if (digits.size() != 2 * JobKey::size) return std::nullopt;
-  for (std::size_t i = 0; i < JobKey::size; ++i) {
+std::optional<Secret<JobKey::kSize>> parse(std::string_view digits) {
+  Secret<JobKey::kSize> secret;
+  if (digits.size() != 2 * JobKey::kSize) return std::nullopt;
+  for (std::size_t i = 0; i < JobKey::kSize; ++i) {
     const int high = digit(digits[2 * i]);
     const int low = digit(digits[2 * i + 1]);
     if (high < 0 || low < 0) return std::nullopt;
@@ -128,7 +128,7 @@ std::optional<Secret<JobKey::size>> parse(std::string_view digits) {
 
 }  // namespace
 
-JobKey::JobKey(const Secret<size>& secret) : secret_(secret), id_(key_id(extracted_key(secret))) {
+JobKey::JobKey(const Secret<kSize>& secret) : secret_(secret), id_(key_id(extracted_key(secret))) {
   const auto bytes = secret.bytes();
   if (std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{}; }))
     throw InputError("the key is all zeros, which anybody guesses (memory that nobody has filled?); " +
@@ -136,7 +136,7 @@ JobKey::JobKey(const Secret<size>& secret) : secret_(secret), id_(key_id(extract
 }
 
 JobKey JobKey::generate() {
-  Secret<size> secret;
+  Secret<kSize> secret;
   draw_system_random(secret.bytes());
   return JobKey(secret);
 }
@@ -182,7 +182,7 @@ JobKey JobKey::from_source(std::string_view source) {
 }
 
 JobKey JobKey::from_text(std::string_view text, std::string_view name) {
-  std::optional<Secret<size>> found;
+  std::optional<Secret<kSize>> found;
   std::size_t number = 0;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -195,7 +195,7 @@ JobKey JobKey::from_text(std::string_view text, std::string_view name) {
     if (labelled) found = parse(trimmed(line.substr(kLabel.size())));
     if (!found)
       throw InputError(fmt::format("{}, line {}: no key: expected \"{} \" and {} hexadecimal digits; {}", name, number,
-                                   kLabel, 2 * size, kMake));
+                                   kLabel, 2 * kSize, kMake));
   }
   if (!found) throw InputError(fmt::format("{}: there is no key in it; {}", name, kMake));
   try {
@@ -209,7 +209,7 @@ std::string JobKey::to_text() const {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string text =
       fmt::format("# MLTCP key {:016x}: whoever reads this can join the job and read its traffic.\n{} ", id_, kLabel);
-  text.reserve(text.size() + 2 * size + 1);  // so that no copy is left where it grew
+  text.reserve(text.size() + 2 * kSize + 1);  // so that no copy is left where it grew
   for (const std::byte byte : secret_.bytes()) {
     text += digits[std::to_integer<std::size_t>(byte >> 4)];
     text += digits[std::to_integer<std::size_t>(byte & std::byte{15})];

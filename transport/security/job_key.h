@@ -17,11 +17,11 @@ namespace mltcp::security {
 
 class JobKey {
  public:
-  static constexpr std::size_t size = 32;
+  static constexpr std::size_t kSize = 32;
 
   /// A new one, from the system's random numbers.
   static JobKey generate();
-  explicit JobKey(const Secret<size>& secret);
+  explicit JobKey(const Secret<kSize>& secret);
 
   /// Reads a key file. Throws InputError if it is no regular file, if others than its owner may read or write it, if
   /// the owner is neither this user nor root, or if there is no key in it.
@@ -46,12 +46,12 @@ class JobKey {
 
   /// Tells which key it is without telling the key: derived from it by HKDF. Goes over the network, and may be printed.
   [[nodiscard]] std::uint64_t id() const { return id_; }
-  [[nodiscard]] const Secret<size>& secret() const { return secret_; }
+  [[nodiscard]] const Secret<kSize>& secret() const { return secret_; }
 
   bool operator==(const JobKey& other) const { return secret_ == other.secret_; }
 
  private:
-  Secret<size> secret_;
+  Secret<kSize> secret_;
   std::uint64_t id_ = 0;
 };
 

@@ -11,7 +11,7 @@
 namespace mltcp::security {
 namespace {
 
-static_assert(Aead::tag_bytes == std::tuple_size_v<PacketSeal::Tag>);
+static_assert(Aead::kTagBytes == std::tuple_size_v<PacketSeal::Tag>);
 
 class JobPacketKey final : public PacketKey {
  public:
@@ -177,7 +177,7 @@ class JobSealEngine final : public SealEngine {
   [[nodiscard]] bool was_copied(Nanos now) override {
     if (now >= look_at_) {
       CopyWatch::look();
-      look_at_ = now + between_looks;
+      look_at_ = now + kBetweenLooks;
     }
     return watch_.was_copied();
   }
@@ -204,7 +204,7 @@ class JobSealEngine final : public SealEngine {
   // A shard's keys are all of one kind: packet_key() makes no other.
   static const JobPacketKey& of(const PacketKey& key) { return static_cast<const JobPacketKey&>(key); }
 
-  static constexpr Nanos between_looks{1'000'000};
+  static constexpr Nanos kBetweenLooks{1'000'000};
 
   Shared shared_;
   CopyWatch watch_;

@@ -79,19 +79,19 @@ std::string SealedMessages::seal(std::string_view message) {
     throw RunError(
         "this process was copied (by fork(), or as its machine was resumed from a snapshot), and two may not use its "
         "keys; start it anew");
-  std::string sealed(overhead + message.size(), '\0');
+  std::string sealed(kOverhead + message.size(), '\0');
   auto* const bytes = reinterpret_cast<std::byte*>(sealed.data());
   const std::array<std::span<const std::byte>, 1> pieces{std::as_bytes(std::span(message))};
-  const Aead::Tag tag = aead_.seal({sending_.key, kSending, 0}, sending_.number++, {}, pieces, bytes + overhead);
+  const Aead::Tag tag = aead_.seal({sending_.key, kSending, 0}, sending_.number++, {}, pieces, bytes + kOverhead);
   std::memcpy(bytes, tag.data(), tag.size());
   return sealed;
 }
 
 std::optional<std::string> SealedMessages::open(std::string_view sealed) {
-  if (sealed.size() < overhead) return std::nullopt;
+  if (sealed.size() < kOverhead) return std::nullopt;
   Aead::Tag tag{};
   std::memcpy(tag.data(), sealed.data(), tag.size());
-  sealed.remove_prefix(overhead);
+  sealed.remove_prefix(kOverhead);
   std::string message(sealed.size(), '\0');
   const std::array<std::span<const std::byte>, 1> pieces{std::as_bytes(std::span(sealed))};
   if (!aead_.open({receiving_.key, kReceiving, 0}, receiving_.number, {}, pieces, tag,

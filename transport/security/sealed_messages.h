@@ -29,9 +29,9 @@ struct GreetingError : std::runtime_error {
 class SealedMessages {
  public:
   /// Bytes that a message has more once it is sealed.
-  static constexpr std::size_t overhead = Aead::tag_bytes;
+  static constexpr std::size_t kOverhead = Aead::kTagBytes;
   /// No greeting is longer.
-  static constexpr std::size_t longest_greeting = 80;
+  static constexpr std::size_t kLongestGreeting = 80;
 
   /// Whether a first message is a greeting, so that who has no key can say that one is wanted.
   static bool is_greeting(std::string_view message);

@@ -17,7 +17,7 @@ inline void wipe(void* memory, std::size_t bytes) {
 template <std::size_t Size>
 class Secret {
  public:
-  static constexpr std::size_t size = Size;
+  static constexpr std::size_t kSize = Size;
 
   Secret() = default;
   explicit Secret(std::span<const std::byte, Size> bytes) { std::memcpy(bytes_.data(), bytes.data(), Size); }

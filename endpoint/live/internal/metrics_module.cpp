@@ -80,7 +80,7 @@ class Families {
       const auto& member = row.*(entry.member);
       if constexpr (mltcp::HasFields<std::remove_cvref_t<decltype(member)>>)
         add_row(family, member, labels);
-      else if constexpr (mltcp::is_metric<decltype(entry)>)
+      else if constexpr (mltcp::kIsMetric<decltype(entry)>)
         if (entry.about.name != nullptr)
           add("mltcp_" + family + "_" + entry.about.name, entry.about.help, labels, number_of(member));
     });

@@ -31,7 +31,7 @@ constexpr double kLucky = 0.1;        // by which the worst start has to be wors
 const std::vector<std::string> kUnplanned{"fair", "mltcp"};
 const std::vector<std::string> kPlanned{"schedule", "mltcp+schedule"};
 constexpr std::size_t kFewestPhases = 100;               // of a job, however many jobs there are
-constexpr std::size_t kMaxBursts = 48;                   // of more than two jobs together, in an iteration of each
+constexpr std::size_t kMaxCrossedBursts = 48;            // of more than two jobs together, in an iteration of each
 constexpr Nanos kLongestIteration{100'000'000'000'000};  // a day or so
 constexpr std::uint32_t kFewestStarts = 2;               // to which bounds on work lower them
 
@@ -496,7 +496,7 @@ Advice advise(const Experiment& given, const AdviceOptions& asked) {
   std::vector<Experiment> parts;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
   const std::size_t jobs = experiment.jobs.size();
-  if (jobs > 2 && jobs * (jobs - 1) / 2 <= kMostAdvicePairs && can_be_parted(experiment)) {
+  if (jobs > 2 && jobs * (jobs - 1) / 2 <= kMaxAdvicePairs && can_be_parted(experiment)) {
     for (std::uint32_t a = 0; a < jobs; ++a)
       for (std::uint32_t b = a + 1; b < jobs; ++b) {
         pairs.emplace_back(a, b);
@@ -513,7 +513,7 @@ Advice advise(const Experiment& given, const AdviceOptions& asked) {
   }
 
   bool planned = true;
-  const std::size_t max_bursts = jobs > 2 ? std::max<std::size_t>(kMaxBursts / jobs, 4) : kMostBursts;
+  const std::size_t max_bursts = jobs > 2 ? std::max<std::size_t>(kMaxCrossedBursts / jobs, 4) : kMaxBursts;
   try {
     const Fit fit = fit_of(experiment, max_bursts, &advice.warnings);
     advice.score = fit.score;
@@ -523,16 +523,16 @@ Advice advise(const Experiment& given, const AdviceOptions& asked) {
     planned = false;
     advice.warnings.push_back(fmt::format("no schedule: {}", error.what()));
   }
-  if (const std::size_t bursts = bursts_of(experiment); planned && jobs > 2 && bursts > kMaxBursts) {
+  if (const std::size_t bursts = bursts_of(experiment); planned && jobs > 2 && bursts > kMaxCrossedBursts) {
     planned = false;
     advice.warnings.push_back(fmt::format(
         "no schedule: iterations of the {} jobs have {} bursts, and slots of more than {} take long to find; "
         "use mltcp run --policy schedule",
-        jobs, bursts, kMaxBursts));
+        jobs, bursts, kMaxCrossedBursts));
   }
 
   const bool affordable =
-      packets_of(experiment, advice.iterations) <= kMostAdvicePackets / (advice.starts * kUnplanned.size());
+      packets_of(experiment, advice.iterations) <= kMaxAdvicePackets / (advice.starts * kUnplanned.size());
   const bool packets =
       options.level == AdviceOptions::Level::packet || (options.level == AdviceOptions::Level::automatic && affordable);
   std::vector<Work> work;

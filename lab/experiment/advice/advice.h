@@ -26,7 +26,7 @@ inline constexpr double kMaxAdviceWork = 7e7;  ///< of runs by flows, see flow_w
 
 struct AdviceOptions {
   enum class Level {
-    /// Policies without a schedule by packets if that is at most kMostAdvicePackets of them, else by flows: what fair
+    /// Policies without a schedule by packets if that is at most kMaxAdvicePackets of them, else by flows: what fair
     /// sharing does to jobs that meet depends on losses and marks. Schedules by flows: packets do as planned.
     automatic,
     flow,    ///< flows that share links as a fluid
@@ -55,7 +55,7 @@ inline constexpr std::uint32_t kAdviceStarts = 8;
 inline constexpr std::uint32_t kAdviceIterations = 40;
 
 /// Packets of data, in all runs together, up to which level automatic simulates them.
-inline constexpr std::uint64_t kMostAdvicePackets = 8'000'000;
+inline constexpr std::uint64_t kMaxAdvicePackets = 8'000'000;
 
 /// Phases of all jobs together, but 100 of each: with more, jobs are run as fewer, each of which stands for several in
 /// a row. Each costs an event in every iteration that is run.
@@ -102,7 +102,7 @@ struct Advice {
   std::uint32_t iterations = 0;
   std::vector<Job> jobs;
   std::vector<Policy> policies;  ///< fair, mltcp, schedule, mltcp+schedule; a schedule's are missing if there is none
-  std::vector<Pair> pairs;       ///< of more than two jobs, and of at most kMostAdvicePairs pairs
+  std::vector<Pair> pairs;       ///< of more than two jobs, and of at most kMaxAdvicePairs pairs
   double score = 1;              ///< of all jobs, of the link that suits them least
   double upper_bound = 1;
   bool proven = true;
@@ -112,7 +112,7 @@ struct Advice {
   std::optional<Provenance> provenance;  ///< written if set
 };
 
-inline constexpr std::size_t kMostAdvicePairs = 66;
+inline constexpr std::size_t kMaxAdvicePairs = 66;
 
 /// `experiment`'s policies, iterations, starts and datapath are not used. Throws InputError for options out of range,
 /// an experiment that a level can't run, or one that exceeds AdviceOptions::max_work however little is run, unless

@@ -19,8 +19,8 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr std::size_t usage_bins = 16384;
-constexpr std::size_t topology_usage_bins = 4096;  // of each link: there are many
+constexpr std::size_t kUsageBins = 16384;
+constexpr std::size_t kTopologyUsageBins = 4096;  // of each link: there are many
 
 void refuse_what_flows_lack(const Experiment& experiment, const RunPlan& plan) {
   const auto refuse = [](std::string_view what, std::string_view cure) {
@@ -145,7 +145,7 @@ class FlowRun final : public LiveRun {
     const Nanos usual = experiment.topology ? Nanos(100'000) : Nanos(1'000'000);
     const Nanos bin = plan_.usage_bin.count > 0 ? plan_.usage_bin : usual;
     for (const std::uint32_t link : metered) {
-      const auto at = meters_.try_emplace(link, bin, experiment.topology ? topology_usage_bins : usage_bins).first;
+      const auto at = meters_.try_emplace(link, bin, experiment.topology ? kTopologyUsageBins : kUsageBins).first;
       cluster_.meter(link, &at->second);
     }
   }

@@ -44,6 +44,6 @@ FlowFabric flow_fabric(const sim::SwitchedNetworkConfig& config);
 
 /// Bytes on the wire of a full packet as Ethernet frame, and of a pure acknowledgement.
 inline Bytes frame_bytes(std::uint32_t mtu) { return Bytes{mtu} + encap::kEthernetBytes; }
-inline constexpr Bytes kAcknowledgementBytes = encap::kIpv4OverheadBytes + wire::header_bytes + wire::ack_frame_bytes;
+inline constexpr Bytes kAcknowledgementBytes = encap::kIpv4OverheadBytes + wire::kHeaderBytes + wire::kAckFrameBytes;
 
 }  // namespace mltcp::experiment

@@ -36,16 +36,16 @@ std::size_t record_links(std::span<const JobNetwork::LinkView> links, Nanos epoc
                          std::span<const Carried> carried_on) {
   std::size_t busiest = 0;
   double most = -1;
-  bool most_shared = false;
+  bool max_shared = false;
   for (std::size_t i = 0; i < links.size(); ++i) {
     const JobNetwork::LinkView& link = links[i];
     const Carried carried = carried_on.empty() ? carried_since(*link.usage, epoch) : carried_on[i];
     const double used = utilization(carried.bytes, link.config->rate, run.duration);
     const bool shared = carried.jobs > 1;
-    if ((shared && !most_shared) || (shared == most_shared && used > most)) {
+    if ((shared && !max_shared) || (shared == max_shared && used > most)) {
       busiest = i;
       most = used;
-      most_shared = shared;
+      max_shared = shared;
     }
     if (links.size() > 1)
       run.links.push_back({std::string(link.name), link.config->rate, used, link.counters->marked_packets,

@@ -27,19 +27,19 @@ using namespace literals;
 // A run is given up when no iteration ends for this many times what those of all jobs, one after the other, would take
 // with a loss in each phase.
 constexpr double patience = 50;
-constexpr std::int64_t round_trips_per_phase = 24;  // slow start from the initial window, and a recovery
-constexpr double jitters_per_iteration = 4;         // standard deviations
-constexpr std::int64_t round_trips_for_connecting = 20;
-constexpr Nanos shortest_setup_limit = 10_s;
-constexpr Nanos most_initial_rtt = 60_s;
+constexpr std::int64_t kRoundTripsPerPhase = 24;  // slow start from the initial window, and a recovery
+constexpr double kJittersPerIteration = 4;        // standard deviations
+constexpr std::int64_t kRoundTripsForConnecting = 20;
+constexpr Nanos kShortestSetupLimit = 10_s;
+constexpr Nanos kMaxInitialRtt = 60_s;
 
 /// How long an iteration of `job` takes at most, when it has the network to itself.
 double longest_alone_ns(const workload::Job& job, Rate rate, Nanos rtt) {
   std::int64_t transfers = 0;
   for (const workload::Phase& phase : job.phases) transfers += phase.kind == workload::Phase::Kind::communicate ? 1 : 0;
   return static_cast<double>(workload::ideal_iteration(job, rate).length.count) +
-         static_cast<double>(rtt.count) * static_cast<double>(transfers * round_trips_per_phase) +
-         static_cast<double>(job.jitter.count) * jitters_per_iteration +
+         static_cast<double>(rtt.count) * static_cast<double>(transfers * kRoundTripsPerPhase) +
+         static_cast<double>(job.jitter.count) * kJittersPerIteration +
          static_cast<double>(job.compute_per_iteration().count) *
              (job.straggler.factor * std::max(job.change.compute_scale, 1.0) - 1) +
          static_cast<double>(job.pause.time.count);
@@ -78,7 +78,7 @@ cc::Parameters parameters_of(const Experiment& experiment, Nanos round_trip_dela
       for (Topology::Link link = 0; link < experiment.topology->topology->links(); ++link)
         slowest = std::min(slowest, experiment.topology->topology->capacity(link));
     const Nanos unloaded = round_trip_delay + slowest.time_for(mtu) * packets_per_round_trip;
-    parameters.fit({std::min(unloaded, most_initial_rtt)});
+    parameters.fit({std::min(unloaded, kMaxInitialRtt)});
   }
   return parameters;
 }
@@ -91,7 +91,7 @@ Nanos round_trip_delay_of(const Experiment& experiment) {
 Nanos initial_rtt_of(const Experiment& experiment) {
   const fabric::LinkConfig& link = experiment.bottleneck;
   const Nanos delay = round_trip_delay_of(experiment);
-  return std::clamp(delay + link.rate.time_for(link.buffer_bytes), 1_ms, most_initial_rtt + delay);
+  return std::clamp(delay + link.rate.time_for(link.buffer_bytes), 1_ms, kMaxInitialRtt + delay);
 }
 
 /// In real time threads are held up now and then. What a job makes up for at once fits into half of an empty buffer.
@@ -185,7 +185,7 @@ class PacketRun final : public LiveRun {
   [[nodiscard]] std::span<RunningJob* const> jobs() const override { return pointers_; }
 
   void connect() override {
-    const Nanos limit = std::max(shortest_setup_limit, initial_rtt_of(experiment_) * round_trips_for_connecting);
+    const Nanos limit = std::max(kShortestSetupLimit, initial_rtt_of(experiment_) * kRoundTripsForConnecting);
     if (!network_->run(network_->now() + limit, [&] {
           on_event();
           return all([](const DrivenJob& job) { return job.connected(); });

@@ -1,4 +1,4 @@
-// Reader of cluster files (see cluster_file.h).
+// Reader of cluster files (see kClusterFile.h).
 #include "mltcp/lab/experiment/cluster/cluster_file.h"
 
 #include <fmt/format.h>
@@ -26,22 +26,22 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr TextFile cluster_file{"a cluster file", 64U << 20};
-constexpr TextFile arrival_file{"a file of arrivals, or a table of jobs", 512U << 20};
-constexpr std::int64_t most_jobs = 20'000;  // that arrive: each has two UDP ports of its own
-constexpr std::size_t most_choices = 1000;
-constexpr std::int64_t most_batch = 1'000'000;
-constexpr std::int64_t most_seeds = 1000;
-constexpr std::int64_t most_candidates = 1000;
-constexpr double most_load = 100;
-constexpr std::int64_t most_gpus_per_host = 1024;
+constexpr TextFile kClusterFile{"a cluster file", 64U << 20};
+constexpr TextFile kArrivalFile{"a file of arrivals, or a table of jobs", 512U << 20};
+constexpr std::int64_t kMaxJobs = 20'000;  // that arrive: each has two UDP ports of its own
+constexpr std::size_t kMaxChoices = 1000;
+constexpr std::int64_t kMaxBatch = 1'000'000;
+constexpr std::int64_t kMaxSeeds = 1000;
+constexpr std::int64_t kMaxCandidates = 1000;
+constexpr double kMaxLoad = 100;
+constexpr std::int64_t kMaxGpusPerHost = 1024;
 // Keys of [arrivals] that only tables of jobs have.
-constexpr std::array<std::string_view, 6> table_keys{"gpus_per_host", "length_scale", "from", "to", "vc", "states"};
-constexpr double most_jitter = 1;
-constexpr double most_tflops = 1e6;
+constexpr std::array<std::string_view, 6> kTableKeys{"gpus_per_host", "length_scale", "from", "to", "vc", "states"};
+constexpr double kMaxJitter = 1;
+constexpr double kMaxTflops = 1e6;
 // With fewer in an up phase, noise decides who sends first, and not F (docs/results.md, "How small bursts may be
 // made").
-constexpr double round_trips_to_react = 300;
+constexpr double kRoundTripsToReact = 300;
 
 /// What types have in common unless they say otherwise.
 struct TypeDefaults {
@@ -103,10 +103,10 @@ class ClusterReader : public SettingsReader {
     return options;
   }
   static const std::vector<std::string>& top_level_keys() {
-    static const std::vector<std::string> keys{"name",       "level",     "seed",         "seeds", "time_scale",
-                                               "rate_scale", "cc",        "schemes",      "mltcp", "schedule",
-                                               "candidates", "min_score", "most_stretch", "gpu",   "type",
-                                               "topology",   "arrivals"};
+    static const std::vector<std::string> keys{
+        "name",    "level",    "seed",     "seeds",      "time_scale", "rate_scale",       "cc",
+        "schemes", "mltcp",    "schedule", "candidates", "min_score",  "max_slot_stretch", "gpu",
+        "type",    "topology", "arrivals"};
     return keys;
   }
   [[nodiscard]] std::string hint(std::string_view prefix, std::string_view key) const override {
@@ -146,14 +146,14 @@ class ClusterReader : public SettingsReader {
       experiment_.seed = static_cast<std::uint64_t>(whole(*item, 0, std::numeric_limits<std::int64_t>::max()));
     if (options_.seed) experiment_.seed = *options_.seed;
     if (const auto item = find(root, "", "seeds"))
-      experiment_.seeds = static_cast<std::uint32_t>(whole(*item, 1, most_seeds));
+      experiment_.seeds = static_cast<std::uint32_t>(whole(*item, 1, kMaxSeeds));
     if (options_.seeds) experiment_.seeds = *options_.seeds;
     if (const auto item = find(root, "", "time_scale")) experiment_.time_scale = factor(*item, 1);
     if (const auto item = find(root, "", "rate_scale")) experiment_.rate_scale = factor(*item, 1);
     if (const auto item = find(root, "", "candidates"))
-      experiment_.candidates = static_cast<std::uint32_t>(whole(*item, 1, most_candidates));
+      experiment_.candidates = static_cast<std::uint32_t>(whole(*item, 1, kMaxCandidates));
     if (const auto item = find(root, "", "min_score")) experiment_.min_score = share(*item, 1);
-    if (const auto item = find(root, "", "most_stretch")) experiment_.most_stretch = share(*item, 1);
+    if (const auto item = find(root, "", "max_slot_stretch")) experiment_.max_slot_stretch = share(*item, 1);
     if (const auto item = find(root, "", "cc")) experiment_.cc = algorithm(*item, "dctcp");
   }
 
@@ -208,7 +208,7 @@ class ClusterReader : public SettingsReader {
     const toml::table& keys = table(item, "[gpu] and below it tflops = 156");
     check_keys(keys, item.key, {"tflops", "utilisation", "bytes_per_parameter"});
     if (const auto value = find(keys, item.key, "tflops")) {
-      const double tflops = factor(*value, most_tflops);
+      const double tflops = factor(*value, kMaxTflops);
       if (tflops < 1e-3) fail(*value, fmt::format("{} is out of range", tflops), "write 0.001 or more");
       gpu_.peak_flops = tflops * 1e12;
     }
@@ -222,8 +222,8 @@ class ClusterReader : public SettingsReader {
   std::vector<std::uint32_t> numbers(const Item& item, std::int64_t least, std::int64_t most) const {
     const toml::array* list = item.node->as_array();
     if (list == nullptr) return {static_cast<std::uint32_t>(whole(item, least, most))};
-    if (list->empty() || list->size() > most_choices)
-      fail(item, fmt::format("the list has {} numbers", list->size()), fmt::format("write 1 to {}", most_choices));
+    if (list->empty() || list->size() > kMaxChoices)
+      fail(item, fmt::format("the list has {} numbers", list->size()), fmt::format("write 1 to {}", kMaxChoices));
     std::vector<std::uint32_t> result;
     for (const toml::node& node : *list)
       result.push_back(static_cast<std::uint32_t>(whole({&node, item.key, line_of(node, item.line)}, least, most)));
@@ -236,7 +236,7 @@ class ClusterReader : public SettingsReader {
   }
 
   std::pair<std::uint32_t, std::uint32_t> iterations(const Item& item) const {
-    const std::vector<std::uint32_t> range = numbers(item, 1, kMostIterations);
+    const std::vector<std::uint32_t> range = numbers(item, 1, kMaxIterations);
     if (range.size() > 2 || range.front() > range.back())
       fail(item, "it is neither a number nor a range", "write iterations = 500, or iterations = [200, 1000]");
     return {range.front(), range.back()};
@@ -250,9 +250,9 @@ class ClusterReader : public SettingsReader {
     TypeDefaults result;
     if (const auto value = find(keys, item.key, "workers")) result.workers = workers(*value);
     if (const auto value = find(keys, item.key, "iterations")) result.iterations = iterations(*value);
-    if (const auto value = find(keys, item.key, "jitter")) result.jitter = share(*value, most_jitter);
+    if (const auto value = find(keys, item.key, "jitter")) result.jitter = share(*value, kMaxJitter);
     if (const auto value = find(keys, item.key, "flows"))
-      result.flows = static_cast<std::uint32_t>(whole(*value, 1, kMostFlows));
+      result.flows = static_cast<std::uint32_t>(whole(*value, 1, kMaxFlows));
     return result;
   }
 
@@ -314,18 +314,18 @@ class ClusterReader : public SettingsReader {
           fail(*value, "the key belongs to a trace and the type has none", "add trace = \"FILE\" or leave the key out");
     if (name) type.name = name_text(*name);
 
-    if (const auto value = find(keys, item.key, "weight")) type.choices.weight = factor(*value, kMostWeight);
+    if (const auto value = find(keys, item.key, "weight")) type.choices.weight = factor(*value, kMaxWeight);
     type.choices.workers = defaults.workers;
     if (const auto value = find(keys, item.key, "workers")) type.choices.workers = workers(*value);
     if (const auto value = find(keys, item.key, "batch")) {
       if (!model) fail(*value, "only a model has a batch", "leave it out");
-      type.choices.batches = numbers(*value, 1, most_batch);
+      type.choices.batches = numbers(*value, 1, kMaxBatch);
     }
     auto range = defaults.iterations;
     if (const auto value = find(keys, item.key, "iterations")) range = iterations(*value);
-    std::tie(type.choices.least_iterations, type.choices.most_iterations) = range;
+    std::tie(type.choices.min_iterations, type.choices.max_iterations) = range;
     maker.jitter = defaults.jitter;
-    if (const auto value = find(keys, item.key, "jitter")) maker.jitter = share(*value, most_jitter);
+    if (const auto value = find(keys, item.key, "jitter")) maker.jitter = share(*value, kMaxJitter);
     read_key(item, keys, &workload::Job::straggler, maker.fixed);
     maker.fixed.flows = defaults.flows;
     read_key(item, keys, &workload::Job::flows, maker.fixed);
@@ -433,7 +433,7 @@ class ClusterReader : public SettingsReader {
     if (experiment_.types.empty())
       fail(item.line, "type", "there is no type of job", "add at least one [[type]], or a file of arrivals");
     if (!jobs) fail(item.line, path(item.key, "jobs"), "the key is missing", "write jobs = 40, or file = \"FILE.csv\"");
-    experiment_.arriving = static_cast<std::uint32_t>(whole(*jobs, 1, most_jobs));
+    experiment_.arriving = static_cast<std::uint32_t>(whole(*jobs, 1, kMaxJobs));
     if (at_start) experiment_.at_start = static_cast<std::uint32_t>(whole(*at_start, 0, experiment_.arriving));
     for (std::uint32_t i = 0; i < experiment_.types.size(); ++i) {
       const workload::TypeChoices& choices = experiment_.types[i].choices;
@@ -441,7 +441,7 @@ class ClusterReader : public SettingsReader {
       if (choices.workers.empty())
         fail(type.line, path(type.key, "workers"), "the key is missing",
              "write workers = [2, 4, 8] here or in [arrivals]");
-      if (choices.least_iterations == 0)
+      if (choices.min_iterations == 0)
         fail(type.line, path(type.key, "iterations"), "the key is missing",
              "write iterations = [200, 1000] here or in [arrivals]");
       for (const std::uint32_t workers : choices.workers)
@@ -457,14 +457,14 @@ class ClusterReader : public SettingsReader {
     if (!load && !every)
       fail(item.line, path(item.key, "load"), "the key is missing", "write load = 0.9, or every = \"10 s\"");
     if (every) {
-      experiment_.gap = scaled(duration(*every, "10 s", kMostCompute));
+      experiment_.gap = scaled(duration(*every, "10 s", kMaxCompute));
       if (experiment_.gap.count == 0) fail(*every, "it is 0", "write a time above 0, or use at_start");
       if (static_cast<double>(experiment_.gap.count) * gaps > static_cast<double>(kLongestRun.count))
         fail(*every,
              fmt::format("the last job would arrive after {:.3g} days", experiment_.gap.seconds() * gaps / 86'400),
              "write a shorter time, or fewer jobs");
     } else {
-      experiment_.load = factor(*load, most_load);
+      experiment_.load = factor(*load, kMaxLoad);
       const double gap = mean_work() / (experiment_.load * experiment_.topology.hosts());
       if (gap * gaps > static_cast<double>(kLongestRun.count) || gap < 1)
         fail(*load,
@@ -505,7 +505,7 @@ class ClusterReader : public SettingsReader {
         rethrow(item, error);
       }
     };
-    const std::string text = reading([&] { return read_text_file(path, path.string(), arrival_file); });
+    const std::string text = reading([&] { return read_text_file(path, path.string(), kArrivalFile); });
     if (workload::is_job_table(text)) {
       const workload::JobTableOptions options = table_options(arrivals);
       read_table(arrivals, item, reading([&] { return workload::parse_job_table(text, path.string(), options); }));
@@ -516,7 +516,7 @@ class ClusterReader : public SettingsReader {
   }
 
   void refuse_table_keys(const Item& item) const {
-    for (const std::string_view key : table_keys)
+    for (const std::string_view key : kTableKeys)
       if (const auto value = find(*item.node->as_table(), item.key, key))
         fail(*value, "it is about a table of jobs of Helios or Philly", "name one by file, or leave the key out");
   }
@@ -557,13 +557,13 @@ class ClusterReader : public SettingsReader {
   void read_table(const Item& arrivals, const Item& item, workload::JobTable table) {
     const toml::table& keys = *arrivals.node->as_table();
     const auto per_host =
-        static_cast<std::uint32_t>(whole(required(arrivals, keys, "gpus_per_host", "8"), 1, most_gpus_per_host));
+        static_cast<std::uint32_t>(whole(required(arrivals, keys, "gpus_per_host", "8"), 1, kMaxGpusPerHost));
     const auto scale = find(keys, arrivals.key, "length_scale");
     const double shorter = (scale ? factor(*scale, 1) : 1) * experiment_.time_scale;
     if (experiment_.types.empty())
       fail(item, "the table does not say what jobs compute and send", "add [[type]]s to draw from");
     for (const JobType& type : experiment_.types)
-      if (!type.choices.workers.empty() || type.choices.least_iterations > 0)
+      if (!type.choices.workers.empty() || type.choices.min_iterations > 0)
         fail(item, fmt::format("type {} has workers or iterations, which follow from the table", in_quotes(type.name)),
              "leave them out, here and in [[type]]");
     std::size_t too_large = 0;
@@ -590,9 +590,9 @@ class ClusterReader : public SettingsReader {
       experiment_.warnings.push_back(one_line(
           fmt::format("{}: {} of {} jobs are left out: larger than the {} hosts of the topology",
                       named_file(item, "").string(), too_large, table.jobs.size(), experiment_.topology.hosts())));
-    if (experiment_.listed.empty() || experiment_.listed.size() > static_cast<std::size_t>(most_jobs))
+    if (experiment_.listed.empty() || experiment_.listed.size() > static_cast<std::size_t>(kMaxJobs))
       fail(item, fmt::format("{} of {} jobs fit into the topology", experiment_.listed.size(), table.jobs.size()),
-           fmt::format("choose 1 to {} by from, to and vc", most_jobs));
+           fmt::format("choose 1 to {} by from, to and vc", kMaxJobs));
     const Nanos first = experiment_.listed.front().at;
     std::map<std::uint32_t, Nanos> longest;  // by number of hosts
     for (workload::Arrival& job : experiment_.listed) {
@@ -605,18 +605,18 @@ class ClusterReader : public SettingsReader {
           if (workers > 1) {
             make(i, workers, batch);
             const Nanos once = alone(experiment_.types[i].jobs.at({workers, batch}));
-            if (length.count / once.count >= kMostIterations)
+            if (length.count / once.count >= kMaxIterations)
               fail(item,
                    fmt::format("a job of {} hosts runs for {:.3g} s, and an iteration of type {} takes {}", workers,
                                length.seconds(), in_quotes(experiment_.types[i].name), to_text(once)),
-                   fmt::format("lower length_scale, for at most {} iterations", kMostIterations));
+                   fmt::format("lower length_scale, for at most {} iterations", kMaxIterations));
           }
   }
 
   void read_listed(const Item& item, const std::filesystem::path& path, const workload::ArrivalFile& file,
                    const TypeDefaults& defaults) {
-    if (file.rows.size() > static_cast<std::size_t>(most_jobs))
-      fail(item, fmt::format("{} jobs arrive", file.rows.size()), fmt::format("list at most {}", most_jobs));
+    if (file.rows.size() > static_cast<std::size_t>(kMaxJobs))
+      fail(item, fmt::format("{} jobs arrive", file.rows.size()), fmt::format("list at most {}", kMaxJobs));
     std::vector<std::uint32_t> types(file.jobs.size());
     std::vector<bool> known(file.jobs.size());
     for (const workload::ArrivalFile::Row& row : file.rows) {
@@ -695,7 +695,7 @@ class ClusterReader : public SettingsReader {
                        static_cast<double>(kLongestRun.count) / 86'400e9));
     };
     for (const JobType& type : experiment_.types)
-      for (const auto& [key, job] : type.jobs) too_long(type, job, type.choices.most_iterations);
+      for (const auto& [key, job] : type.jobs) too_long(type, job, type.choices.max_iterations);
     if (experiment_.types_are_drawn) return;
     for (const workload::Arrival& arrival : experiment_.listed) {
       const JobType& type = experiment_.types[arrival.type];
@@ -711,13 +711,12 @@ class ClusterReader : public SettingsReader {
     for (const JobType& type : experiment_.types)
       for (const auto& [key, job] : type.jobs) {
         const auto sending = workload::ideal_iteration(job, topology.host_rate()).sending;
-        if (static_cast<double>(sending.count) >= round_trips_to_react * static_cast<double>(round_trip.count))
-          continue;
+        if (static_cast<double>(sending.count) >= kRoundTripsToReact * static_cast<double>(round_trip.count)) continue;
         experiment_.warnings.push_back(fmt::format(
             "jobs of type {} send for {} an iteration, {:.0f} round trips: too few for congestion control, whose "
             "noise decides who wins; raise time_scale until they are {:.0f} or more",
             in_quotes(type.name), to_text(sending),
-            static_cast<double>(sending.count) / static_cast<double>(round_trip.count), round_trips_to_react));
+            static_cast<double>(sending.count) / static_cast<double>(round_trip.count), kRoundTripsToReact));
         break;
       }
   }
@@ -817,11 +816,11 @@ std::vector<workload::Arrival> arrivals_of(const ClusterExperiment& experiment, 
 
 ClusterExperiment load_cluster(const std::filesystem::path& path, const ClusterFileOptions& options) {
   const std::string file = path.string();
-  const std::string text = read_text_file(path, file, cluster_file);
+  const std::string text = read_text_file(path, file, kClusterFile);
   try {
     return parse_cluster(text, file, options);
   } catch (const InputError&) {
-    refuse_other_kind(text, file, cluster_file.what, {FileKind::cluster});
+    refuse_other_kind(text, file, kClusterFile.what, {FileKind::cluster});
     throw;
   }
 }

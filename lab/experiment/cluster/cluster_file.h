@@ -83,8 +83,8 @@ struct ClusterExperiment {
 
   std::uint32_t candidates = 10;  ///< number of placements compared per job
   ScheduleSettings schedule;
-  double most_stretch = 0.25;  ///< maximum stretch of slots where it pays, see scheduler::ClusterOptions
-  double min_score = 0.98;     ///< jobs get slots if all links that connect them reach this score; 0 to 1
+  double max_slot_stretch = 0.25;  ///< maximum stretch of slots where it pays, see scheduler::ClusterOptions
+  double min_score = 0.98;         ///< jobs get slots if all links that connect them reach this score; 0 to 1
 
   std::vector<std::string> warnings;  ///< as for Experiment
 };

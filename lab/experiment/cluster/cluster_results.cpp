@@ -14,9 +14,9 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr double nanos_per_second = 1e9;
+constexpr double kNanosPerSecond = 1e9;
 
-double seconds(Nanos time) { return static_cast<double>(time.count) / nanos_per_second; }
+double seconds(Nanos time) { return static_cast<double>(time.count) / kNanosPerSecond; }
 
 /// Nearest rank, of ascending values; 0 of none.
 template <typename T>

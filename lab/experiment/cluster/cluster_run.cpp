@@ -36,13 +36,13 @@ struct Interrupted {
   std::string why;
 };
 
-constexpr std::uint32_t isolated_iterations = 5;
+constexpr std::uint32_t kIsolatedIterations = 5;
 // A run is given up when it takes so many times what all jobs would need one after the other.
-constexpr double patience = 20;
-constexpr double least_limit = 3600e9;  // ns: room for timeouts of jobs that run for microseconds
-constexpr double longest = 2e18;        // ns: what all jobs may need one after the other, so that no time overflows
-constexpr double nanos_per_year = 365.25 * 86'400e9;
-constexpr std::uint64_t placement_streams = std::uint64_t{1} << 33U;  // of random numbers
+constexpr double kPatience = 20;
+constexpr double kMinLimit = 3600e9;  // ns: room for timeouts of jobs that run for microseconds
+constexpr double kLongest = 2e18;     // ns: what all jobs may need one after the other, so that no time overflows
+constexpr double kNanosPerYear = 365.25 * 86'400e9;
+constexpr std::uint64_t kPlacementStreams = std::uint64_t{1} << 33U;  // of random numbers
 
 sim::SwitchedNetworkConfig with_seed(sim::SwitchedNetworkConfig topology, std::uint64_t seed) {
   topology.seed = seed;
@@ -89,7 +89,7 @@ JobSpec starting(const ClusterExperiment& experiment, const Kind& kind, std::uin
 Nanos isolated_period(const ClusterExperiment& experiment, const Kind& kind) {
   std::vector<std::uint32_t> hosts(std::get<1>(kind));
   for (std::uint32_t i = 0; i < hosts.size(); ++i) hosts[i] = i;
-  JobSpec job = starting(experiment, kind, 0, hosts, isolated_iterations, experiment.seed);
+  JobSpec job = starting(experiment, kind, 0, hosts, kIsolatedIterations, experiment.seed);
   job.job.jitter = Nanos(0);
   job.job.straggler = {};
   const std::unique_ptr<ClusterNetwork> network = make_network(experiment, experiment.seed);
@@ -133,13 +133,13 @@ class ClusterRunner {
       work_ += length_of(arrival) * arrival.workers;
       alone += length_of(arrival);
     }
-    if (alone > longest)
+    if (alone > kLongest)
       throw InputError(fmt::format(
           "{}: the jobs of seed {} take {:.3g} years one after the other; let them have fewer iterations or be fewer, "
           "for at most {:.0f} years",
-          experiment.file, seed, alone / nanos_per_year, longest / nanos_per_year));
+          experiment.file, seed, alone / kNanosPerYear, kLongest / kNanosPerYear));
     limit_ =
-        arrivals_.back().at + Nanos(static_cast<std::int64_t>(std::clamp(alone * patience, least_limit, 2 * longest)));
+        arrivals_.back().at + Nanos(static_cast<std::int64_t>(std::clamp(alone * kPatience, kMinLimit, 2 * kLongest)));
   }
 
   ClusterRun run() {
@@ -201,8 +201,8 @@ class ClusterRunner {
             options.solve.slack,
             slack_for(job_of(experiment, kind).jitter.seconds() / period.seconds(), experiment.schedule.tolerance));
     options.solve.seed = experiment.seed;
-    options.most_stretch = experiment.most_stretch;
-    options.least_score = experiment.min_score;
+    options.max_slot_stretch = experiment.max_slot_stretch;
+    options.min_score = experiment.min_score;
     options.threads = 1;  // runs are what is parallel
     return options;
   }
@@ -280,7 +280,7 @@ class ClusterRunner {
 
   std::vector<std::uint32_t> place(std::uint32_t number, const scheduler::Demand& demand, const Arrival& arrival) {
     scheduler::GeneratorOptions options;
-    options.seed = Random::stream(seed_, placement_streams + number).next();
+    options.seed = Random::stream(seed_, kPlacementStreams + number).next();
     options.slots_per_worker = arrival.gpus_per_worker();
     const bool compatible = scheme_.placement == Scheme::Placement::compatible && arrival.workers > 1;
     options.candidates = compatible ? experiment_.candidates : 1;
@@ -460,7 +460,7 @@ class Schemes {
         together_ += arrival.iterations;
       }
     together_ *= static_cast<double>(experiment.schemes.size());
-    alone_ = static_cast<double>(isolated_.size()) * isolated_iterations + 1;  // never 0
+    alone_ = static_cast<double>(isolated_.size()) * kIsolatedIterations + 1;  // never 0
     results_.name = experiment.name;
     results_.level = to_text(experiment.level);
     results_.cc = experiment.cc;
@@ -501,7 +501,7 @@ class Schemes {
       if (!settings_.progress) return;
       const std::lock_guard lock(mutex_);
       measured += more;
-      settings_.progress(static_cast<double>(measured) * isolated_iterations / (alone_ + together_),
+      settings_.progress(static_cast<double>(measured) * kIsolatedIterations / (alone_ + together_),
                          fmt::format("{} of {} kinds of jobs measured alone", measured, kinds.size()));
     };
     tell(0);

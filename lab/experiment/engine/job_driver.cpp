@@ -19,7 +19,7 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr std::uint32_t receives_per_connection = 8;
+constexpr std::uint32_t kReceivesPerConnection = 8;
 
 [[noreturn]] void fail(const workload::Job& job, Status status) {
   throw RunError(fmt::format("job \"{}\": a connection ended before the job did: {}", job.name, to_text(status)));
@@ -37,7 +37,7 @@ class JobDriver::Receiver final : public Pollable {
         shard_(network.host({JobNetwork::Side::receiver, spec.number, worker}),
                shard_config(spec.seed, spec.number, worker, spec.job.flows)) {
     ConnectionConfig config = spec.connection;
-    config.max_receives = 4 * receives_per_connection;
+    config.max_receives = 4 * kReceivesPerConnection;
     shard_.listen(config);
   }
 
@@ -63,8 +63,8 @@ class JobDriver::Receiver final : public Pollable {
   void on_completion(const Completion& completion) {
     if (completion.kind == Completion::Kind::accepted) {
       Flow& flow = flows_[completion.connection];
-      flow.buffers.resize(receives_per_connection);
-      for (std::uint64_t buffer = 0; buffer < receives_per_connection; ++buffer) {
+      flow.buffers.resize(kReceivesPerConnection);
+      for (std::uint64_t buffer = 0; buffer < kReceivesPerConnection; ++buffer) {
         if (spec_.real_payload) flow.buffers[buffer].resize(kSegmentBytes);
         flow.free.push_back(buffer);
       }
@@ -72,7 +72,7 @@ class JobDriver::Receiver final : public Pollable {
     } else if (completion.kind == Completion::Kind::received && completion.status == Status::ok) {
       Flow& flow = flows_[completion.connection];
       if (payload_ != nullptr) verify(flow, completion);
-      flow.free.push_back(completion.tag % receives_per_connection);
+      flow.free.push_back(completion.tag % kReceivesPerConnection);
       post(completion.connection, flow);
     } else if (completion.kind == Completion::Kind::closed || completion.status != Status::ok) {
       fail(spec_.job, completion.status);
@@ -83,7 +83,7 @@ class JobDriver::Receiver final : public Pollable {
     while (!flow.free.empty()) {
       // The n-th receive that is posted gets the n-th message: the tag tells its number and where its bytes are.
       const std::uint64_t buffer = flow.free.back();
-      const std::uint64_t tag = flow.next_message * receives_per_connection + buffer;
+      const std::uint64_t tag = flow.next_message * kReceivesPerConnection + buffer;
       const PostResult result = spec_.real_payload ? shard_.receive(connection, flow.buffers[buffer], tag)
                                                    : shard_.receive_virtual(connection, kSegmentBytes, tag);
       // While an early message waits for a lost packet, later ones may fill the window: posted with the next
@@ -96,8 +96,8 @@ class JobDriver::Receiver final : public Pollable {
   }
 
   void verify(const Flow& flow, const Completion& completion) {
-    const std::uint64_t number = completion.tag / receives_per_connection;
-    const auto& buffer = flow.buffers[completion.tag % receives_per_connection];
+    const std::uint64_t number = completion.tag / kReceivesPerConnection;
+    const auto& buffer = flow.buffers[completion.tag % kReceivesPerConnection];
     ++verified;
     if (crc32c(0, std::span(buffer).first(completion.bytes)) != payload_->checksum(number, completion.bytes)) ++errors;
   }

@@ -11,7 +11,7 @@ namespace mltcp::experiment {
 constexpr auto fields_of(const JobSpec* /*type*/) {
   return list_of<JobSpec>(field("job", &JobSpec::job), field("number", &JobSpec::number),
                           left_out(&JobSpec::workers),  // hosts run ranks, which have addresses
-                          field("iterations", &JobSpec::iterations, workload::WholeKey{1, workload::kMostIterations}),
+                          field("iterations", &JobSpec::iterations, workload::WholeKey{1, workload::kMaxIterations}),
                           field("stop_when_done", &JobSpec::stop_when_done), field("seed", &JobSpec::seed),
                           left_out(&JobSpec::augmentation),  // follows from the policy
                           field("connection", &JobSpec::connection),

@@ -14,15 +14,15 @@ namespace mltcp::experiment {
 
 class Payload {
  public:
-  /// Message `number` starts `step` bytes further into the pattern than the previous one, modulo `turns` messages.
-  static constexpr std::size_t step = 64;
-  static constexpr std::size_t turns = 61;
+  /// Message `number` starts `kStep` bytes further into the pattern than the previous one, modulo `kTurns` messages.
+  static constexpr std::size_t kStep = 64;
+  static constexpr std::size_t kTurns = 61;
 
   /// For messages of up to `longest` bytes.
   Payload(std::uint64_t seed, Bytes longest);
 
   [[nodiscard]] std::span<const std::byte> message(std::uint64_t number, Bytes length) const {
-    return std::span(pattern_).subspan((number % turns) * step, length);
+    return std::span(pattern_).subspan((number % kTurns) * kStep, length);
   }
   /// CRC-32C of message(number, length); cached.
   std::uint32_t checksum(std::uint64_t number, Bytes length);

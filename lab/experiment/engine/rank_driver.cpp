@@ -22,14 +22,14 @@ using workload::Operation;
 using workload::RankProgram;
 
 // Receives posted on a connection: 4 MiB of segments, enough for 100 Gbit/s over 300 us.
-constexpr std::size_t most_receives = 16;
-constexpr std::size_t least_receives = 2;
-constexpr Bytes most_buffer_bytes = Bytes{256} << 20;  // of a rank, which has fewer receives rather than more
-constexpr std::uint32_t spare_connections = 16;        // for strangers: those below, and what comes in one poll
-constexpr std::size_t most_excess = 6;                 // unproven connections beyond those that ranks make
-constexpr std::size_t most_leaving = 6;
-constexpr Nanos connect_again_after{10'000'000};
-constexpr std::uint64_t hello = ~std::uint64_t{0};  // tag of the first message
+constexpr std::size_t kMaxReceives = 16;
+constexpr std::size_t kMinReceives = 2;
+constexpr Bytes kMaxBufferBytes = Bytes{256} << 20;  // of a rank, which has fewer receives rather than more
+constexpr std::uint32_t kSpareConnections = 16;      // for strangers: those below, and what comes in one poll
+constexpr std::size_t kMaxExcess = 6;                // unproven connections beyond those that ranks make
+constexpr std::size_t kMaxLeaving = 6;
+constexpr Nanos kConnectAgainAfter{10'000'000};
+constexpr std::uint64_t kHello = ~std::uint64_t{0};  // tag of the first message
 
 /// What compute times are drawn for: of a pattern's ranks, a pause holds up the first one only.
 workload::Job job_of(const workload::Job& job, std::uint32_t rank) {
@@ -157,7 +157,7 @@ std::size_t RankDriver::connections_of(const JobSpec& spec, const RankProgram& p
 
 ShardConfig RankDriver::shard_config(const JobSpec& spec, const RankProgram& program) {
   const auto all = static_cast<std::uint32_t>(connections_of(spec, program));
-  ShardConfig config = mltcp::experiment::shard_config(spec.seed, spec.number, program.rank, all + spare_connections);
+  ShardConfig config = mltcp::experiment::shard_config(spec.seed, spec.number, program.rank, all + kSpareConnections);
   if (spec.unpredictable) config.seed.reset();
   return config;
 }
@@ -215,11 +215,11 @@ void RankDriver::make_channels(std::span<const Address> addresses, Nanos now) {
     connections_ += channel.flows.size();
   }
   connection_config_ = spec_.connection;
-  connection_config_.max_receives = 4 * most_receives;  // an early one may wait for a lost packet while later are done
+  connection_config_.max_receives = 4 * kMaxReceives;  // an early one may wait for a lost packet while later are done
   shard_.listen(connection_config_);
   give_up_connecting_ = now + connection_config_.give_up_after;
-  guests_.reserve(connections_ + spare_connections);
-  leaving_.reserve(connections_ + spare_connections);
+  guests_.reserve(connections_ + kSpareConnections);
+  leaving_.reserve(connections_ + kSpareConnections);
   for (const Channel& channel : channels_) addresses_.push_back(addresses[channel.peer]);
   for (const auto& [peer, number] : channels) {
     if (peer < rank_) {
@@ -244,7 +244,7 @@ void RankDriver::make_slots() {
   Bytes all = 0;  // for one receive on each connection
   for (const Channel& channel : channels_) all += longest_of(channel) * channel.flows.size();
   const std::size_t depth =
-      std::clamp<std::size_t>(most_buffer_bytes / std::max<Bytes>(all, 1), least_receives, most_receives);
+      std::clamp<std::size_t>(kMaxBufferBytes / std::max<Bytes>(all, 1), kMinReceives, kMaxReceives);
   if (payload_ != nullptr) buffers_.resize(all * depth);
   std::byte* buffer = buffers_.data();
   for (std::uint32_t number = 0; number < channels_.size(); ++number) {
@@ -298,10 +298,10 @@ bool RankDriver::take_completions(Nanos now) {
       } else if (completion.kind == Completion::Kind::connected) {
         const Bytes length = number_of(channel, completion.connection) + 1;
         if (payload_ != nullptr)
-          shard_.send(completion.connection, payload_->message(0, length), hello);
+          shard_.send(completion.connection, payload_->message(0, length), kHello);
         else
-          shard_.send_virtual(completion.connection, length, hello);
-      } else if (completion.tag == hello) {
+          shard_.send_virtual(completion.connection, length, kHello);
+      } else if (completion.tag == kHello) {
         on_open(channel, channel.flows[number_of(channel, completion.connection)]);
       } else if (completion.kind == Completion::Kind::received) {
         on_received(completion);
@@ -336,7 +336,7 @@ void RankDriver::on_ended(Channel& channel, const Completion& completion, Nanos 
   if (completion.kind != Completion::Kind::closed) return;
   channels_of_.erase(flow.connection);
   flow.connection = 0;
-  flow.connect_at = now + connect_again_after;
+  flow.connect_at = now + kConnectAgainAfter;
   connect_at_ = std::min(connect_at_, flow.connect_at);
 }
 
@@ -351,7 +351,7 @@ void RankDriver::connect_again(Nanos now) {
           flow.connect_at = Nanos::never();
           channels_of_.emplace(flow.connection, number);
         } catch (const RunError&) {  // strangers have come in this very poll; they are turned away by the next one
-          flow.connect_at = now + connect_again_after;
+          flow.connect_at = now + kConnectAgainAfter;
         }
       }
       connect_at_ = std::min(connect_at_, flow.connect_at);
@@ -372,7 +372,7 @@ void RankDriver::on_accepted(ConnectionId connection, Nanos now) {
   }
   guests_.push_back({connection, peer->second});
   ++channels_[peer->second].accepted;
-  shard_.receive_virtual(connection, channels_[peer->second].flows.size(), hello);
+  shard_.receive_virtual(connection, channels_[peer->second].flows.size(), kHello);
   limit_guests(now);
 }
 
@@ -406,7 +406,7 @@ void RankDriver::limit_guests(Nanos now) {
     all += excess(channel);
     if (excess(channel) > excess(*most)) most = &channel;
   }
-  if (all <= most_excess) return;
+  if (all <= kMaxExcess) return;
   const auto oldest = std::find_if(guests_.begin(), guests_.end(),
                                    [&](const Guest& guest) { return &channels_[guest.channel] == most; });
   const ConnectionId connection = oldest->connection;
@@ -424,7 +424,7 @@ void RankDriver::drop_guest(std::vector<Guest>::iterator guest) {
 void RankDriver::leave(ConnectionId connection, Nanos now) {
   std::erase_if(leaving_, [&](ConnectionId other) { return shard_.remote(other) == nullptr; });
   leaving_.push_back(connection);
-  if (leaving_.size() <= most_leaving) return;
+  if (leaving_.size() <= kMaxLeaving) return;
   shard_.abort(leaving_.front(), now);  // which frees the place at once if the peer has been told
   leaving_.erase(leaving_.begin());
 }

@@ -29,8 +29,8 @@ namespace {
 using namespace mltcp::literals;
 
 // Bounds of values that are sound; beyond them a value is a slip of the pen.
-constexpr std::size_t kMostJobs = 1000;
-constexpr std::size_t kMostConnections = 1'000'000;  // of all workers of all jobs
+constexpr std::size_t kMaxJobs = 1000;
+constexpr std::size_t kMaxConnections = 1'000'000;  // of all workers of all jobs
 constexpr TextFile kExperimentFile{"an experiment file", 64U << 20};
 constexpr TextFile kLibraryFile{"a shared object", 1U << 30};
 
@@ -41,7 +41,7 @@ const std::vector<std::string>& top_level_keys() {
   return keys;
 }
 
-static_assert(workload::kMostPriority == kPriorities - 1);
+static_assert(workload::kMaxPriority == kPriorities - 1);
 
 // Besides those of the job's list of fields.
 const std::vector<std::string>& other_keys_of_jobs() {
@@ -67,7 +67,7 @@ class Reader final : public SettingsReader {
     experiment.name = one_line(std::filesystem::path(file_).stem().string());
     if (const auto item = find(root, "", "name")) experiment.name = name_text(*item);
     if (const auto item = find(root, "", "iterations"))
-      experiment.iterations = static_cast<std::uint32_t>(whole(*item, 1, kMostIterations));
+      experiment.iterations = static_cast<std::uint32_t>(whole(*item, 1, kMaxIterations));
     if (options_.iterations) experiment.iterations = *options_.iterations;
     if (const auto item = find(root, "", "seed"))
       experiment.seed = static_cast<std::uint64_t>(whole(*item, 0, std::numeric_limits<std::int64_t>::max()));
@@ -249,7 +249,7 @@ class Reader final : public SettingsReader {
     if (!given_rate)
       fail(line_of(*item.node, item.line), path(item.key, "rate"), "the key is missing", "write rate = \"1 Gbps\"");
     link.rate = rate(*given_rate);
-    if (const auto delay = find(keys, item.key, "delay")) link.delay = duration(*delay, "10 us", kMostDelay);
+    if (const auto delay = find(keys, item.key, "delay")) link.delay = duration(*delay, "10 us", kMaxDelay);
     if (const auto value = find(keys, item.key, "buffer"))
       link.buffer_bytes = buffer(*value, "250 kB", experiment.mtu + encap::kEthernetBytes);
     if (const auto ecn = find(keys, item.key, "ecn")) read_ecn(*ecn, link.ecn, link.buffer_bytes);
@@ -286,10 +286,10 @@ class Reader final : public SettingsReader {
     if (const auto late = find(keys, item.key, "late")) {
       constexpr std::string_view example = "late = { least = \"50 us\", mean = \"110 us\" }";
       const auto [least, mean] = two_times(*late, "least", "mean", example);
-      loop.late_least = duration(least, "50 us", sim::kLongestLoopTime);
+      loop.late_min = duration(least, "50 us", sim::kLongestLoopTime);
       loop.late_mean = duration(mean, "110 us", sim::kLongestLoopTime);
-      if (loop.late_mean < loop.late_least)
-        fail(mean, fmt::format("a mean of {} below the least, {}", to_text(loop.late_mean), to_text(loop.late_least)),
+      if (loop.late_mean < loop.late_min)
+        fail(mean, fmt::format("a mean of {} below the least, {}", to_text(loop.late_mean), to_text(loop.late_min)),
              fmt::format("write {}", example));
     }
     if (const auto stalls = find(keys, item.key, "stalls")) {
@@ -359,10 +359,10 @@ class Reader final : public SettingsReader {
       fail(item, fmt::format("an array of tables is expected and this is {}", type_name(*item.node)),
            "write [[job]] above each job");
     if (list->empty()) fail(item, "there is no job", "add at least one [[job]]");
-    check_number(item, *list, kMostJobs, false, "", fmt::format("write at most {}", kMostJobs));
-    if (experiment.datapath == "ring" && options_.most_ring_jobs)
-      check_number(item, *list, *options_.most_ring_jobs, true,
-                   fmt::format(" and datapath ring has ports for {}", *options_.most_ring_jobs),
+    check_number(item, *list, kMaxJobs, false, "", fmt::format("write at most {}", kMaxJobs));
+    if (experiment.datapath == "ring" && options_.max_ring_jobs)
+      check_number(item, *list, *options_.max_ring_jobs, true,
+                   fmt::format(" and datapath ring has ports for {}", *options_.max_ring_jobs),
                    "take jobs out, or use datapath sim");
     std::map<std::string, std::uint32_t, std::less<>> names;
     std::size_t number = 0;
@@ -385,8 +385,8 @@ class Reader final : public SettingsReader {
                    : fmt::format("{} is the name of another job too", in_quotes(copy.name)),
                "give each job a name of its own");
         connections += pairs * copy.flows;
-        if (connections > kMostConnections)
-          fail(item_of_job, fmt::format("the jobs up to this one have more than {} connections", kMostConnections),
+        if (connections > kMaxConnections)
+          fail(item_of_job, fmt::format("the jobs up to this one have more than {} connections", kMaxConnections),
                "lower count, hosts or flows");
         experiment.jobs.push_back(std::move(copy));
         experiment.places.push_back(fmt::format("{}: {}", place(item_of_job.line), item_of_job.key));
@@ -430,8 +430,7 @@ class Reader final : public SettingsReader {
       const toml::table* keys = node.as_table();
       const auto* count = keys != nullptr ? keys->get_as<std::int64_t>("count") : nullptr;
       // What is no count is refused when the job is read.
-      total +=
-          count != nullptr ? static_cast<std::size_t>(std::clamp<std::int64_t>(count->get(), 1, kMostJobs + 1)) : 1;
+      total += count != nullptr ? static_cast<std::size_t>(std::clamp<std::int64_t>(count->get(), 1, kMaxJobs + 1)) : 1;
       if (total > most && line == 0) line = at_job || count != nullptr ? line_of(node, item.line) : item.line;
     }
     if (total > most) fail(line, item.key, fmt::format("there are {} jobs{}", total, limit), cure);
@@ -443,15 +442,15 @@ class Reader final : public SettingsReader {
     const auto count = find(keys, item.key, "count");
     const auto step = find(keys, item.key, "start_step");
     const std::size_t copies =
-        count ? static_cast<std::size_t>(whole(*count, 1, static_cast<std::int64_t>(kMostJobs))) : 1;
+        count ? static_cast<std::size_t>(whole(*count, 1, static_cast<std::int64_t>(kMaxJobs))) : 1;
     if (step && !count) fail(*step, "the job has no count", "add count = 2 or more, or leave start_step out");
     if (copies == 1) {
-      if (step) static_cast<void>(duration(*step, "3 ms", kMostCompute));
+      if (step) static_cast<void>(duration(*step, "3 ms", kMaxCompute));
       return {std::move(job)};
     }
-    const Nanos apart = step ? duration(*step, "3 ms", kMostCompute) : Nanos();
-    if (job.start + apart * static_cast<std::int64_t>(copies - 1) > kMostCompute)
-      fail(*step, fmt::format("the last of {} jobs starts after more than {}", copies, to_text(kMostCompute)),
+    const Nanos apart = step ? duration(*step, "3 ms", kMaxCompute) : Nanos();
+    if (job.start + apart * static_cast<std::int64_t>(copies - 1) > kMaxCompute)
+      fail(*step, fmt::format("the last of {} jobs starts after more than {}", copies, to_text(kMaxCompute)),
            "write a shorter step");
     std::vector<workload::Job> result(copies, job);
     for (std::size_t i = 0; i < copies; ++i) {

@@ -29,7 +29,7 @@ struct FileOptions {
   /// Supported datapaths. Others are refused with a line that lists these. Empty: all that the format knows.
   std::vector<std::string> datapaths{"sim"};
   /// Maximum number of jobs on datapath ring, which needs ports for each. Empty: no limit but the format's.
-  std::optional<std::size_t> most_ring_jobs;
+  std::optional<std::size_t> max_ring_jobs;
 
   /// Refuse real-time datapaths.
   bool virtual_time_only = false;

@@ -14,8 +14,8 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr std::size_t longest_name = 128;
-constexpr std::size_t most_digits = 9;
+constexpr std::size_t kLongestName = 128;
+constexpr std::size_t kMaxDigits = 9;
 
 struct Range {
   std::uint64_t from = 0;
@@ -31,7 +31,7 @@ struct Piece {
 
 class HostList {
  public:
-  HostList(std::string_view list, std::size_t most) : list_(list), most_(most) {}
+  HostList(std::string_view list, std::size_t most) : list_(list), max_(most) {}
 
   std::vector<std::string> expanded() {
     for (std::size_t from = 0; from <= list_.size();) {
@@ -70,7 +70,7 @@ class HostList {
         longest += read_ranges(name.substr(1, close - 1), piece, count);
         name.remove_prefix(close + 1);
       }
-      if (longest > longest_name) throw wrong(fmt::format("a name has more than {} bytes", longest_name));
+      if (longest > kLongestName) throw wrong(fmt::format("a name has more than {} bytes", kLongestName));
     }
     check(count);
     std::vector<std::string> made{""};
@@ -98,8 +98,8 @@ class HostList {
   }
 
   void check(std::size_t more) const {
-    if (more > most_ - std::min(most_, names_.size()))
-      throw InputError(fmt::format("{} stands for more than {} names; write fewer", in_quotes(list_), most_));
+    if (more > max_ - std::min(max_, names_.size()))
+      throw InputError(fmt::format("{} stands for more than {} names; write fewer", in_quotes(list_), max_));
   }
 
   [[nodiscard]] static std::vector<std::string> with(const std::vector<std::string>& begun, const Piece& piece) {
@@ -126,13 +126,13 @@ class HostList {
   [[nodiscard]] std::uint64_t number(std::string_view digits) const {
     std::uint64_t value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (digits.empty() || digits.size() > most_digits || error != std::errc() || end != digits.data() + digits.size())
+    if (digits.empty() || digits.size() > kMaxDigits || error != std::errc() || end != digits.data() + digits.size())
       throw wrong("there is no number in the brackets");
     return value;
   }
 
   std::string_view list_;
-  std::size_t most_;
+  std::size_t max_;
   std::vector<std::string> names_;
 };
 

@@ -1,4 +1,4 @@
-// Reader of networks as lists of links (see links_file.h).
+// Reader of networks as lists of links (see kLinksFile.h).
 #include "mltcp/lab/experiment/files/links_file.h"
 
 #include <fmt/format.h>
@@ -13,15 +13,14 @@
 #include "mltcp/base/csv.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
+#include "mltcp/lab/experiment/files/toml_reader.h"
 
 namespace mltcp::experiment {
 namespace {
 
-constexpr TextFile links_file{"a file of links", 64U << 20};
-constexpr std::size_t most_name_bytes = 100;
-constexpr Rate least_rate(1'000);  // as of every rate of an experiment file
-constexpr std::array<std::string_view, 5> known_columns{"from", "to", "rate", "delay", "direction"};
-constexpr std::size_t needed = 3;  // of them
+constexpr TextFile kLinksFile{"a file of links", 64U << 20};
+constexpr std::array<std::string_view, 5> kKnownColumns{"from", "to", "rate", "delay", "direction"};
+constexpr std::size_t kNeeded = 3;  // of them
 
 class LinksReader {
  public:
@@ -30,7 +29,7 @@ class LinksReader {
 
   Graph read() {
     if (!csv_.next()) csv_.fail("columns", "the file is empty", "begin it with from,to,rate");
-    csv_.read_columns(known_columns, needed, "the columns are from, to, rate, delay and direction");
+    csv_.read_columns(kKnownColumns, kNeeded, "the columns are from, to, rate, delay and direction");
     while (csv_.next()) read_row();
     if (graph_.links.empty()) csv_.fail("from", "there is no link", "add a line such as host-1,switch-1,100 Gbps");
     return std::move(graph_);
@@ -50,9 +49,9 @@ class LinksReader {
         (columns[i] == "from" ? link.from : link.to) = field;
       } else if (columns[i] == "rate") {
         link.capacity = csv_.parsed("rate", field, parse_rate);
-        if (link.capacity < least_rate || link.capacity > Topology::kHighestCapacity)
+        if (link.capacity < kMinRate || link.capacity > Topology::kHighestCapacity)
           csv_.fail("rate", fmt::format("{} is out of range", to_text(link.capacity)),
-                    fmt::format("write {} to {}", to_text(least_rate), to_text(Topology::kHighestCapacity)));
+                    fmt::format("write {} to {}", to_text(kMinRate), to_text(Topology::kHighestCapacity)));
       } else if (columns[i] == "delay" && !field.empty()) {
         link.delay = csv_.parsed("delay", field, parse_duration);
         if (link.delay > Topology::kLongestDelay)
@@ -73,9 +72,9 @@ class LinksReader {
 
   void check_name(std::string_view column, std::string_view name) const {
     if (name.empty()) csv_.fail(column, "the name is empty", "write the name of a host or a switch");
-    if (name.size() > most_name_bytes)
+    if (name.size() > kMaxNameBytes)
       csv_.fail(column, fmt::format("the name has {} bytes", name.size()),
-                fmt::format("write at most {}", most_name_bytes));
+                fmt::format("write at most {}", kMaxNameBytes));
     if (one_line(name) != name)
       csv_.fail(column, "the name has control characters or is not UTF-8", "write printable characters only");
   }
@@ -99,8 +98,8 @@ class LinksReader {
   }
 
   void add(Graph::Link link) {
-    if (graph_.links.size() == Topology::kMostLinks)
-      csv_.fail("from", fmt::format("there are more than {} links, one direction each", Topology::kMostLinks),
+    if (graph_.links.size() == Topology::kMaxLinks)
+      csv_.fail("from", fmt::format("there are more than {} links, one direction each", Topology::kMaxLinks),
                 "give a smaller network");
     Node& from = node(link.from);
     Node& to = node(link.to);
@@ -139,7 +138,7 @@ bool matches(const std::string& pattern, const std::string& name) {
 
 Graph load_links(const std::filesystem::path& path, const LinksFileOptions& options) {
   const std::string file = path.string();
-  return parse_links(read_text_file(path, file, links_file), file, options);
+  return parse_links(read_text_file(path, file, kLinksFile), file, options);
 }
 
 Graph parse_links(std::string_view text, const std::string& file, const LinksFileOptions& options) {

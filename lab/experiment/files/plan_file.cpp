@@ -25,10 +25,10 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr TextFile kPlanText{"a plan", 64U << 20};  // with the texts of what it was made of
-constexpr std::int64_t kMostEpoch = std::int64_t{1} << 61;
-constexpr std::int64_t kMostPeriod = scheduler::kLongestPeriod.count;
-constexpr std::size_t kMostNesting = 8;
-constexpr JsonLimits kPlanLimits{.depth = kMostNesting, .values = 1'000'000};
+constexpr std::int64_t kMaxEpoch = std::int64_t{1} << 61;
+constexpr std::int64_t kMaxPeriod = scheduler::kLongestPeriod.count;
+constexpr std::size_t kMaxNesting = 8;
+constexpr JsonLimits kPlanLimits{.depth = kMaxNesting, .values = 1'000'000};
 
 /// One object of the file, with the place that it stands at.
 class Object {
@@ -79,10 +79,10 @@ Json parse_bounded(std::string_view text, const std::string& file) {
   if (const std::string wrong = beyond_limits(text, kPlanLimits); !wrong.empty())
     throw InputError(fmt::format("{}: the file {}, as no plan does; see docs/plans.md", file, wrong));
   // Of a field that stands there twice JSON takes one in silence.
-  std::array<std::set<std::string>, kMostNesting + 1> fields;  // by depth, of the object that is being read
+  std::array<std::set<std::string>, kMaxNesting + 1> fields;  // by depth, of the object that is being read
   const auto once = [&](int depth, Json::parse_event_t event, Json& parsed) {
     const auto at = static_cast<std::size_t>(depth);
-    if (event == Json::parse_event_t::object_start && at < kMostNesting) fields[at + 1].clear();
+    if (event == Json::parse_event_t::object_start && at < kMaxNesting) fields[at + 1].clear();
     if (event == Json::parse_event_t::key && !fields[at].insert(parsed.get<std::string>()).second)
       throw InputError(one_line(
           fmt::format("{}: {} stands there twice; write it once", file, in_quotes(parsed.get<std::string>()))));
@@ -117,9 +117,9 @@ PlanFile parse_plan(std::string_view text, const std::string& file) {
   if (clock != "experiment" && clock != "realtime")
     root.fail("clock", fmt::format("is \"{}\"", clock), "write \"experiment\" or \"realtime\"");
   plan.clock = clock == "realtime" ? PlanFile::Clock::realtime : PlanFile::Clock::experiment;
-  plan.epoch = root.time("epoch_ns", 0, kMostEpoch);
-  if (root.has("valid_until_ns")) plan.valid_until = root.time("valid_until_ns", 0, kMostEpoch);
-  if (root.has("clock_bound_ns")) plan.clock_bound = root.time("clock_bound_ns", 0, kMostPeriod);
+  plan.epoch = root.time("epoch_ns", 0, kMaxEpoch);
+  if (root.has("valid_until_ns")) plan.valid_until = root.time("valid_until_ns", 0, kMaxEpoch);
+  if (root.has("clock_bound_ns")) plan.clock_bound = root.time("clock_bound_ns", 0, kMaxPeriod);
   if (root.has("tolerance")) plan.tolerance = root.number("tolerance");
   if (root.has("gradual_step")) plan.gradual_step = root.number("gradual_step");
   if (root.has("correction")) {
@@ -137,8 +137,8 @@ PlanFile parse_plan(std::string_view text, const std::string& file) {
     job.name = entry.text("name");
     if (!names.insert(job.name).second)
       entry.fail(entry.path("name"), "is that of a job before, too", "name each job once");
-    job.period = entry.time("period_ns", 1, kMostPeriod);
-    job.offset = entry.time("offset_ns", 0, kMostPeriod);
+    job.period = entry.time("period_ns", 1, kMaxPeriod);
+    job.offset = entry.time("offset_ns", 0, kMaxPeriod);
     if (const std::string wrong = objection_to(slots_of(plan, job, Nanos(0))); !wrong.empty())
       throw InputError(one_line(fmt::format("{}: {}: {}", file, place_of(jobs[i], i), wrong)));
   }

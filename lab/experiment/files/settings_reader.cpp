@@ -21,8 +21,8 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr std::size_t kMostPhases = 100'000;
-constexpr double kLeastOversubscription = 0.01;
+constexpr std::size_t kMaxPhases = 100'000;
+constexpr double kMinOversubscription = 0.01;
 
 const std::vector<std::string>& keys_of_collectives() {
   static const std::vector<std::string> keys{"size", "servers"};
@@ -91,8 +91,8 @@ bool SettingsReader::learned(const Item& item) const {
 
 double SettingsReader::bounded(const Item& item) const {
   const double value = decimal(item, "1.75");
-  if (std::abs(value) > kMostWeight)
-    fail(item, fmt::format("{} is out of range", value), fmt::format("write -{0} to {0}", kMostWeight));
+  if (std::abs(value) > kMaxWeight)
+    fail(item, fmt::format("{} is out of range", value), fmt::format("write -{0} to {0}", kMaxWeight));
   return value;
 }
 
@@ -196,11 +196,11 @@ cc::ParameterValue SettingsReader::read_value(const Item& item, const cc::Parame
         else if constexpr (std::is_same_v<T, std::uint32_t>)
           return static_cast<T>(whole(item, 0, std::numeric_limits<T>::max()));
         else if constexpr (std::is_same_v<T, Nanos>)
-          return duration(item, example, kMostCompute);
+          return duration(item, example, kMaxCompute);
         else if constexpr (std::is_same_v<T, Rate>)
           return with_unit(item, example, parse_rate).is_zero() ? Rate() : rate(item);
         else if constexpr (std::is_same_v<T, Bytes>)
-          return bytes(item, example, kMostPhaseBytes);
+          return bytes(item, example, kMaxPhaseBytes);
         else
           return decimal(item, example);
       },
@@ -233,7 +233,7 @@ sim::SwitchedNetworkConfig SettingsReader::read_topology(const Item& item, doubl
   all.insert(all.begin() + 1, known->keys.begin(), known->keys.end());
   check_keys(keys, item.key, all);
   Nanos delay(1'000);
-  if (const auto value = find(keys, item.key, "delay")) delay = duration(*value, "1 us", kMostDelay);
+  if (const auto value = find(keys, item.key, "delay")) delay = duration(*value, "1 us", kMaxDelay);
   sim::SwitchedNetworkConfig topology;
   topology.topology = std::make_shared<const Topology>((this->*known->read)(item, keys, delay, rate_scale));
   if (const auto value = find(keys, item.key, "mtu"))
@@ -261,7 +261,7 @@ Rate SettingsReader::scaled(Rate rate, double scale) {
 
 Topology SettingsReader::read_single_switch(const Item& item, const toml::table& keys, Nanos delay,
                                             double rate_scale) const {
-  const auto hosts = whole(required(item, keys, "hosts", "8"), 2, Topology::kMostHosts);
+  const auto hosts = whole(required(item, keys, "hosts", "8"), 2, Topology::kMaxHosts);
   const Rate host_rate = rate(required(item, keys, "host_rate", "\"100 Gbps\""));
   return Topology::single_switch(static_cast<std::uint32_t>(hosts), scaled(host_rate, rate_scale), delay);
 }
@@ -271,10 +271,10 @@ Topology SettingsReader::read_leaf_spine(const Item& item, const toml::table& ke
   LeafSpineShape shape;
   for (const auto& [key, count] : {std::pair{"leaves", &shape.leaves}, std::pair{"spines", &shape.spines},
                                    std::pair{"hosts_per_leaf", &shape.hosts_per_leaf}})
-    *count = static_cast<std::uint32_t>(whole(required(item, keys, key, "4"), 1, Topology::kMostInTier));
-  if (shape.hosts() < 2 || shape.hosts() > Topology::kMostHosts)
+    *count = static_cast<std::uint32_t>(whole(required(item, keys, key, "4"), 1, Topology::kMaxInTier));
+  if (shape.hosts() < 2 || shape.hosts() > Topology::kMaxHosts)
     fail(*find(keys, item.key, "hosts_per_leaf"), fmt::format("the network has {} hosts", shape.hosts()),
-         fmt::format("write leaves and hosts_per_leaf for 2 to {}", Topology::kMostHosts));
+         fmt::format("write leaves and hosts_per_leaf for 2 to {}", Topology::kMaxHosts));
   const Rate host_rate = rate(required(item, keys, "host_rate", "\"100 Gbps\""));
   shape.host_rate = shape.uplink_rate = scaled(host_rate, rate_scale);
   if (const auto value = find(keys, item.key, "uplink_rate")) shape.uplink_rate = scaled(rate(*value), rate_scale);
@@ -285,7 +285,7 @@ Topology SettingsReader::read_leaf_spine(const Item& item, const toml::table& ke
 Topology SettingsReader::read_fat_tree(const Item& item, const toml::table& keys, Nanos delay,
                                        double rate_scale) const {
   const Item ports = required(item, keys, "k", "4");
-  const auto k = static_cast<std::uint32_t>(whole(ports, 2, Topology::kMostPorts));
+  const auto k = static_cast<std::uint32_t>(whole(ports, 2, Topology::kMaxPorts));
   if (k % 2 != 0)
     fail(ports, fmt::format("switches with {} ports can't have half of them up and half of them down", k),
          fmt::format("write an even number, such as {}", k + 1));
@@ -315,9 +315,9 @@ Topology SettingsReader::read_links(const Item& item, const toml::table& keys, N
            fmt::format("write a pattern of the hosts' names; the first node is {}", in_quotes(graph.nodes[0].name)));
   const auto found =
       std::count_if(graph.nodes.begin(), graph.nodes.end(), [](const Graph::Node& node) { return node.host; });
-  if (found < 2 || found > Topology::kMostHosts)
+  if (found < 2 || found > Topology::kMaxHosts)
     fail(hosts, fmt::format("{} of {} nodes {} called so", found, graph.nodes.size(), found == 1 ? "is" : "are"),
-         fmt::format("write a pattern of the names of 2 to {} hosts", Topology::kMostHosts));
+         fmt::format("write a pattern of the names of 2 to {} hosts", Topology::kMaxHosts));
   return built(file, name, std::move(graph), rate_scale);
 }
 
@@ -333,7 +333,7 @@ Topology SettingsReader::read_slurm(const Item& item, const toml::table& keys, N
     fail(line_of(*item.node, item.line), path(item.key, "oversubscription"), "Slurm's file has no rates of links",
          "write oversubscription = 1 where no tier of switches slows hosts down, or uplink_rate = \"400 Gbps\"");
   if (uplink) options.uplink_rate = rate(*uplink);
-  if (ratio) options.oversubscription = between(*ratio, kLeastOversubscription, 1 / kLeastOversubscription, "2");
+  if (ratio) options.oversubscription = between(*ratio, kMinOversubscription, 1 / kMinOversubscription, "2");
   const std::filesystem::path name = named_file(file, "topology.conf");
   Graph graph;
   try {
@@ -368,7 +368,7 @@ void SettingsReader::read_memory(const Item& item, const toml::table& keys,
   for (const auto& [value, what] : {std::pair{&alpha, "alpha"}, std::pair{&pfc, "pfc"}})
     if (*value && !shared)
       fail(**value, fmt::format("{} is about the memory that ports share", what), "add shared_buffer = \"16 MB\"");
-  if (alpha) topology.memory.alpha = factor(*alpha, kMostWeight);
+  if (alpha) topology.memory.alpha = factor(*alpha, kMaxWeight);
   if (!pfc) return;
   if (alpha) fail(*alpha, "with pfc no queue is bounded, and alpha is a bound", "keep one of the two");
   const toml::table& limits = table(*pfc, "pfc = { xoff = \"100 kB\", xon = \"80 kB\" }");
@@ -376,11 +376,11 @@ void SettingsReader::read_memory(const Item& item, const toml::table& keys,
   const auto xoff = find(limits, pfc->key, "xoff");
   if (!xoff) fail(pfc->line, path(pfc->key, "xoff"), "the key is missing", "write xoff = \"100 kB\"");
   topology.memory.pfc.enabled = true;
-  topology.memory.pfc.xoff_bytes = bytes(*xoff, "100 kB", kMostBufferBytes);
+  topology.memory.pfc.xoff_bytes = bytes(*xoff, "100 kB", kMaxBufferBytes);
   if (topology.memory.pfc.xoff_bytes == 0) fail(*xoff, "it is 0", "write a size above 0");
   topology.memory.pfc.xon_bytes = topology.memory.pfc.xoff_bytes / 2;
   if (const auto xon = find(limits, pfc->key, "xon")) {
-    topology.memory.pfc.xon_bytes = bytes(*xon, "80 kB", kMostBufferBytes);
+    topology.memory.pfc.xon_bytes = bytes(*xon, "80 kB", kMaxBufferBytes);
     if (topology.memory.pfc.xon_bytes >= topology.memory.pfc.xoff_bytes)
       fail(*xon, fmt::format("{} is not below xoff", bytes_to_text(topology.memory.pfc.xon_bytes)),
            "write less than " + bytes_to_text(topology.memory.pfc.xoff_bytes));
@@ -390,7 +390,7 @@ void SettingsReader::read_memory(const Item& item, const toml::table& keys,
 }
 
 Bytes SettingsReader::buffer(const Item& item, std::string_view example, Bytes frame) const {
-  const Bytes result = bytes(item, example, kMostBufferBytes);
+  const Bytes result = bytes(item, example, kMaxBufferBytes);
   if (result < frame)
     fail(item, fmt::format("{} is less than one packet in its Ethernet frame", bytes_to_text(result)),
          fmt::format("write at least {} B", frame));
@@ -403,10 +403,10 @@ void SettingsReader::read_ecn(const Item& item, fabric::EcnConfig& ecn, Bytes bu
   const auto kmin = find(keys, item.key, "kmin");
   if (!kmin) fail(item.line, path(item.key, "kmin"), "the key is missing", "write kmin = \"60 kB\"");
   ecn.enabled = true;
-  ecn.kmin_bytes = bytes(*kmin, "60 kB", kMostBufferBytes);
+  ecn.kmin_bytes = bytes(*kmin, "60 kB", kMaxBufferBytes);
   ecn.kmax_bytes = ecn.kmin_bytes;
   if (const auto kmax = find(keys, item.key, "kmax")) {
-    ecn.kmax_bytes = bytes(*kmax, "60 kB", kMostBufferBytes);
+    ecn.kmax_bytes = bytes(*kmax, "60 kB", kMaxBufferBytes);
     if (ecn.kmax_bytes < ecn.kmin_bytes)
       fail(*kmax, fmt::format("{} is less than kmin", bytes_to_text(ecn.kmax_bytes)),
            fmt::format("write at least {}", bytes_to_text(ecn.kmin_bytes)));
@@ -425,7 +425,7 @@ void SettingsReader::read_faults(const Item& item, fabric::FaultConfig& faults) 
   if (const auto value = find(keys, item.key, "corruption")) faults.corruption = probability(*value);
   if (const auto value = find(keys, item.key, "reordering")) faults.reordering = probability(*value);
   if (const auto value = find(keys, item.key, "reorder_delay")) {
-    faults.reorder_delay = duration(*value, "100 us", kMostDelay);
+    faults.reorder_delay = duration(*value, "100 us", kMaxDelay);
     if (faults.reorder_delay.count == 0) fail(*value, "it is 0", "write a duration above 0");
   }
 }
@@ -450,7 +450,7 @@ void SettingsReader::read_schedule(const Item& item, ScheduleSettings& schedule)
   }
   if (const auto value = find(keys, item.key, "gradual_step")) schedule.gradual_step = between(*value, 0.001, 1, "0.1");
   if (const auto value = find(keys, item.key, "clock_bound"))
-    schedule.clock_bound = duration(*value, "10 us", kMostDelay);
+    schedule.clock_bound = duration(*value, "10 us", kMaxDelay);
   if (const auto value = find(keys, item.key, "max_stretch")) schedule.max_stretch = between(*value, 0, 1, "0.02");
   if (const auto value = find(keys, item.key, "replan")) schedule.replan = truth(*value);
   if (const auto value = find(keys, item.key, "slack")) {
@@ -530,7 +530,7 @@ void SettingsReader::read_replay(const Item& replay, workload::Job& job, std::ve
     if (const auto value = find(*keys, replay.key, "ranks"))
       options.ranks = named(*value, [&] { return workload::ranks_from_text(text(*value, "0-3")); });
     if (const auto value = find(*keys, replay.key, "trace_ranks"))
-      reading.ranks = static_cast<std::uint32_t>(whole(*value, 2, Topology::kMostHosts));
+      reading.ranks = static_cast<std::uint32_t>(whole(*value, 2, Topology::kMaxHosts));
     if (const auto value = find(*keys, replay.key, "algorithm")) {
       const std::string& written = text(*value, "ring");
       constexpr std::array all = {workload::Algorithm::ring, workload::Algorithm::tree,
@@ -543,10 +543,10 @@ void SettingsReader::read_replay(const Item& replay, workload::Job& job, std::ve
     if (const auto value = find(*keys, replay.key, "whole")) options.whole = truth(*value);
     if (const auto value = find(*keys, replay.key, "chunk")) options.chunk = size_above_zero(*value, "256 KiB");
     if (const auto value = find(*keys, replay.key, "islands"))
-      options.islands = static_cast<std::uint32_t>(whole(*value, 1, workload::kMostRanks));
+      options.islands = static_cast<std::uint32_t>(whole(*value, 1, workload::kMaxRanks));
     if (const auto value = find(*keys, replay.key, "island_rate")) options.island_rate = rate(*value);
-    if (const auto value = find(*keys, replay.key, "compute_scale")) options.compute_scale = factor(*value, kMostScale);
-    if (const auto value = find(*keys, replay.key, "bytes_scale")) options.bytes_scale = factor(*value, kMostScale);
+    if (const auto value = find(*keys, replay.key, "compute_scale")) options.compute_scale = factor(*value, kMaxScale);
+    if (const auto value = find(*keys, replay.key, "bytes_scale")) options.bytes_scale = factor(*value, kMaxScale);
     if (const auto value = find(*keys, replay.key, "delays")) options.delays = truth(*value);
   }
   std::vector<std::filesystem::path> paths;
@@ -588,7 +588,7 @@ void SettingsReader::read_pattern(const Item& item, const toml::table& keys, wor
                 : "the key belongs to a pattern and the job has parallel ranks",
            "leave it out");
   workload::Pattern& pattern = job.pattern.emplace();
-  if (const auto value = find(keys, item.key, "compute")) pattern.compute = duration(*value, "150 ms", kMostCompute);
+  if (const auto value = find(keys, item.key, "compute")) pattern.compute = duration(*value, "150 ms", kMaxCompute);
   if (const auto value = find(keys, item.key, "collective")) {
     const std::string& written = text(*value, "ring");
     using workload::Algorithm;
@@ -630,7 +630,7 @@ void SettingsReader::read_collective(const Item& item, const toml::table& keys, 
   if (const auto value = find(keys, item.key, "servers")) {
     if (pattern.kind != Kind::parameter_server)
       fail(*value, fmt::format("pattern {} has no servers", written), "leave it out, or use \"parameter-server\"");
-    pattern.servers = static_cast<std::uint32_t>(whole(*value, 1, workload::kMostRanks - 1));
+    pattern.servers = static_cast<std::uint32_t>(whole(*value, 1, workload::kMaxRanks - 1));
   }
 }
 
@@ -644,18 +644,18 @@ void SettingsReader::read_training(const Item& item, const toml::table& keys, co
   for (const auto& [key, count] :
        {std::pair{"data", &data}, std::pair{"tensor", &training.tensor}, std::pair{"pipeline", &training.pipeline}})
     if (const auto value = find(groups, parallel.key, key))
-      *count = static_cast<std::uint32_t>(whole(*value, 1, workload::kMostRanks));
+      *count = static_cast<std::uint32_t>(whole(*value, 1, workload::kMaxRanks));
   const std::uint64_t ranks = std::uint64_t{data} * training.tensor * training.pipeline;
-  if (ranks < 2 || ranks > workload::kMostRanks)
+  if (ranks < 2 || ranks > workload::kMaxRanks)
     fail(parallel, fmt::format("data times tensor times pipeline is {}", ranks),
-         fmt::format("write numbers whose product is 2 to {}", workload::kMostRanks));
+         fmt::format("write numbers whose product is 2 to {}", workload::kMaxRanks));
   pattern.ranks = static_cast<std::uint32_t>(ranks);
   for (const auto& [key, bytes] :
        {std::pair{"gradients", &pattern.size}, std::pair{"activations", &training.activations},
         std::pair{"experts", &training.experts}})
     if (const auto value = find(keys, item.key, key)) *bytes = size_above_zero(*value, "100 MB");
   const auto buckets = find(keys, item.key, "buckets");
-  constexpr std::int64_t most = workload::kMostOperations;
+  constexpr std::int64_t most = workload::kMaxOperations;
   for (const auto& [key, count] :
        {std::pair{"micro_batches", &training.micro_batches}, std::pair{"buckets", &training.buckets}})
     if (const auto value = find(keys, item.key, key)) *count = static_cast<std::uint32_t>(whole(*value, 1, most));
@@ -705,19 +705,19 @@ std::size_t SettingsReader::complete_pattern(const Item& item, const toml::table
 }
 
 Bytes SettingsReader::size_above_zero(const Item& item, std::string_view example) const {
-  const Bytes size = bytes(item, example, kMostPhaseBytes);
+  const Bytes size = bytes(item, example, kMaxPhaseBytes);
   if (size == 0) fail(item, "it is 0", "write a size above 0");
   return size;
 }
 
 void SettingsReader::check_iteration(const Item& item, bool traced, const workload::Job& job) const {
   const auto [compute, bytes] = sums_of(job);
-  if (compute <= static_cast<std::uint64_t>(kMostCompute.count) && bytes <= kMostPhaseBytes) return;
+  if (compute <= static_cast<std::uint64_t>(kMaxCompute.count) && bytes <= kMaxPhaseBytes) return;
   fail(item,
        fmt::format("an iteration computes for {:.6g} s and sends {:.6g} B", static_cast<double>(compute) * 1e-9,
                    static_cast<double>(bytes)),
        fmt::format("{} at most {} and {}", traced ? "scale it by compute_scale and bytes_scale to" : "write",
-                   to_text(kMostCompute), bytes_to_text(kMostPhaseBytes)));
+                   to_text(kMaxCompute), bytes_to_text(kMaxPhaseBytes)));
 }
 
 SettingsReader::Sums SettingsReader::sums_of(const workload::Job& job) {
@@ -735,7 +735,7 @@ void SettingsReader::read_simple(const Item& item, const toml::table& keys, work
   if (!communicate)
     fail(item.line, path(item.key, "communicate"), "the key is missing, so the job sends nothing",
          "write communicate = \"13.5 MB\", or phases, or a trace, or a profile");
-  if (compute) add_compute(duration(*compute, "150 ms", kMostCompute), job);
+  if (compute) add_compute(duration(*compute, "150 ms", kMaxCompute), job);
   job.phases.push_back(communication(*communicate));
 }
 
@@ -749,7 +749,7 @@ void SettingsReader::add_compute(Nanos time, workload::Job& job) {
 workload::Phase SettingsReader::communication(const Item& item) const {
   workload::Phase phase;
   phase.kind = workload::Phase::Kind::communicate;
-  phase.bytes = bytes(item, "13.5 MB", kMostPhaseBytes);
+  phase.bytes = bytes(item, "13.5 MB", kMaxPhaseBytes);
   if (phase.bytes == 0) fail(item, "the phase sends nothing", "write a size above 0");
   return phase;
 }
@@ -759,8 +759,8 @@ void SettingsReader::read_phases(const Item& item, workload::Job& job) const {
   if (list == nullptr)
     fail(item, fmt::format("an array of tables is expected and this is {}", type_name(*item.node)),
          "write [ { compute = \"20 ms\" }, { communicate = \"5 MB\" } ]");
-  if (list->size() > kMostPhases)
-    fail(item, fmt::format("there are {} phases", list->size()), fmt::format("write at most {}", kMostPhases));
+  if (list->size() > kMaxPhases)
+    fail(item, fmt::format("there are {} phases", list->size()), fmt::format("write at most {}", kMaxPhases));
   std::size_t number = 0;
   for (const toml::node& node : *list) {
     const Item phase{&node, fmt::format("{}[{}]", item.key, ++number), line_of(node, item.line)};
@@ -783,7 +783,7 @@ void SettingsReader::read_phase(const Item& item, workload::Job& job) const {
   if (compute) {
     if (limit) fail(*limit, "a phase that computes has no rate", "leave it out");
     if (overlap) fail(*overlap, "a phase that computes can't overlap", "set it on the communication before it");
-    add_compute(duration(*compute, "20 ms", kMostCompute), job);
+    add_compute(duration(*compute, "20 ms", kMaxCompute), job);
     return;
   }
   workload::Phase phase = communication(*communicate);
@@ -817,8 +817,8 @@ SettingsReader::TraceKeys SettingsReader::read_trace_keys(const Item& item, cons
     view.gather_size = written == "total" ? workload::GatherSize::total : workload::GatherSize::shard;
     result.of_loops.push_back(*value);
   }
-  if (const auto value = find(keys, item.key, "compute_scale")) view.compute_scale = factor(*value, kMostScale);
-  if (const auto value = find(keys, item.key, "bytes_scale")) view.bytes_scale = factor(*value, kMostScale);
+  if (const auto value = find(keys, item.key, "compute_scale")) view.compute_scale = factor(*value, kMaxScale);
+  if (const auto value = find(keys, item.key, "bytes_scale")) view.bytes_scale = factor(*value, kMaxScale);
   return result;
 }
 

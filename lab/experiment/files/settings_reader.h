@@ -12,14 +12,14 @@
 namespace mltcp::experiment {
 
 // Bounds of plausible values; beyond them a value is assumed to be a mistake.
-inline constexpr Bytes kMostBufferBytes = 1'000'000'000'000;     // 1 TB
-inline constexpr Bytes kMostPhaseBytes = 1'000'000'000'000'000;  // 1 PB
-inline constexpr Nanos kMostDelay(10'000'000'000);               // 10 s
-inline constexpr double kMostScale = 1e6;
-using workload::kMostCompute;
-using workload::kMostFlows;
-using workload::kMostIterations;
-using workload::kMostWeight;
+inline constexpr Bytes kMaxBufferBytes = 1'000'000'000'000;     // 1 TB
+inline constexpr Bytes kMaxPhaseBytes = 1'000'000'000'000'000;  // 1 PB
+inline constexpr Nanos kMaxDelay(10'000'000'000);               // 10 s
+inline constexpr double kMaxScale = 1e6;
+using workload::kMaxCompute;
+using workload::kMaxFlows;
+using workload::kMaxIterations;
+using workload::kMaxWeight;
 
 inline constexpr std::string_view kTraceExample = "traces/resnet50.txt";
 
@@ -93,13 +93,13 @@ class SettingsReader : public TomlReader {
   static std::vector<std::string> file_keys() {
     std::vector<std::string> names;
     for_each_field<T>([&](const auto& field) {
-      if constexpr (workload::is_file_key<decltype(field)>) names.emplace_back(field.name);
+      if constexpr (workload::kIsFileKey<decltype(field)>) names.emplace_back(field.name);
     });
     return names;
   }
   template <typename Field, typename T>
   void read_field(const Item& item, const toml::table& keys, const Field& field, T& value) const {
-    if constexpr (workload::is_file_key<Field>)
+    if constexpr (workload::kIsFileKey<Field>)
       if (const auto found = find(keys, item.key, field.name)) read_value(*found, field.about, value.*field.member);
   }
   void read_value(const Item& item, const workload::WholeKey& key, std::uint32_t& value) const {

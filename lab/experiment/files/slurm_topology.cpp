@@ -25,13 +25,13 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr TextFile slurm_file{"Slurm's topology.conf or topology.yaml", 64U << 20};
+constexpr TextFile kSlurmFile{"Slurm's topology.conf or topology.yaml", 64U << 20};
 // Hosts on switches and switches below switches. A tree has at most 131071.
-constexpr std::size_t most_links = 1U << 18;
+constexpr std::size_t kMaxLinks = 1U << 18;
 // A parser that makes nodes of all of it takes hundreds of bytes for one.
-constexpr std::size_t most_yaml = 1U << 20;
+constexpr std::size_t kMaxYaml = 1U << 20;
 // No name that Slurm takes has spaces.
-constexpr std::string_view above_blocks = "above the blocks";
+constexpr std::string_view kAboveBlocks = "above the blocks";
 
 /// A switch, or a block, as one line has it.
 struct Switch {
@@ -59,7 +59,7 @@ class Lines {
     if (switches_.empty())
       fail(1, "SwitchName", "there is no switch and no block", "give Slurm's topology.conf or topology.yaml");
     if (blocks_ && switches_.size() > 1) {
-      Switch top{std::string(above_blocks), switches_.front().line, {}, {}};
+      Switch top{std::string(kAboveBlocks), switches_.front().line, {}, {}};
       for (const Switch& block : switches_) top.below.push_back(block.name);
       switches_.push_back(std::move(top));
     }
@@ -164,7 +164,7 @@ class Lines {
   [[nodiscard]] std::vector<std::string> expanded(std::uint32_t line, std::string_view key, const std::string& list) {
     std::vector<std::string> names;
     try {
-      names = expand_hosts(list, Topology::kMostHosts);
+      names = expand_hosts(list, Topology::kMaxHosts);
     } catch (const InputError& error) {
       throw InputError(one_line(fmt::format("{}:{}: {}: {}", file_, line, key, error.what())));
     }
@@ -172,8 +172,8 @@ class Lines {
       if (one_line(name) != name)
         fail(line, key, "a name has control characters or is not UTF-8", "write printable characters only");
     links_ += names.size();
-    if (links_ > most_links)
-      fail(line, key, fmt::format("more than {} hosts and switches are named up to here", most_links),
+    if (links_ > kMaxLinks)
+      fail(line, key, fmt::format("more than {} hosts and switches are named up to here", kMaxLinks),
            "give a smaller network");
     return names;
   }
@@ -187,7 +187,7 @@ class Lines {
 
   void read_yaml(std::string_view text) {
     constexpr std::string_view give = "give Slurm's topology.yaml";
-    if (text.size() > most_yaml) fail(1, "topology", fmt::format("it has more than {} bytes", most_yaml), give);
+    if (text.size() > kMaxYaml) fail(1, "topology", fmt::format("it has more than {} bytes", kMaxYaml), give);
     try {
       const YAML::Node root = workload::load_yaml(text);
       read_topologies(root);
@@ -273,8 +273,8 @@ class Network {
           lines_.fail(one.line, "Nodes",
                       fmt::format("{} is on the switch of line {} already", in_quotes(host), first->second),
                       "leave it on one switch");
-        if (lines_of_hosts_.size() > Topology::kMostHosts)
-          lines_.fail(one.line, "Nodes", fmt::format("there are more than {} hosts", Topology::kMostHosts),
+        if (lines_of_hosts_.size() > Topology::kMaxHosts)
+          lines_.fail(one.line, "Nodes", fmt::format("there are more than {} hosts", Topology::kMaxHosts),
                       "give a smaller network");
         graph_.nodes.push_back({host, true});
       }
@@ -399,7 +399,7 @@ class Network {
 
 Graph load_slurm_topology(const std::filesystem::path& path, const SlurmTopologyOptions& options) {
   const std::string file = path.string();
-  return parse_slurm_topology(read_text_file(path, file, slurm_file), file, options);
+  return parse_slurm_topology(read_text_file(path, file, kSlurmFile), file, options);
 }
 
 Graph parse_slurm_topology(std::string_view text, const std::string& file, const SlurmTopologyOptions& options) {

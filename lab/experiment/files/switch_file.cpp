@@ -1,4 +1,4 @@
-// Reader of switches (see switch_file.h). Words of the command line become values at their places in the file's tree,
+// Reader of switches (see kSwitchFile.h). Words of the command line become values at their places in the file's tree,
 // so that one reader checks all.
 #include "mltcp/lab/experiment/files/switch_file.h"
 
@@ -17,15 +17,15 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr TextFile switch_file{"a switch file", 1U << 20};
-constexpr std::string_view page = "docs/switch.md";
+constexpr TextFile kSwitchFile{"a switch file", 1U << 20};
+constexpr std::string_view kPage = "docs/switch.md";
 
 /// A word of the command line and the key that it sets, of all ports or of one.
 struct Word {
   std::string_view word;
   std::string_view key;
 };
-constexpr std::array<Word, 11> port_words{{{"rate", "rate"},
+constexpr std::array<Word, 11> kPortWords{{{"rate", "rate"},
                                            {"delay", "delay"},
                                            {"buffer", "buffer"},
                                            {"ecn", "ecn"},
@@ -36,7 +36,7 @@ constexpr std::array<Word, 11> port_words{{{"rate", "rate"},
                                            {"reorder-delay", "faults.reorder_delay"},
                                            {"classes", "classes"},
                                            {"mtu", "mtu"}}};
-constexpr std::array<Word, 4> switch_words{
+constexpr std::array<Word, 4> kSwitchWords{
     {{"seed", "seed"}, {"idle", "idle"}, {"mac-entries", "mac_entries"}, {"ageing", "ageing"}}};
 
 template <typename Words>
@@ -80,7 +80,7 @@ void read_port_words(std::string_view text, const std::string& place, std::vecto
   for (const std::string_view piece : split(text)) {
     const std::size_t equals = piece.find('=');
     const std::string_view word = piece.substr(0, equals);
-    const auto key = equals == std::string_view::npos ? std::nullopt : key_of(port_words, word);
+    const auto key = equals == std::string_view::npos ? std::nullopt : key_of(kPortWords, word);
     if (std::exchange(first, false)) {
       device = piece;
     } else if (key) {
@@ -91,7 +91,7 @@ void read_port_words(std::string_view text, const std::string& place, std::vecto
       device += fmt::format(",{}", piece);  // these have words of their own
     } else {
       std::vector<std::string> known;
-      for (const Word& one : port_words) known.emplace_back(one.word);
+      for (const Word& one : kPortWords) known.emplace_back(one.word);
       const auto meant = nearest(word, known);
       throw InputError(fmt::format(
           "{}: {} is no setting of a port; {}", origin, in_quotes(piece),
@@ -106,8 +106,8 @@ void read_port_words(std::string_view text, const std::string& place, std::vecto
 std::vector<Override> values_of(const SwitchWords& words, std::size_t ports_in_file) {
   std::vector<Override> values;
   for (const auto& [word, value] : words.values) {
-    auto key = key_of(port_words, word);
-    if (!key) key = key_of(switch_words, word);
+    auto key = key_of(kPortWords, word);
+    if (!key) key = key_of(kSwitchWords, word);
     if (key) values.push_back({*key, value_of(*key, value), "--" + word});
   }
   for (std::size_t i = 0; i < words.ports.size(); ++i)
@@ -168,9 +168,9 @@ class SwitchReader : public SettingsReader {
       port.config.output.seed = Random::stream(first_seed, settings.ports.size()).next();
       settings.ports.push_back(std::move(port));
     }
-    if (settings.ports.size() < 2 || settings.ports.size() > fabric::EthernetSwitch::most_ports)
+    if (settings.ports.size() < 2 || settings.ports.size() > fabric::EthernetSwitch::kMaxPorts)
       fail(*list, fmt::format("a switch with {}", plural(settings.ports.size(), "port")),
-           fmt::format("write 2 to {}", fabric::EthernetSwitch::most_ports));
+           fmt::format("write 2 to {}", fabric::EthernetSwitch::kMaxPorts));
     return settings;
   }
 
@@ -179,7 +179,7 @@ class SwitchReader : public SettingsReader {
   void read_port(const toml::table& keys, std::string_view prefix, SwitchSettings::Port& port) const {
     fabric::LinkConfig& output = port.config.output;
     if (const auto value = find(keys, prefix, "rate")) output.rate = rate(*value);
-    if (const auto value = find(keys, prefix, "delay")) output.delay = duration(*value, "10 us", kMostDelay);
+    if (const auto value = find(keys, prefix, "delay")) output.delay = duration(*value, "10 us", kMaxDelay);
     if (const auto value = find(keys, prefix, "buffer")) output.buffer_bytes = buffer(*value, "75 kB", 64);
     if (const auto value = find(keys, prefix, "ecn")) {
       output.ecn = {};
@@ -187,7 +187,7 @@ class SwitchReader : public SettingsReader {
     }
     if (const auto value = find(keys, prefix, "faults")) read_faults(*value, output.faults);
     if (const auto value = find(keys, prefix, "classes"))
-      port.config.classes = static_cast<std::uint32_t>(whole(*value, 1, fabric::PriorityLink::most_classes));
+      port.config.classes = static_cast<std::uint32_t>(whole(*value, 1, fabric::PriorityLink::kMaxClasses));
     if (const auto value = find(keys, prefix, "mtu")) port.mtu = static_cast<std::uint32_t>(whole(*value, 576, 9000));
   }
 
@@ -199,17 +199,17 @@ class SwitchReader : public SettingsReader {
 SwitchSettings load_switch(const std::filesystem::path& path, const SwitchWords& words) {
   if (path.empty()) return parse_switch("", "--port", words);
   const std::string file = path.string();
-  const std::string text = read_text_file(path, file, switch_file);
+  const std::string text = read_text_file(path, file, kSwitchFile);
   try {
     return parse_switch(text, file, words);
   } catch (const InputError&) {
-    refuse_other_kind(text, file, switch_file.what, {FileKind::ethernet_switch});
+    refuse_other_kind(text, file, kSwitchFile.what, {FileKind::ethernet_switch});
     throw;
   }
 }
 
 SwitchSettings parse_switch(std::string_view text, const std::string& file, const SwitchWords& words) {
-  toml::table root = parse_toml(text, file, page);
+  toml::table root = parse_toml(text, file, kPage);
   if (!words.ports.empty() && root.get("port") == nullptr) root.insert("port", toml::array());
   toml::array* const ports = root["port"].as_array();
   FileOptions options;

@@ -6,9 +6,7 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr std::size_t kMostNameBytes = 100;
-constexpr Rate kLeastRate(1'000);               // 1 kbps
-constexpr Rate kMostRate(100'000'000'000'000);  // 100 Tbps
+constexpr Rate kMaxRate(100'000'000'000'000);  // 100 Tbps
 
 }  // namespace
 
@@ -45,7 +43,7 @@ void TomlReader::check_keys(const toml::table& table, std::string_view prefix,
     const auto meant = nearest(name.str(), known);
     const std::string about = hint(prefix, name.str());
     fail(std::max<std::uint32_t>(name.source().begin.line, 1),
-         path(prefix, one_line(name.str().substr(0, kMostNameBytes))), "unknown key",
+         path(prefix, one_line(name.str().substr(0, kMaxNameBytes))), "unknown key",
          !about.empty() ? about
          : meant        ? fmt::format("did you mean \"{}\"?", *meant)
                         : "the keys here are " + joined(known));
@@ -127,9 +125,9 @@ Nanos TomlReader::duration(const Item& item, std::string_view example, Nanos mos
 
 Rate TomlReader::rate(const Item& item) const {
   const Rate result = with_unit(item, "1 Gbps", parse_rate);
-  if (result < kLeastRate || result > kMostRate)
+  if (result < kMinRate || result > kMaxRate)
     fail(item, fmt::format("{} is out of range", to_text(result)),
-         fmt::format("write {} to {}", to_text(kLeastRate), to_text(kMostRate)));
+         fmt::format("write {} to {}", to_text(kMinRate), to_text(kMaxRate)));
   return result;
 }
 
@@ -178,8 +176,8 @@ void apply_overrides(toml::table& root, const std::vector<Override>& overrides) 
 
 std::string objection_to_name(std::string_view name) {
   if (name.empty()) return "the name is empty; write a name";
-  if (name.size() > kMostNameBytes)
-    return fmt::format("the name has {} bytes; write at most {}", name.size(), kMostNameBytes);
+  if (name.size() > kMaxNameBytes)
+    return fmt::format("the name has {} bytes; write at most {}", name.size(), kMaxNameBytes);
   if (one_line(name) != name) return "the name has control characters or is not UTF-8; write printable characters only";
   return {};
 }

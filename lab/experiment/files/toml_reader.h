@@ -30,6 +30,8 @@ struct Item {
 
 /// Line numbers from this one on denote overrides by index; no file is as long.
 inline constexpr std::uint32_t kFirstOverrideLine = 1U << 31;
+inline constexpr std::size_t kMaxNameBytes = 100;
+inline constexpr Rate kMinRate(1'000);  // 1 kbps
 
 /// Applies `overrides` to the file's values. Throws InputError "ORIGIN: KEY: cause; cure".
 void apply_overrides(toml::table& root, const std::vector<Override>& overrides);

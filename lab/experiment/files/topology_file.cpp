@@ -1,4 +1,4 @@
-// Reader of topology files (see topology_file.h).
+// Reader of topology files (see kTopologyFile.h).
 #include "mltcp/lab/experiment/files/topology_file.h"
 
 #include <fmt/format.h>
@@ -18,8 +18,8 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr TextFile topology_file{"a topology file", 64U << 20};
-constexpr std::size_t longest_name = 128;
+constexpr TextFile kTopologyFile{"a topology file", 64U << 20};
+constexpr std::size_t kLongestName = 128;
 
 class TopologyReader : public SettingsReader {
  public:
@@ -71,14 +71,14 @@ class TopologyReader : public SettingsReader {
       const Item entry{&node, item.key, line_of(node, item.line)};
       std::vector<std::string> some;
       try {
-        some = expand_hosts(text(entry, "node1"), Topology::kMostHosts);
+        some = expand_hosts(text(entry, "node1"), Topology::kMaxHosts);
       } catch (const InputError& error) {
         rethrow(entry, error);
       }
       for (std::string& name : some) {
-        if (name.empty() || name.size() > longest_name || one_line(name) != name)
+        if (name.empty() || name.size() > kLongestName || one_line(name) != name)
           fail(entry, fmt::format("{} is no name of a host", in_quotes(name)),
-               fmt::format("write 1 to {} printable characters", longest_name));
+               fmt::format("write 1 to {} printable characters", kLongestName));
         if (!lines.try_emplace(name, entry.line).second)
           fail(entry, fmt::format("{} stands there twice", in_quotes(name)), "give each host a name of its own");
         names.push_back(std::move(name));
@@ -95,11 +95,11 @@ class TopologyReader : public SettingsReader {
 
 TopologyFile load_topology(const std::filesystem::path& path) {
   const std::string file = path.string();
-  const std::string text = read_text_file(path, file, topology_file);
+  const std::string text = read_text_file(path, file, kTopologyFile);
   try {
     return parse_topology(text, file);
   } catch (const InputError&) {
-    refuse_other_kind(text, file, topology_file.what, {});
+    refuse_other_kind(text, file, kTopologyFile.what, {});
     throw;
   }
 }

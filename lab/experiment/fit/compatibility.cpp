@@ -24,11 +24,11 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr double kMostBurstsOnPerimeter = 200'000;  // of all jobs of a link: half a minute of searching
+constexpr double kMaxBurstsOnPerimeter = 200'000;  // of all jobs of a link: half a minute of searching
 
 // Of the search for slack or stretch that would help: many solutions are tried, each with little effort.
 constexpr double kHelpStep = 0.001;
-constexpr double kMostBurstsWithHelp = 2'000;
+constexpr double kMaxBurstsWithHelp = 2'000;
 constexpr std::uint64_t kHelpNodes = 200;
 
 using scheduler::Burst;
@@ -134,14 +134,14 @@ class Scheduling {
   void look_for_help() {
     if (result_.links.empty()) return;
     const ScheduleResult::Link& worst = result_.links[worst_first(result_).front()];
-    if (worst.solution.score >= 1 || worst.uses.size() > kMostJudgedJobs) return;
+    if (worst.solution.score >= 1 || worst.uses.size() > kMaxJudgedJobs) return;
     double bursts = 0;
     double load = 0;  // of the link, by all iterations
     for (const ScheduleResult::Use& use : worst.uses) {
       bursts += static_cast<double>(use.demand.bursts.size()) * use.repetitions;
       load += bits(use.demand) / use.demand.period.seconds() / static_cast<double>(worst.capacity.bits_per_second);
     }
-    if (bursts > kMostBurstsWithHelp) return;
+    if (bursts > kMaxBurstsWithHelp) return;
     tell(0.9, "what would help");
     const Problem problem = problem_of(worst);
     const auto solution = [&](double slack, double stretch) {
@@ -155,12 +155,12 @@ class Scheduling {
     const auto in_steps = [](double share) { return static_cast<int>(std::ceil(share / kHelpStep - 1e-9)); };
     // Longer slots need not do where shorter ones do, as their lengths meet on other perimeters: so ever longer ones
     // are tried from the shortest on, and then those half way between the last two.
-    const auto least_slack = [&](double stretch) -> std::optional<double> {
+    const auto min_slack = [&](double stretch) -> std::optional<double> {
       const auto fits = [&](int steps) {
         const scheduler::Solution found = solution(steps * kHelpStep, stretch);
         return found.slots.within_limit && found.links.front().score >= 1;
       };
-      const int most = in_steps(kMostHelp);
+      const int most = in_steps(kMaxHelp);
       int too_little = std::max(in_steps(options_.solve.slack), in_steps(load - 1) - 1);
       int enough = too_little;
       for (int step = 1;; step = (3 * step + 1) / 2) {
@@ -176,14 +176,14 @@ class Scheduling {
       return enough * kHelpStep;
     };
     scheduler::SolveOptions options = options_.solve;
-    if (const auto slack = least_slack(options.max_stretch)) {
+    if (const auto slack = min_slack(options.max_stretch)) {
       options.slack = *slack;
       if (fits_with(options)) result_.enough_slack = slack;
     }
 
     options = options_.solve;
     std::vector<double> rhythms;  // stretches that give one; with some room, as slack stretches slots more than it adds
-    for (const double stretch : {0.03, 0.05, 0.1, 0.2, kMostHelp}) {
+    for (const double stretch : {0.03, 0.05, 0.1, 0.2, kMaxHelp}) {
       if (stretch <= options_.solve.max_stretch) continue;
       const scheduler::Solution found = solution(options_.solve.slack, stretch);
       if (!found.slots.within_limit) continue;
@@ -199,7 +199,7 @@ class Scheduling {
     }
     if (result_.enough_slack || result_.enough_stretch) return;
     for (const double rhythm : rhythms) {
-      const auto slack = least_slack(rhythm);
+      const auto slack = min_slack(rhythm);
       if (!slack) continue;
       options.max_stretch = rhythm;
       options.slack = *slack;
@@ -263,13 +263,13 @@ class Scheduling {
     for (std::size_t i = 0; i < numbers.size(); ++i)
       sum += static_cast<double>(bursts[i]) *
              std::floor(result_.jobs[*most].period.seconds() / result_.jobs[numbers[i]].period.seconds());
-    if (sum <= kMostBurstsOnPerimeter) return;
+    if (sum <= kMaxBurstsOnPerimeter) return;
     fail(*least,
          fmt::format(
              "its iterations of {} and those of job {} ({}) meet on link {}, on whose perimeter there are {:.0f} "
              "bursts, more than {:.0f}",
              to_text(result_.jobs[*least].period), in_quotes(result_.jobs[*most].name),
-             to_text(result_.jobs[*most].period), in_quotes(link), sum, kMostBurstsOnPerimeter),
+             to_text(result_.jobs[*most].period), in_quotes(link), sum, kMaxBurstsOnPerimeter),
          "set unaware = true for one of them, or give them iterations that differ less");
   }
 
@@ -383,7 +383,7 @@ class Scheduling {
     const FlowFabric fabric = flow_fabric(config);
     scheduler::ClusterOptions options;
     options.solve = options_.solve;
-    options.most_stretch = 0;  // the limit on the stretch is what was asked for
+    options.max_slot_stretch = 0;  // the limit on the stretch is what was asked for
     scheduler::Cluster cluster(*config.topology, options);
     const std::vector<workload::Placement> placements = workload::place(experiment_.jobs, config.hosts());
     std::vector<scheduler::ClusterJob> jobs;
@@ -527,7 +527,7 @@ class Scheduling {
       judgement.unshifted_score = scheduler::evaluate(problem, slots, unshifted, options_.solve).links.front().score;
     }
     link.unshifted_score = judgement.unshifted_score;
-    if (link.solution.score >= 1 || link.uses.size() > kMostJudgedJobs) return;
+    if (link.solution.score >= 1 || link.uses.size() > kMaxJudgedJobs) return;
     if (!judgement.has_removals) {
       judgement.has_removals = true;
       judgement.removals = scheduler::removals(problem, options_.solve);

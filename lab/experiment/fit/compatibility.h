@@ -39,7 +39,7 @@ struct ScheduleOptions {
   /// With `measure`: use the slack that policy schedule would choose (plan.h) with solve.max_stretch, in place of
   /// solve.slack.
   bool make_room = false;
-  std::size_t max_bursts = kMostBursts;  ///< of a job in an iteration; further ones are merged with neighbours
+  std::size_t max_bursts = kMaxBursts;  ///< of a job in an iteration; further ones are merged with neighbours
   /// Called with the progress, 0 to 1, and a description of the current work; may be empty.
   std::function<void(double, const std::string&)> progress;
 };
@@ -82,7 +82,7 @@ struct ScheduleResult {
     std::vector<Use> uses;
     scheduler::LinkSolution solution;
     double unshifted_score = 1;  ///< if all jobs of the link started at the same time
-    /// For links with a score below 1 and at most kMostJudgedJobs jobs; otherwise both are empty. Removals are best
+    /// For links with a score below 1 and at most kMaxJudgedJobs jobs; otherwise both are empty. Removals are best
     /// first.
     std::vector<Removal> removals;
     std::vector<std::vector<double>> pair_scores;  ///< by index in `uses`
@@ -119,7 +119,7 @@ struct ScheduleResult {
   double lost = 0;
   /// If jobs are not compatible: the SolveOptions::slack or max_stretch with which all of them are, with all else
   /// unchanged and verified by solving. In steps of 0.001, and not always minimal. Empty if none was found up to
-  /// kMostHelp, and if the worst link has more than kMostJudgedJobs jobs or 2000 bursts.
+  /// kMaxHelp, and if the worst link has more than kMaxJudgedJobs jobs or 2000 bursts.
   std::optional<double> enough_slack;
   std::optional<double> enough_stretch;
   /// A combination, if neither alone was found to suffice.
@@ -134,9 +134,9 @@ struct ScheduleResult {
 };
 
 /// Maximum number of jobs on a link for computing its removals and pair scores, which takes long.
-inline constexpr std::size_t kMostJudgedJobs = 24;
+inline constexpr std::size_t kMaxJudgedJobs = 24;
 /// Maximum of enough_slack and enough_stretch.
-inline constexpr double kMostHelp = 0.5;
+inline constexpr double kMaxHelp = 0.5;
 /// Throws InputError for invalid options or an experiment without possible slots (see scheduler::choose_slots()),
 /// RunError if measuring fails. Measuring always uses datapath sim.
 ScheduleResult make_schedule(const Experiment& experiment, const ScheduleOptions& options);

@@ -28,7 +28,7 @@ ScheduleResult::Use use_from(const JsonObject& json, const Indices& jobs) {
   use.rotation = json.real("rotation_rad");
   use.demand.period = json.nanos("period_ns");
   for (const auto& burst : json.tuples("demand", 3)) {
-    if (burst[1] < burst[0] || burst[1] > static_cast<std::uint64_t>(kMostTime.count))
+    if (burst[1] < burst[0] || burst[1] > static_cast<std::uint64_t>(kMaxTime.count))
       json.fail(json.place_of("demand"), "has a burst that ends before it begins, or after 36 years");
     use.demand.bursts.push_back(
         {Nanos(static_cast<std::int64_t>(burst[0])), Nanos(static_cast<std::int64_t>(burst[1])), Rate(burst[2])});

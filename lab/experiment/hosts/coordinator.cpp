@@ -29,18 +29,18 @@ using namespace literals;
 using protocol::Json;
 
 constexpr Nanos slice = 20_ms;
-constexpr Nanos answer_limit = 20_s;  // of a host that has nothing else to do
-constexpr Nanos most_connect_limit = 15_s;
-constexpr Nanos lead = 200_ms;  // from the order to start to the start
-constexpr int pings = 16;
-constexpr Nanos view_every = 500_ms;
+constexpr Nanos kAnswerLimit = 20_s;  // of a host that has nothing else to do
+constexpr Nanos kMaxConnectLimit = 15_s;
+constexpr Nanos kLead = 200_ms;  // from the order to start to the start
+constexpr int kPings = 16;
+constexpr Nanos kViewEvery = 500_ms;
 // A host tells how it is doing several times a second. Below the 30 s after which a connection to it would give up.
-constexpr Nanos host_silence_limit = 20_s;
-constexpr Nanos least_patience = 40_s;   // connections give up after 30 s, and then a host says which
-constexpr Nanos longest_turn = 20_ms;    // of a host that sends without end: the others and the user have theirs
-constexpr std::uint32_t least_mtu = 68;  // RFC 791 section 3.2
-constexpr std::uint32_t most_mtu = 65535;
-constexpr std::size_t most_outages = 1000;  // of links that come and go all the time
+constexpr Nanos kHostSilenceLimit = 20_s;
+constexpr Nanos kMinPatience = 40_s;   // connections give up after 30 s, and then a host says which
+constexpr Nanos kLongestTurn = 20_ms;  // of a host that sends without end: the others and the user have theirs
+constexpr std::uint32_t kMinMtu = 68;  // RFC 791 section 3.2
+constexpr std::uint32_t kMaxMtu = 65535;
+constexpr std::size_t kMaxOutages = 1000;  // of links that come and go all the time
 
 /// What a host has told about one of its ranks.
 struct RankState {
@@ -175,7 +175,7 @@ class HostsDatapath final : public Coordinator {
     HostsRun& operator=(const HostsRun&) = delete;
     void connect() override { all_.connect(); }
     void record(SeriesRecorder& recorder, Nanos /*epoch*/) override { all_.record(recorder); }
-    Nanos choose_epoch() override { return all_.epoch_ = wall_now() + lead; }
+    Nanos choose_epoch() override { return all_.epoch_ = wall_now() + kLead; }
     void start(Nanos /*epoch*/) override { all_.start(); }
     bool run(Nanos until) override { return all_.watch(plan_, until); }
     std::vector<JobNetwork::LinkView> finish(Run& run) override {
@@ -186,7 +186,7 @@ class HostsDatapath final : public Coordinator {
     [[nodiscard]] Nanos patience() const override {
       std::vector<JobSpec> specs;
       for (const RunJob& job : all_.jobs_) specs.push_back(job.spec);
-      return std::max(patience_with(experiment_, specs), least_patience);
+      return std::max(patience_with(experiment_, specs), kMinPatience);
     }
     /// What a plan is changed by is asked for over the network.
     [[nodiscard]] Nanos slice(Nanos /*wanted*/) const override { return kSlice; }
@@ -314,7 +314,7 @@ class HostsDatapath final : public Coordinator {
     std::string words;
     try {
       std::optional<Json> message;
-      const Nanos give_up = wall_now() + longest_turn;
+      const Nanos give_up = wall_now() + kLongestTurn;
       do {
         message = protocol::receive(*host.stream);
       } while (message && message->at("type") != "failed" && wall_now() < give_up);
@@ -345,7 +345,7 @@ class HostsDatapath final : public Coordinator {
     const Nanos now = wall_now();
     for (const auto& [number, host] : hosts_) {
       try {
-        const Nanos give_up = wall_now() + longest_turn;
+        const Nanos give_up = wall_now() + kLongestTurn;
         while (const auto message = protocol::receive(*host->stream)) {
           host->heard = now;
           on_message(*host, *message);
@@ -373,7 +373,7 @@ class HostsDatapath final : public Coordinator {
     if (type == "failed") throw RunError(fmt::format("{}: {}", host.name, protocol::words_from(message, "message")));
     if (type == "ready") {
       if (host.ready) throw InputError("type \"ready\" again");
-      host.mtu = whole_field<std::uint32_t>(message, "mtu", least_mtu, most_mtu);
+      host.mtu = whole_field<std::uint32_t>(message, "mtu", kMinMtu, kMaxMtu);
       host.ready = true;
       tell(fmt::format("{} has joined: {}; MTU {}", host.name, roles_of(experiment_, layout_, host.number), host.mtu));
     } else if (type == "pong") {
@@ -423,16 +423,16 @@ class HostsDatapath final : public Coordinator {
   void record(SeriesRecorder& recorder) {
     std::size_t connections = 0;
     for (const auto& [number, host] : hosts_) connections += host->series_connections = connections_of(*host);
-    if (connections > SeriesRecorder::kMostEntities)
+    if (connections > SeriesRecorder::kMaxEntities)
       throw InputError(
           fmt::format("series of {} connections: {} can be recorded; leave --series out, or give fewer ranks or flows",
-                      connections, SeriesRecorder::kMostEntities));
+                      connections, SeriesRecorder::kMaxEntities));
     recorder_ = &recorder;
     const SeriesOptions& options = recorder.options();
     series_order_.interval = options.interval;
     // An odd number, as of a recorder, and the same for all, so that all have the same rows.
     series_order_.rows =
-        std::max(SeriesRecorder::kFewestRows, options.most_rows / std::max<std::size_t>(1, connections)) | 1U;
+        std::max(SeriesRecorder::kFewestRows, options.max_rows / std::max<std::size_t>(1, connections)) | 1U;
   }
 
   void on_series(Host& host, const Json& message, bool is_first) {
@@ -474,7 +474,7 @@ class HostsDatapath final : public Coordinator {
     const Nanos now = wall_now();
     if (const Nanos slack = host.clock.slack(now); since < set_up_at_ - slack || since > now + slack)
       throw InputError("an outage of its link at a time that is not of this run");
-    if (++links_told_ > 2 * most_outages) return;  // each went and came
+    if (++links_told_ > 2 * kMaxOutages) return;  // each went and came
     if (message.at("lasted").is_null()) {
       warn(fmt::format("{}: its port has no link: {}", host.name, protocol::words_from(message, "why")));
       return;
@@ -482,7 +482,7 @@ class HostsDatapath final : public Coordinator {
     const Nanos lasted = duration_from(host, message, "lasted");
     warn(fmt::format("{}: its port had no link for {:.2f} s; what was measured meanwhile says little", host.name,
                      lasted.seconds()));
-    if (outages_.size() < most_outages)
+    if (outages_.size() < kMaxOutages)
       outages_.push_back({host.number, host.device, std::max(since - epoch_, Nanos()), lasted});
   }
 
@@ -516,7 +516,7 @@ class HostsDatapath final : public Coordinator {
   }
 
   /// Of one rank, to each of the others.
-  static std::size_t most_connections_of(const RunJob& job) { return job.ranks.size() * job.spec.job.flows; }
+  static std::size_t max_connections_of(const RunJob& job) { return job.ranks.size() * job.spec.job.flows; }
 
   void on_progress(const Host& host, const Json& message) {
     for (const Json& entry : message.at("ranks")) {
@@ -529,7 +529,7 @@ class HostsDatapath final : public Coordinator {
       rank.plan_serial = whole_field<std::uint64_t>(entry, "plan_serial");
       rank.connected = entry.at("connected").get<bool>();
       const std::size_t connections = rank.connections;
-      rank.connections = whole_field<std::size_t>(entry, "connections", 0, most_connections_of(job_of(entry)));
+      rank.connections = whole_field<std::size_t>(entry, "connections", 0, max_connections_of(job_of(entry)));
       // Memory for their series, and how often each is sampled, follow from the number.
       if (recorder_ != nullptr && rank.connections != connections)
         throw InputError(fmt::format("{} of a rank that had {} when its series began",
@@ -562,11 +562,11 @@ class HostsDatapath final : public Coordinator {
 
   ClockOffset clock_of(Host& host) {
     ClockOffset offset;
-    for (int i = 0; i < pings; ++i) {
+    for (int i = 0; i < kPings; ++i) {
       const std::uint64_t id = ++last_ping_;
       const Nanos sent = wall_now();
       send(host, {{"type", "ping"}, {"id", id}});
-      if (!wait_until(answer_limit, [&] { return host.pong == id; })) lost(host, "does not answer");
+      if (!wait_until(kAnswerLimit, [&] { return host.pong == id; })) lost(host, "does not answer");
       offset.add(sent, host.pong_time, wall_now());
     }
     return offset;
@@ -645,7 +645,7 @@ class HostsDatapath final : public Coordinator {
       throw RunError(unreached());
   }
 
-  [[nodiscard]] Nanos connect_limit() const { return std::min(most_connect_limit, options_.join_limit); }
+  [[nodiscard]] Nanos connect_limit() const { return std::min(kMaxConnectLimit, options_.join_limit); }
 
   [[nodiscard]] std::string unreached() const {
     for (const RunJob& job : jobs_)
@@ -687,11 +687,11 @@ class HostsDatapath final : public Coordinator {
       if (now >= until) return false;
       pump(std::min(slice, until - now));
       for (const auto& [number, host] : hosts_)
-        if (now - host->heard > host_silence_limit)
-          lost(*host, fmt::format("says nothing for {}", to_text(host_silence_limit)));
+        if (now - host->heard > kHostSilenceLimit)
+          lost(*host, fmt::format("says nothing for {}", to_text(kHostSilenceLimit)));
       if (options_.view && now >= next_view_) {
         show(plan, now);
-        next_view_ = now + view_every;
+        next_view_ = now + kViewEvery;
       }
     }
   }
@@ -758,12 +758,12 @@ class HostsDatapath final : public Coordinator {
     for (RunJob& job : jobs_)
       for (RankState& rank : job.ranks) rank.result.reset();
     send_all({{"type", "collect"}});
-    wait_until(answer_limit, [&] { return all_ranks([](const RankState& rank) { return rank.result.has_value(); }); });
+    wait_until(kAnswerLimit, [&] { return all_ranks([](const RankState& rank) { return rank.result.has_value(); }); });
     for (const RunJob& job : jobs_)
       for (const RankState& rank : job.ranks)
         if (!rank.result)
           lost(*hosts_.at(rank.host), fmt::format("does not tell within {} what its ranks have recorded of job {}",
-                                                  to_text(answer_limit), in_quotes(job.spec.job.name)));
+                                                  to_text(kAnswerLimit), in_quotes(job.spec.job.name)));
   }
 
   [[nodiscard]] JobResult merged(std::uint32_t index) const {

@@ -35,25 +35,25 @@ namespace {
 using namespace literals;
 using protocol::Json;
 
-constexpr Nanos look_every = 1_ms;
-constexpr Nanos longest_look = 1_ms;
-constexpr Nanos report_every = 200_ms;
-constexpr Nanos idle_wait = 5_ms;
+constexpr Nanos kLookEvery = 1_ms;
+constexpr Nanos kLongestLook = 1_ms;
+constexpr Nanos kReportEvery = 200_ms;
+constexpr Nanos kIdleWait = 5_ms;
 /// What a port keeps while the machine holds the loop up: 25 ms of 1500 bytes at 1 Gbps, and all that AF_XDP can.
-constexpr std::uint32_t queue_packets = 2048;
-constexpr Nanos link_limit = 3_s;        // that a port may have no link: it may come back before connections give up
-constexpr Nanos link_look_every = 5_ms;  // a shorter outage may pass unseen
-constexpr Nanos coordinator_silence_limit = 60_s;  // of a coordinator that has not said what this host is
+constexpr std::uint32_t kQueuePackets = 2048;
+constexpr Nanos kLinkLimit = 3_s;       // that a port may have no link: it may come back before connections give up
+constexpr Nanos kLinkLookEvery = 5_ms;  // a shorter outage may pass unseen
+constexpr Nanos kCoordinatorSilenceLimit = 60_s;  // of a coordinator that has not said what this host is
 /// A port is opened with buffers for so many ranks before their number is known, and anew if there are more.
-constexpr std::uint32_t usual_ranks = 8;
+constexpr std::uint32_t kUsualRanks = 8;
 /// What takes its memory at the start gets some for so many in huge pages; in ordinary ones what isn't used costs none.
-constexpr std::uint32_t many_ranks = 64;
-constexpr std::uint32_t most_ranks = 1024;
+constexpr std::uint32_t kManyRanks = 64;
+constexpr std::uint32_t kMaxRanks = 1024;
 /// Of all ranks here together, whatever the coordinator says. Of series: with the most connections, the fewest rows.
-constexpr std::size_t most_connections = std::size_t{1} << 17U;
-constexpr std::size_t most_operations = workload::kMostOperationsInAll;  // and iterations that are recorded
-constexpr std::size_t most_waits = 4 * most_operations;
-constexpr std::size_t most_series_rows = (SeriesRecorder::kFewestRows + 1) * SeriesRecorder::kMostEntities;
+constexpr std::size_t kMaxConnections = std::size_t{1} << 17U;
+constexpr std::size_t kMaxOperations = workload::kMaxOperationsInAll;  // and iterations that are recorded
+constexpr std::size_t kMaxWaits = 4 * kMaxOperations;
+constexpr std::size_t kMaxSeriesRows = (SeriesRecorder::kFewestRows + 1) * SeriesRecorder::kMaxEntities;
 
 /// The coordinator, or this user, has ended the experiment.
 struct Ended {
@@ -181,10 +181,10 @@ class HostProcess {
     config.device = options_.device;
     config.mtu = options_.mtu;
     config.queues = options_.queues;
-    config.queue_packets = queue_packets;
-    config.shards = usual_ranks;
-    config.usual_shards = many_ranks;
-    config.most_shards = most_ranks;
+    config.queue_packets = kQueuePackets;
+    config.shards = kUsualRanks;
+    config.usual_shards = kManyRanks;
+    config.max_shards = kMaxRanks;
     config.sleeps = options_.idle == "sleep";
     config.cores = options_.cores;
     config.memory_mb = options_.memory_mb;
@@ -248,7 +248,7 @@ class HostProcess {
     if (options_.host) hello["host"] = *options_.host;
     try {
       protocol::send(*stream_, hello);
-      const Nanos give_up = wall_now() + coordinator_silence_limit;
+      const Nanos give_up = wall_now() + kCoordinatorSilenceLimit;
       std::optional<Json> answer;
       while (!(answer = protocol::receive(*stream_))) {
         if (const std::string why = interrupted(); !why.empty())
@@ -267,7 +267,7 @@ class HostProcess {
             "the coordinator speaks another version of the protocol; install the same version of mltcp on "
             "all hosts");
       number_ = whole_field<std::uint32_t>(*answer, "host");
-      ranks_ = whole_field<std::uint32_t>(*answer, "ranks", 1, most_ranks);
+      ranks_ = whole_field<std::uint32_t>(*answer, "ranks", 1, kMaxRanks);
       stream_->set_longest(protocol::kLongest);
       heard_ = wall_now();
     } catch (const KeyMismatch& error) {
@@ -289,11 +289,11 @@ class HostProcess {
     place_.shards = static_cast<std::uint16_t>(ranks_);
     datapath_->take_place(place_);
     const std::uint32_t shards = datapath_->shards();
-    if (options_.udp_port <= roce_udp_port && roce_udp_port < options_.udp_port + shards)
+    if (options_.udp_port <= kRoceUdpPort && kRoceUdpPort < options_.udp_port + shards)
       warn(
           fmt::format("its UDP ports {} to {} hold {}, which is RoCEv2's: a NIC with RoCE may keep such packets, and "
                       "analysers misread them; leave --udp-port out, or give 49152 or more",
-                      options_.udp_port, options_.udp_port + shards - 1, roce_udp_port));
+                      options_.udp_port, options_.udp_port + shards - 1, kRoceUdpPort));
     for (std::uint16_t shard = 0; shard < shards; ++shard)
       drains_.push_back(std::make_unique<Drain>(datapath_->io(shard)));
   }
@@ -304,7 +304,7 @@ class HostProcess {
   /// at the next look.
   template <typename Deal>
   void take_messages(Deal&& deal) {
-    const Nanos give_up = now() + longest_look;
+    const Nanos give_up = now() + kLongestLook;
     while (const auto message = protocol::receive(*stream_)) {
       heard_ = wall_now();
       deal(*message);
@@ -322,7 +322,7 @@ class HostProcess {
   [[noreturn]] void idle() {
     for (;;) {
       check_interrupted();
-      stream_->wait(idle_wait);
+      stream_->wait(kIdleWait);
       try {
         take_messages([&](const Json& message) {
           if (message.at("type") == "setup")
@@ -354,8 +354,8 @@ class HostProcess {
       operations += before.operations.size();
       waits += before.waits.size();
     }
-    check_room("operations", operations, most_operations);
-    check_room("waits of operations", waits, most_waits);
+    check_room("operations", operations, kMaxOperations);
+    check_room("waits of operations", waits, kMaxWaits);
     const std::pair key(whole_field<std::uint32_t>(message, "job"), program.rank);
     if (programs_.size() >= ranks_ || !programs_.emplace(key, std::move(program)).second)
       throw InputError("a program that isn't asked for");
@@ -434,9 +434,9 @@ class HostProcess {
       for (std::uint32_t rank = 0; rank < job.hosts.size(); ++rank) {
         if (job.hosts[rank] != number_) continue;
         const workload::RankProgram program = workload::rank_program(job.spec.job, rank);
-        check_room("connections", connections += RankDriver::connections_of(job.spec, program), most_connections);
-        check_room("operations", operations += program.operations.size(), most_operations);
-        check_room("recorded iterations", iterations += job.spec.iterations, most_operations);
+        check_room("connections", connections += RankDriver::connections_of(job.spec, program), kMaxConnections);
+        check_room("operations", operations += program.operations.size(), kMaxOperations);
+        check_room("recorded iterations", iterations += job.spec.iterations, kMaxOperations);
       }
   }
 
@@ -474,18 +474,18 @@ class HostProcess {
   /// At the coordinator's messages, the link and the ranks; true ends the run.
   bool look(Nanos time, Looks& looks) {
     if (time < looks.next) return false;
-    looks.next = time + look_every;
+    looks.next = time + kLookEvery;
     check_interrupted();
     take_messages([&](const Json& message) { on_message(message); });
     show();
     if (time >= looks.next_at_link) {
-      looks.next_at_link = time + link_look_every;
+      looks.next_at_link = time + kLinkLookEvery;
       check_link(time);
     }
     std::size_t state = 0;
     for (const Rank& own : here_) state += (own.driver->connected() ? 1U : 0U) + (own.driver->done() ? 1U : 0U);
     if (time >= looks.next_report || state != looks.told) {
-      looks.next_report = time + report_every;
+      looks.next_report = time + kReportEvery;
       looks.told = state;
       report();
     }
@@ -502,8 +502,8 @@ class HostProcess {
       const std::vector<SeriesConnection> flows = own.driver->flows();
       connections.insert(connections.end(), flows.begin(), flows.end());
     }
-    check_room("rows of series", order.rows * connections.size(), most_series_rows);
-    recorder_ = SeriesRecorder({.interval = order.interval, .most_rows = order.rows * connections.size()});
+    check_room("rows of series", order.rows * connections.size(), kMaxSeriesRows);
+    recorder_ = SeriesRecorder({.interval = order.interval, .max_rows = order.rows * connections.size()});
     if (!connections.empty()) recorder_.begin(order.epoch, std::move(connections), {});
   }
 
@@ -601,8 +601,8 @@ class HostProcess {
   void tell_end(const LoopCounters& loop, const HostLosses& before) {
     if (loop.naps > 0)
       tell(fmt::format("run {}: {} naps ended {:.0f} us late on average, {:.0f} us at least; {} of {:.1f} ms in all",
-                       run_, loop.naps, loop.mean_nap_overslept().millis() * 1e3,
-                       loop.least_nap_overslept.millis() * 1e3, plural(loop.stalls, "stall"), loop.stalled.millis()));
+                       run_, loop.naps, loop.mean_nap_overslept().millis() * 1e3, loop.min_nap_overslept.millis() * 1e3,
+                       plural(loop.stalls, "stall"), loop.stalled.millis()));
     HostLosses lost = losses();
     lost.missed_packets -= before.missed_packets;
     lost.port_errors -= before.port_errors;
@@ -630,13 +630,13 @@ class HostProcess {
     } else if (had_link_ && !down_since_) {
       down_since_ = time;
       warn(fmt::format("port {} has no link: {}; after {} that ends the experiment", one_line(options_.device), down,
-                       to_text(link_limit)));
+                       to_text(kLinkLimit)));
       protocol::send(
           *stream_,
           {{"type", "link"}, {"run", run_}, {"since", time.count}, {"lasted", nullptr}, {"why", one_line(down)}});
-    } else if (had_link_ && time - *down_since_ >= link_limit) {
+    } else if (had_link_ && time - *down_since_ >= kLinkLimit) {
       throw RunError(fmt::format("its port {} has had no link for {}: {}, and start all again",
-                                 one_line(options_.device), to_text(link_limit), down));
+                                 one_line(options_.device), to_text(kLinkLimit), down));
     }
   }
 
@@ -693,7 +693,7 @@ class HostProcess {
       if (std::exchange(started_, true)) throw InputError("a second start");
       if (setup_.series) record(protocol::series_order_from(message.at("series")));
       for (const Rank& own : here_)
-        own.driver->start(Nanos(whole_value(message.at("at").at(own.job), "at", -kMostTime.count, kMostTime.count)));
+        own.driver->start(Nanos(whole_value(message.at("at").at(own.job), "at", -kMaxTime.count, kMaxTime.count)));
     } else if (type == "plan") {
       on_plan(message);
     } else if (type == "collect") {

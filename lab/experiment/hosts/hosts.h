@@ -78,13 +78,13 @@ struct HostOptions {
   /// Of connections of jobs, the same on all hosts.
   security::Protection protection = security::Protection::encrypt;
   Nanos connect_limit{30'000'000'000};
-  std::string device;                         ///< as its datapath reads it (host_datapaths.h): "af_packet:eth0"
-  std::string ip;                             ///< "10.0.0.1/24", "fd00::1/64"
-  std::string gateway;                        ///< empty: none
-  std::optional<std::uint32_t> host;          ///< its number; empty: the coordinator gives one
-  std::uint16_t udp_port = default_udp_port;  ///< of the first rank; the others have the next ones
-  std::string idle = "pause";                 ///< spin, pause or sleep
-  std::string cores;                          ///< the CPU to use; empty: the first usable one
+  std::string device;                        ///< as its datapath reads it (host_datapaths.h): "af_packet:eth0"
+  std::string ip;                            ///< "10.0.0.1/24", "fd00::1/64"
+  std::string gateway;                       ///< empty: none
+  std::optional<std::uint32_t> host;         ///< its number; empty: the coordinator gives one
+  std::uint16_t udp_port = kDefaultUdpPort;  ///< of the first rank; the others have the next ones
+  std::string idle = "pause";                ///< spin, pause or sleep
+  std::string cores;                         ///< the CPU to use; empty: the first usable one
   std::optional<std::uint32_t> memory_mb;
   std::uint32_t mtu = 0;                         ///< 0: the interface's
   std::uint16_t queues = 1;                      ///< of the port

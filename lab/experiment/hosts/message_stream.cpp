@@ -29,12 +29,12 @@ namespace {
 
 using namespace literals;
 
-constexpr std::size_t length_bytes = 4;
-constexpr Nanos longest_send = 10_s;
-constexpr Nanos longest_greeting = 10_s;
+constexpr std::size_t kLengthBytes = 4;
+constexpr Nanos kLongestSend = 10_s;
+constexpr Nanos kLongestGreeting = 10_s;
 constexpr std::string_view kNoKey = "this end has no key";  // no greeting, so that its reader says what that means
-constexpr Nanos retry = 100_ms;
-constexpr std::size_t longest_path = sizeof(sockaddr_un::sun_path) - 1;
+constexpr Nanos kRetry = 100_ms;
+constexpr std::size_t kLongestPath = sizeof(sockaddr_un::sun_path) - 1;
 
 void make_ready(int file) {
   fcntl(file, F_SETFL, fcntl(file, F_GETFL) | O_NONBLOCK);
@@ -121,8 +121,8 @@ StreamAddress parse_stream_address(std::string_view text) {
   if (text.starts_with("unix:")) {
     address.path = text.substr(5);
     if (address.path.empty() || address.path.find('\0') != std::string::npos) fail("there is no path");
-    if (address.path.size() > longest_path)
-      fail(fmt::format("the path has {} characters, and a socket's has {} at most", address.path.size(), longest_path));
+    if (address.path.size() > kLongestPath)
+      fail(fmt::format("the path has {} characters, and a socket's has {} at most", address.path.size(), kLongestPath));
     return address;
   }
   const auto colon = text.rfind(':');
@@ -183,7 +183,7 @@ std::unique_ptr<MessageStream> MessageStream::connect(const StreamAddress& addre
                                  role.name, one_line(to_text(address)), to_text(limit), std::strerror(error),
                                  role.start, one_line(to_text(address)), role.reached));
     if (is_first && waiting) waiting();
-    poll(nullptr, 0, static_cast<int>(retry.count / 1'000'000));
+    poll(nullptr, 0, static_cast<int>(kRetry.count / 1'000'000));
   }
 }
 
@@ -194,7 +194,7 @@ void MessageStream::introduce(const security::JobKey& key, const StreamAddress& 
   const std::string where = fmt::format("the {} at {}", role.name, one_line(to_text(address)));
   try {
     send_bytes(seal_->greeting());
-    const Nanos give_up = wall_now() + longest_greeting;
+    const Nanos give_up = wall_now() + kLongestGreeting;
     std::optional<std::string> greeting;
     while (!(greeting = receive_bytes())) {
       if (const std::string why = interrupted(); !why.empty())
@@ -203,7 +203,7 @@ void MessageStream::introduce(const security::JobKey& key, const StreamAddress& 
         throw RunError(
             fmt::format("{} says nothing to a greeting for {}: is it the one that is meant, and has it the "
                         "key?",
-                        where, to_text(longest_greeting)));
+                        where, to_text(kLongestGreeting)));
       wait(50_ms);
     }
     meet(*greeting);
@@ -255,17 +255,17 @@ std::optional<std::string> MessageStream::receive() {
 }
 
 void MessageStream::send_bytes(std::string_view message) {
-  std::string framed(length_bytes, '\0');
-  for (std::size_t i = 0; i < length_bytes; ++i)
-    framed[i] = static_cast<char>(message.size() >> (8 * (length_bytes - 1 - i)) & 0xFFU);
+  std::string framed(kLengthBytes, '\0');
+  for (std::size_t i = 0; i < kLengthBytes; ++i)
+    framed[i] = static_cast<char>(message.size() >> (8 * (kLengthBytes - 1 - i)) & 0xFFU);
   framed += message;
-  const Nanos give_up = wall_now() + longest_send;
+  const Nanos give_up = wall_now() + kLongestSend;
   for (std::size_t sent = 0; sent < framed.size();) {
     const ssize_t count = ::send(file_, framed.data() + sent, framed.size() - sent, MSG_NOSIGNAL);
     if (count >= 0) {
       sent += static_cast<std::size_t>(count);
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (wall_now() >= give_up) throw StreamError(fmt::format("does not read for {}", to_text(longest_send)));
+      if (wall_now() >= give_up) throw StreamError(fmt::format("does not read for {}", to_text(kLongestSend)));
       pollfd wanted{file_, POLLOUT, 0};
       poll(&wanted, 1, 100);
     } else if (errno != EINTR) {
@@ -275,18 +275,18 @@ void MessageStream::send_bytes(std::string_view message) {
 }
 
 std::optional<std::string> MessageStream::receive_bytes() {
-  const std::size_t longest = longest_ + (seal_ == nullptr ? 0 : security::SealedMessages::overhead);
+  const std::size_t longest = longest_ + (seal_ == nullptr ? 0 : security::SealedMessages::kOverhead);
   for (;;) {
     const std::size_t here = received_.size() - next_;
-    if (here >= length_bytes) {
+    if (here >= kLengthBytes) {
       std::size_t length = 0;
-      for (std::size_t i = 0; i < length_bytes; ++i)
+      for (std::size_t i = 0; i < kLengthBytes; ++i)
         length = length << 8U | static_cast<unsigned char>(received_[next_ + i]);
       if (length > longest)
         throw StreamError(fmt::format("sends a message of {} bytes where {} are the most", length, longest));
-      if (here >= length_bytes + length) {
-        std::string message = received_.substr(next_ + length_bytes, length);
-        next_ += length_bytes + length;
+      if (here >= kLengthBytes + length) {
+        std::string message = received_.substr(next_ + kLengthBytes, length);
+        next_ += kLengthBytes + length;
         if (next_ == received_.size()) {
           received_.clear();
           next_ = 0;

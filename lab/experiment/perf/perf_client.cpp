@@ -20,7 +20,7 @@ using perf::Json;
 
 constexpr std::array<std::string_view, 4> kTests{"latency", "out", "in", "both"};
 constexpr Bytes kUnderWay = 64'000'000;
-constexpr std::uint32_t kMostUnderWay = 4096;
+constexpr std::uint32_t kMaxUnderWay = 4096;
 /// What the server may take to open its endpoint, or to say how a batch went.
 constexpr Nanos kAnswer{60'000'000'000};
 
@@ -137,7 +137,7 @@ class Client {
       if (test != PerfTest::latency)
         slowest_ = std::max(taken / static_cast<double>(messages) / static_cast<double>(bytes), 1e-13);
       const double wanted = settings_.time.seconds();
-      if (taken * 2 >= wanted || messages >= perf::kMostMessages / 32) return outcome;
+      if (taken * 2 >= wanted || messages >= perf::kMaxMessages / 32) return outcome;
       messages = static_cast<std::uint64_t>(static_cast<double>(messages) * std::clamp(wanted / taken, 2.0, 16.0));
     }
   }
@@ -188,17 +188,17 @@ std::vector<Bytes> lengths_of(const PerfSettings& settings) {
 }
 
 void check(const PerfSettings& settings) {
-  check_range<Bytes>("messages", settings.least, 1, perf::kMostBytes);
-  check_range<Bytes>("messages", settings.most, 1, perf::kMostBytes);
+  check_range<Bytes>("messages", settings.least, 1, perf::kMaxBytes);
+  check_range<Bytes>("messages", settings.most, 1, perf::kMaxBytes);
   if (settings.least > settings.most)
     throw InputError(fmt::format("messages from {} to {}: give the shorter first", bytes_to_text(settings.least),
                                  bytes_to_text(settings.most)));
   check_range<std::uint32_t>("a factor", settings.factor, 2, 1024);
   check_range<std::uint32_t>("a number of connections", settings.connections, 1, 64);
   check_range<std::uint32_t>("a depth", settings.depth, 1, 1024);
-  if (settings.connections * settings.depth > kMostUnderWay)
+  if (settings.connections * settings.depth > kMaxUnderWay)
     throw InputError(fmt::format("{} connections with {} messages under way on each: give no more than {} together",
-                                 settings.connections, settings.depth, kMostUnderWay));
+                                 settings.connections, settings.depth, kMaxUnderWay));
   const auto check_time = [](std::string_view what, Nanos time, Nanos least) {
     constexpr Nanos most{3'600'000'000'000};
     if (time < least || time > most)

@@ -17,7 +17,7 @@ namespace mltcp::experiment {
 namespace {
 
 /// Of timelines: operations of all ranks in all iterations that are kept.
-constexpr std::uint64_t most_times = 4'000'000;
+constexpr std::uint64_t kMaxTimes = 4'000'000;
 
 std::vector<std::string> parts(const std::string& text, char separator) {
   std::vector<std::string> result;
@@ -170,7 +170,7 @@ Replay make_replay(const ReplayRequest& request, Experiment settings, bool own_n
     std::uint64_t operations = 0;
     for (const workload::RankProgram& program : programs.ranks) operations += program.operations.size();
     job.timeline = static_cast<std::uint32_t>(
-        std::clamp<std::uint64_t>(most_times / std::max<std::uint64_t>(operations, 1), 1, experiment.iterations));
+        std::clamp<std::uint64_t>(kMaxTimes / std::max<std::uint64_t>(operations, 1), 1, experiment.iterations));
     experiment.jobs.push_back(std::move(job));
     replay.traces.push_back({std::move(graph), std::move(programs)});
   }

@@ -21,7 +21,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t kPercentiles = 101;
-constexpr std::size_t kMostWorst = 5;
+constexpr std::size_t kMaxWorst = 5;
 
 ClusterJobResult job_from(const JsonObject& json) {
   ClusterJobResult job;
@@ -230,7 +230,7 @@ std::string worst_table(const ClusterFile& cluster) {
         for (const ClusterJobResult& job : run.jobs) jobs.emplace_back(&run, &job);
     std::stable_sort(jobs.begin(), jobs.end(),
                      [&](const auto& a, const auto& b) { return slowdown(*a.second) > slowdown(*b.second); });
-    jobs.resize(std::min(jobs.size(), kMostWorst));
+    jobs.resize(std::min(jobs.size(), kMaxWorst));
     rows += "</tbody><tbody>";
     for (std::size_t j = 0; j < jobs.size(); ++j) {
       const auto& [run, job] = jobs[j];

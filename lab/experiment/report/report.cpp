@@ -27,7 +27,7 @@ namespace mltcp::experiment {
 namespace {
 
 constexpr std::size_t kWindowColumns = 1200;
-constexpr std::size_t kMostBins = 600'000;  // of all runs together that the reader can look into
+constexpr std::size_t kMaxBins = 600'000;  // of all runs together that the reader can look into
 constexpr int kWindowHeight = 170;
 constexpr int kChartHeight = 240;
 
@@ -335,7 +335,7 @@ std::string explorer_section(const View& view, ChartList& charts, const SeriesCh
   bool by_connections = false;  ///< nobody has recorded the link
   const std::size_t runs = std::max<std::size_t>(1, view.results.runs.size());
   const std::size_t bands = view.many() ? 4 : std::max<std::size_t>(1, view.jobs.size());
-  const std::size_t columns = std::max<std::size_t>(1000, kMostBins / runs / bands);
+  const std::size_t columns = std::max<std::size_t>(1000, kMaxBins / runs / bands);
   for (std::size_t r = 0; r < view.results.runs.size(); ++r) {
     if (!view.has_usage(r) && !series.has_sent(r)) continue;
     by_connections |= !view.has_usage(r);
@@ -364,8 +364,8 @@ std::string explorer_section(const View& view, ChartList& charts, const SeriesCh
         ". Nobody has recorded who used the link: the first chart is what each job's connections sent, packets that "
         "were lost and sent again included";
   if (series.any()) words += "; other lines are drawn from the least to the most that was sampled in their columns";
-  if (series.most_joined() > 1)
-    words += fmt::format(". A point of these lines joins up to {} rows of the series", series.most_joined());
+  if (series.max_joined() > 1)
+    words += fmt::format(". A point of these lines joins up to {} rows of the series", series.max_joined());
   return fmt::format(
       "<section id=\"whole\" class=\"needs-js\"><h2>The whole run</h2>\n<p>{}.</p>\n{}"
       "<div class=\"bar\"><span class=\"group\" id=\"pick\">{}</span><span class=\"group\" id=\"move\">"

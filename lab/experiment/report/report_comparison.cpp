@@ -30,8 +30,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMostDrawnRows = 100;  // rows of the chart
-constexpr std::size_t kMostSettings = 25;    // of the experiments that differ
+constexpr std::size_t kMaxDrawnRows = 100;  // rows of the chart
+constexpr std::size_t kMaxSettings = 25;    // of the experiments that differ
 
 // A job of a policy that both files have.
 struct Pair {
@@ -310,9 +310,9 @@ std::string identity(const NamedResults& a, const NamedResults& b) {
   const auto settings_b = settings_of(b.results->provenance);
   if (settings_a && settings_b) {
     auto [differing, others] = setting_traits(*settings_a, *settings_b);
-    if (differing.size() > kMostSettings)
-      notes += fmt::format("<p>{} more settings of the experiment differ.</p>\n", differing.size() - kMostSettings);
-    differing.resize(std::min(differing.size(), kMostSettings));
+    if (differing.size() > kMaxSettings)
+      notes += fmt::format("<p>{} more settings of the experiment differ.</p>\n", differing.size() - kMaxSettings);
+    differing.resize(std::min(differing.size(), kMaxSettings));
     std::move(differing.begin(), differing.end(), std::back_inserter(traits));
     if (others > 0) same.push_back(plural(others, "other setting") + " of the experiment");
   } else {
@@ -410,7 +410,7 @@ std::string chart(const std::vector<Policy>& policies, ChartList& charts) {
   double most = 1;
   for (const Policy& policy : policies)
     for (const Pair& job : policy.jobs) {
-      if (rows.size() == kMostDrawnRows) break;
+      if (rows.size() == kMaxDrawnRows) break;
       rows.push_back(fmt::format("{} · {}", policy.label, job.name));
       a["v"].push_back(job.a);
       b["v"].push_back(job.b);
@@ -474,7 +474,7 @@ Json iterations_line(std::size_t n, const char* name, const std::vector<const Jo
 
 // Of each policy, A and B over their iterations, and the distribution of these.
 std::string iterations_section(const std::vector<Policy>& policies, ChartList& charts) {
-  constexpr std::size_t most_points = 1000;
+  constexpr std::size_t kMaxPoints = 1000;
   constexpr int height = 240;
   double least = 1;
   double most = 1;
@@ -499,7 +499,7 @@ std::string iterations_section(const std::vector<Policy>& policies, ChartList& c
     std::size_t length = 1;
     for (const auto* jobs : {&policy.jobs_a, &policy.jobs_b})
       for (const JobResult* job : *jobs) length = std::max(length, job->iterations.size());
-    const std::size_t group = (length + most_points - 1) / most_points;
+    const std::size_t group = (length + kMaxPoints - 1) / kMaxPoints;
     const Json lines{
         {"kind", "lines"},
         {"name", "compared-iterations-" + policy.label},

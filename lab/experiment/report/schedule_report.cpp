@@ -147,7 +147,7 @@ std::string loops(const ScheduleResult& schedule) {
 }
 
 bool drawn(const ScheduleResult& schedule) {
-  return schedule.topology != nullptr && schedule.topology->nodes() <= kMostDrawnNodes;
+  return schedule.topology != nullptr && schedule.topology->nodes() <= kMaxDrawnNodes;
 }
 
 std::string network_section(const ScheduleResult& schedule) {

@@ -22,10 +22,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMostDrawnPoints = 120;  // points of a chart
-constexpr std::size_t kMostListed = 1000;      // points of the table
-constexpr std::size_t kMostFailures = 50;
-constexpr double kMostInterval = 0.1;  // of a slow-down, that the chart makes room for
+constexpr std::size_t kMaxDrawnPoints = 120;  // points of a chart
+constexpr std::size_t kMaxListed = 1000;      // points of the table
+constexpr std::size_t kMaxFailures = 50;
+constexpr double kMaxInterval = 0.1;  // of a slow-down, that the chart makes room for
 
 Estimate estimate_from(const JsonObject& json) { return {json.real("mean"), json.later_real("ci95")}; }
 
@@ -186,7 +186,7 @@ std::string chart(const SweepFile& sweep, const std::vector<std::size_t>& factor
     series.push_back({{"name", policies[p]}, {"colour", line_colour(p)}, {"v", Json::array()}, {"ci", Json::array()}});
   double least = 1;
   double most = 1;
-  for (std::size_t i = 0; i < std::min(sweep.points.size(), kMostDrawnPoints); ++i) {
+  for (std::size_t i = 0; i < std::min(sweep.points.size(), kMaxDrawnPoints); ++i) {
     const SweepFile::Point& point = sweep.points[i];
     rows.push_back(name_of(sweep, point, factors));
     for (std::size_t p = 0; p < policies.size(); ++p) {
@@ -197,8 +197,8 @@ std::string chart(const SweepFile& sweep, const std::vector<std::size_t>& factor
       series[p]["ci"].push_back(known && row->slowdown.ci95 ? Json(*row->slowdown.ci95) : Json());
       if (!known) continue;
       // Intervals of few seeds may be wider than all else; those are cut off.
-      const double ci = std::min(row->slowdown.ci95.value_or(0), kMostInterval);
-      least = std::min(least, std::max(row->slowdown.mean - ci, 1 - kMostInterval));
+      const double ci = std::min(row->slowdown.ci95.value_or(0), kMaxInterval);
+      least = std::min(least, std::max(row->slowdown.mean - ci, 1 - kMaxInterval));
       most = std::max(most, row->slowdown.mean + ci);
     }
   }
@@ -286,7 +286,7 @@ std::string rows_table(const SweepFile& sweep, const std::vector<std::size_t>& f
   columns.insert(columns.end(), {"Slow-down", "Beside fair", "Slow-down, 2nd half", "Slow-down, p99", "Interleaved",
                                  "From iteration", "At worst", "Link used", "Drops", "Marks"});
   std::string rows;
-  for (std::size_t i = 0; i < std::min(sweep.points.size(), kMostListed); ++i) {
+  for (std::size_t i = 0; i < std::min(sweep.points.size(), kMaxListed); ++i) {
     const SweepFile::Point& point = sweep.points[i];
     const SweepRow* fair = fair_of(point);
     for (const SweepRow& row : point.rows) {
@@ -318,11 +318,11 @@ std::string rows_table(const SweepFile& sweep, const std::vector<std::size_t>& f
               cell("Marks", mean_count(row.marked_packets)) + "</tr>\n";
     }
   }
-  const std::string more = fmt::format("<p>These are the first {} of {} points; all are in the file.</p>\n",
-                                       kMostListed, sweep.points.size());
+  const std::string more = fmt::format("<p>These are the first {} of {} points; all are in the file.</p>\n", kMaxListed,
+                                       sweep.points.size());
   return "<section id=\"numbers\"><h2>In numbers</h2>\n" + everywhere(sweep, factors) +
          table("Points and policies, means over seeds", columns, rows) +
-         (sweep.points.size() > kMostListed ? more : "") + "</section>\n";
+         (sweep.points.size() > kMaxListed ? more : "") + "</section>\n";
 }
 
 std::string failures(const SweepFile& sweep, const std::vector<std::size_t>& factors) {
@@ -330,11 +330,11 @@ std::string failures(const SweepFile& sweep, const std::vector<std::size_t>& fac
   std::size_t all = 0;
   for (const SweepFile::Point& point : sweep.points)
     for (const auto& [seed, reason] : point.failures)
-      if (++all <= kMostFailures)
+      if (++all <= kMaxFailures)
         items += fmt::format("<li><b>{}</b>, seed {}: {}</li>", escaped(name_of(sweep, point, factors)), seed,
                              escaped(reason));
   if (all == 0) return "";
-  if (all > kMostFailures) items += fmt::format("<li>{} more</li>", all - kMostFailures);
+  if (all > kMaxFailures) items += fmt::format("<li>{} more</li>", all - kMaxFailures);
   return "<section id=\"failures\"><h2>What failed</h2><ul>" + items + "</ul></section>\n";
 }
 

@@ -66,7 +66,7 @@ struct SlowIterations {
   // Whether the iterations from `first` on may count as interleaved.
   [[nodiscard]] bool interleaved_at(std::size_t first, const InterleaveRule& rule) const {
     const std::size_t count = later.size() - 1 - first;
-    if (count == 0 || (first > 0 && count < rule.least_iterations)) return false;
+    if (count == 0 || (first > 0 && count < rule.min_iterations)) return false;
     if (later[first] == 0) return true;
     const bool starts_slow = later[first] != later[first + 1];
     return !starts_slow && first >= after_last_pair &&
@@ -129,8 +129,8 @@ std::vector<std::optional<std::uint64_t>> interleaved_from_5pct(std::span<const 
 }  // namespace
 
 bool disturbed(const Run& run) {
-  constexpr std::int64_t most_percent = 2;
-  return run.stalls && run.duration.count > 0 && run.stalls->total.count / most_percent > run.duration.count / 100;
+  constexpr std::int64_t max_percent = 2;
+  return run.stalls && run.duration.count > 0 && run.stalls->total.count / max_percent > run.duration.count / 100;
 }
 
 void summarize(Run& run, InterleaveRule rule) {
@@ -167,7 +167,7 @@ std::pair<std::size_t, std::vector<std::uint32_t>> users_by_bin(const Usage& usa
   if (first >= last) return {};
   std::vector<std::uint32_t> users(last - first);
   for (const auto& [name, bins] : usage.jobs) {
-    const double burst = least_of_a_burst(bins);
+    const double burst = min_of_a_burst(bins);
     for (std::size_t b = first; b < std::min(last, bins.size()); ++b) {
       if (bins[b] > 0 && static_cast<double>(bins[b]) >= burst) ++users[b - first];
     }
@@ -177,7 +177,7 @@ std::pair<std::size_t, std::vector<std::uint32_t>> users_by_bin(const Usage& usa
 
 }  // namespace
 
-double least_of_a_burst(std::span<const Bytes> bins) {
+double min_of_a_burst(std::span<const Bytes> bins) {
   constexpr double share = 0.05;
   return bins.empty() ? 0 : share * static_cast<double>(*std::max_element(bins.begin(), bins.end()));
 }

@@ -259,9 +259,9 @@ IterationStats iteration_stats(std::span<const Nanos> times);
 
 /// When jobs count as interleaved.
 struct InterleaveRule {
-  double tolerance = 0.02;           ///< an iteration is slow if it is longer than isolated · (1 + tolerance)
-  double outlier_fraction = 0.0;     ///< share of slow iterations that is tolerated as the machine's noise; 0 to 1
-  std::size_t least_iterations = 5;  ///< minimum number of iterations that must stay interleaved
+  double tolerance = 0.02;         ///< an iteration is slow if it is longer than isolated · (1 + tolerance)
+  double outlier_fraction = 0.0;   ///< share of slow iterations that is tolerated as the machine's noise; 0 to 1
+  std::size_t min_iterations = 5;  ///< minimum number of iterations that must stay interleaved
 
   /// Virtual time has no noise: no slow iteration is tolerated.
   static constexpr InterleaveRule virtual_time() { return {}; }
@@ -273,7 +273,7 @@ struct InterleaveRule {
 /// subtracted from its iterations first, since they are not caused by the network.
 ///
 /// Jobs of different periods can only be compared in time. So the jobs interleave at the earliest time t such that
-/// of the iterations that start at t or later none is slow, and each job has at least `least_iterations` of them (or
+/// of the iterations that start at t or later none is slow, and each job has at least `min_iterations` of them (or
 /// these are all it has); each job's answer is its first iteration that starts at t or later. t is 0 or the end of a
 /// slow iteration of some job.
 /// With an outlier fraction f, a job may have slow iterations after t if they are at most f of its iterations there
@@ -299,7 +299,7 @@ std::optional<double> mean_users(const Usage& usage, Nanos from, Nanos to);
 /// When two or more jobs use it simultaneously, by the same rule: whole bins, ascending, disjoint and not adjacent.
 std::vector<TimeSpan> overlap_spans(const Usage& usage, Nanos from, Nanos to);
 /// Minimum bytes in a bin for the job to count as using the link; `bins` are all bins of the job in the run.
-double least_of_a_burst(std::span<const Bytes> bins);
+double min_of_a_burst(std::span<const Bytes> bins);
 
 /// The time during which all jobs of the run are active: from the first start of any job until the first job has
 /// finished its last iteration. `from == to` if a job has no iterations.

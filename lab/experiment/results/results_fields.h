@@ -8,9 +8,9 @@
 
 namespace mltcp::experiment {
 
-inline constexpr double kMostSlowdown = 1e9;  ///< upper bound of plausible values; limits the width of table columns
+inline constexpr double kMaxSlowdown = 1e9;  ///< upper bound of plausible values; limits the width of table columns
 inline constexpr InJson kShare{.least = 0, .most = 1};
-inline constexpr InJson kScore{.least = -kMostSlowdown, .most = 1};
+inline constexpr InJson kScore{.least = -kMaxSlowdown, .most = 1};
 
 constexpr auto fields_of(const RankTimes* /*type*/) {
   using T = RankTimes;
@@ -28,7 +28,7 @@ constexpr auto fields_of(const ReplayResult::Collective* /*type*/) {
   using T = ReplayResult::Collective;
   return list_of<T>(field("name", &T::name), field("count", &T::count), field("bytes", &T::bytes),
                     field("recorded_ns", &T::recorded), field("replayed_ns", &T::replayed),
-                    field("mean_error", &T::mean_error, InJson{.least = 0, .most = kMostSlowdown}));
+                    field("mean_error", &T::mean_error, InJson{.least = 0, .most = kMaxSlowdown}));
 }
 
 constexpr auto fields_of(const ReplayResult* /*type*/) {
@@ -44,7 +44,7 @@ constexpr auto fields_of(const JobResult* /*type*/) {
       field("iteration_ns", &T::iterations), field("mean_ns", &T::mean), field("p50_ns", &T::p50),
       field("p99_ns", &T::p99), field("second_half_mean_ns", &T::second_half_mean, kLater),
       field("second_half_p99_ns", &T::second_half_p99, kLater),
-      field("slowdown", &T::slowdown, InJson{Presence::later, 0, kMostSlowdown}),
+      field("slowdown", &T::slowdown, InJson{Presence::later, 0, kMaxSlowdown}),
       field("interleaved_from", &T::interleaved_from, kLater),
       field("interleaved_from_5pct", &T::interleaved_from_5pct, kLater), field("time_shift_ns", &T::time_shift),
       field("bytes", &T::bytes), field("retransmitted_packets", &T::retransmitted_packets),
@@ -111,14 +111,14 @@ constexpr auto fields_of(const ScheduleSummary::Slot* /*type*/) {
   using T = ScheduleSummary::Slot;
   return list_of<T>(field("job", &T::job), field("period_ns", &T::period), field("offset_ns", &T::offset),
                     field("time_shift_ns", &T::time_shift),
-                    field("stretch", &T::stretch, InJson{.least = -1, .most = kMostSlowdown}));
+                    field("stretch", &T::stretch, InJson{.least = -1, .most = kMaxSlowdown}));
 }
 
 constexpr auto fields_of(const ScheduleSummary* /*type*/) {
   using T = ScheduleSummary;
   return list_of<T>(field("links", &T::links), field("score", &T::score, kScore),
                     field("upper_bound", &T::upper_bound, kScore), field("optimal", &T::optimal),
-                    field("stretch", &T::stretch, InJson{.least = 0, .most = kMostSlowdown}),
+                    field("stretch", &T::stretch, InJson{.least = 0, .most = kMaxSlowdown}),
                     field("replanned", &T::replanned), field("repaired", &T::repaired, kLater),
                     field("unplanned_jobs", &T::unplanned), field("slots", &T::slots, kLater),
                     field("without_slots", &T::without_slots, kLater), field("reasons", &T::reasons, kLater),

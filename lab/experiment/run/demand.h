@@ -13,12 +13,12 @@ namespace mltcp::experiment {
 
 /// Maximum number of bursts per iteration. If there are more, those whose merging changes the demand least are merged,
 /// with a warning.
-inline constexpr std::size_t kMostBursts = 100;
+inline constexpr std::size_t kMaxBursts = 100;
 
 /// Merges adjacent bursts until there are at most `most`; returns whether there were more.
-bool limit_bursts(std::vector<scheduler::Burst>& bursts, std::size_t most = kMostBursts);
+bool limit_bursts(std::vector<scheduler::Burst>& bursts, std::size_t most = kMaxBursts);
 
-/// The transfers of an iteration as a demand of at most kMostBursts bursts; further ones are merged with neighbours at
+/// The transfers of an iteration as a demand of at most kMaxBursts bursts; further ones are merged with neighbours at
 /// their mean rate. `joined`, if given, is set to whether that happened.
 scheduler::Demand demand_of(const workload::Job& job, Rate link, bool* joined = nullptr);
 

@@ -19,10 +19,10 @@ namespace mltcp::experiment {
 namespace {
 
 // Enough for a median.
-constexpr std::uint32_t most_iterations = 7;
+constexpr std::uint32_t kMaxIterations = 7;
 // The meters' bins: fine against an iteration, coarse against packets, whose bunches aren't demand.
-constexpr std::int64_t bins_per_iteration = 512;
-constexpr std::int64_t packets_per_bin = 16;
+constexpr std::int64_t kBinsPerIteration = 512;
+constexpr std::int64_t kPacketsPerBin = 16;
 
 /// By job, the first one that is alike. On a topology, where a job is and which paths its flows take matter too.
 std::vector<std::size_t> representatives(const Experiment& experiment) {
@@ -125,7 +125,7 @@ Profile profile_job(const Experiment& experiment, std::uint32_t number, Datapath
   plan.first_number = experiment.topology ? number : 0;
   const Nanos ideal = workload::ideal_iteration(job, experiment.bottleneck.rate).length;
   plan.usage_bin =
-      std::max(ideal / bins_per_iteration, experiment.bottleneck.rate.time_for(experiment.mtu) * packets_per_bin);
+      std::max(ideal / kBinsPerIteration, experiment.bottleneck.rate.time_for(experiment.mtu) * kPacketsPerBin);
   plan.jobs = {job};
 
   Profile profile;
@@ -182,7 +182,7 @@ Profile with_compute(const Profile& profile, Nanos compute) {
 }
 
 std::uint32_t profile_iterations(const Experiment& experiment) {
-  return std::min(most_iterations, std::max(experiment.iterations, 2U));
+  return std::min(kMaxIterations, std::max(experiment.iterations, 2U));
 }
 
 double profile_work(const Experiment& experiment, bool real_time) {

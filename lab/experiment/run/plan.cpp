@@ -17,26 +17,26 @@ namespace {
 
 // Jobs that ask for more than their links have fit into longer slots: tried are lengths in steps that grow, up to the
 // last, and then finer ones between the last two.
-constexpr double first_room = 0.0025;
-constexpr double room_growth = 1.5;
-constexpr int room_halvings = 5;
+constexpr double kFirstRoom = 0.0025;
+constexpr double kRoomGrowth = 1.5;
+constexpr int kRoomHalvings = 5;
 // Solutions are tried for sets of so many jobs at most; larger ones stay with what room they have.
-constexpr std::size_t most_jobs_with_room = 64;
+constexpr std::size_t kMaxJobsWithRoom = 64;
 
 // Also without any jitter something has to pay for the lateness of a first iteration with its slow start.
-constexpr double least_slack = 0.001;
+constexpr double kMinSlack = 0.001;
 // Lateness that is not worth a repair, as a share of the period: what it takes to hear of it, and what bursts that
 // overlap by that cost, are of that order.
-constexpr double least_tolerance = 0.01;
+constexpr double kMinTolerance = 0.01;
 // What is foretold is right to about so much of an iteration, as it knows of no packets: a tie, and slots, which are
 // certain, are taken.
-constexpr double forecast_error = 0.01;
+constexpr double kForecastError = 0.01;
 // Where jobs meet in their slots, too, lateness goes from one to the next, and what is foretold is rougher: slots have
 // to save so much of what sharing costs.
-constexpr double least_saving = 0.25;
+constexpr double kMinSaving = 0.25;
 
 /// Meetings of steps that a node of the solver stands for (scheduler/problem.h).
-constexpr std::uint64_t meetings_per_node = 64;
+constexpr std::uint64_t kMeetingsPerNode = 64;
 
 /// Jobs that share links, directly or through others.
 struct Component {
@@ -101,8 +101,8 @@ std::vector<Component> components_of(std::span<const workload::Job> jobs, std::s
 
 /// How much later each job of the component starts, so that its iterations begin on the solution's shifts plus one
 /// common shift; returns that one.
-Nanos least_delays(const Component& component, const scheduler::Solution& solution, std::span<const workload::Job> jobs,
-                   std::vector<Nanos>& delays) {
+Nanos min_delays(const Component& component, const scheduler::Solution& solution, std::span<const workload::Job> jobs,
+                 std::vector<Nanos>& delays) {
   double least = -1;
   Nanos best;
   // One of the jobs need not wait.
@@ -162,8 +162,8 @@ double lowest_score(const scheduler::Solution& solution) {
 
 /// Beside `slack`: slots longer than what sharing costs don't pay. Nor do those of more than twice an iteration: jobs
 /// that need them keep the link busy all the time, with or without.
-double most_room(double slack, const Forecast& sharing) {
-  return std::clamp(sharing.mean - 1, 0.0, scheduler::kMostSlack - slack);
+double max_room(double slack, const Forecast& sharing) {
+  return std::clamp(sharing.mean - 1, 0.0, scheduler::kMaxSlack - slack);
 }
 
 /// Slots that might do, with all that follows from them.
@@ -186,7 +186,7 @@ class Planning {
         options_(options),
         component_(component),
         forecast_jobs_(forecast_jobs(component, jobs, profiles)),
-        repaired_(options.repaired && component.jobs.size() <= most_repaired_jobs),
+        repaired_(options.repaired && component.jobs.size() <= kMaxRepairedJobs),
         sharing_(without_slots()) {
     for (const std::size_t job : component.jobs) held_.push_back(profiles[job].first_send);
   }
@@ -194,15 +194,14 @@ class Planning {
   [[nodiscard]] bool repaired() const { return repaired_; }
   /// Of no slots.
   [[nodiscard]] const Forecast& sharing() const { return sharing_; }
-  /// As of kMostPlanWork.
+  /// As of kMaxPlanWork.
   [[nodiscard]] std::uint64_t work() const { return work_; }
   /// Something was left out for that, or of a forecast.
   [[nodiscard]] bool cut_off() const { return cut_off_; }
 
   /// The best of what is tried; its objection says whether that is better than nothing.
   Candidate best() {
-    const double needed =
-        repaired_ && !settings_.slack ? least_slack : slack_of(settings_, component_, jobs_, profiles_);
+    const double needed = repaired_ && !settings_.slack ? kMinSlack : slack_of(settings_, component_, jobs_, profiles_);
     Candidate best = candidate(needed);
     if (settings_.slack) return best;
     if (lowest_score(best.solution) >= 1 && best.solution.slots.within_limit) return best;
@@ -210,7 +209,7 @@ class Planning {
     // meet.
     scheduler::SolveOptions options = options_of(settings_);
     options.slack = needed;
-    const double most = most_room(needed, sharing_);
+    const double most = max_room(needed, sharing_);
     if (exhausted()) return best;
     const double enough = room_for(component_.problem, options, most, &work_);
     const auto take_better = [&](Candidate other) {
@@ -223,7 +222,7 @@ class Planning {
       return best;
     }
     double room = 0;
-    for (double step = first_room; (room += step) < most && !exhausted(); step *= room_growth)
+    for (double step = kFirstRoom; (room += step) < most && !exhausted(); step *= kRoomGrowth)
       take_better(candidate(needed + room));
     return best;
   }
@@ -243,12 +242,12 @@ class Planning {
   static double cost(const Candidate& candidate) {
     if (!candidate.solution.slots.within_limit) return std::numeric_limits<double>::infinity();
     const double above = candidate.forecast.mean + candidate.forecast.tail - 2;
-    return lowest_score(candidate.solution) >= 1 ? above : above / (1 - least_saving);
+    return lowest_score(candidate.solution) >= 1 ? above : above / (1 - kMinSaving);
   }
 
   /// Whether it has to do with what there is.
   bool exhausted() {
-    if (work_ <= kMostPlanWork) return false;
+    if (work_ <= kMaxPlanWork) return false;
     cut_off_ = true;
     return true;
   }
@@ -258,12 +257,12 @@ class Planning {
     scheduler::SolveOptions options = options_of(settings_);
     options.slack = slack;
     result.solution = scheduler::solve(component_.problem, options);
-    work_ += result.solution.nodes * meetings_per_node;
+    work_ += result.solution.nodes * kMeetingsPerNode;
     if (!settings_.slack && result.solution.score < 1 && !exhausted()) {
       // Room was found without the search for more margin, which leaves less work for the score.
       options.robust = false;
       scheduler::Solution other = scheduler::solve(component_.problem, options);
-      work_ += other.nodes * meetings_per_node;
+      work_ += other.nodes * kMeetingsPerNode;
       if (other.score > result.solution.score) result.solution = std::move(other);
     }
     result.timetable = std::make_shared<const scheduler::Timetable>(component_.problem, result.solution.slots, held_);
@@ -317,7 +316,7 @@ class Planning {
         const Nanos most = Nanos::from_seconds(period * settings_.tolerance);
         const double room = candidate.timetable->room_behind(solution.shifts, i, most).seconds() / period;
         const double clocks = (settings_.clock_bound + Nanos(1)).seconds() / period;
-        plan.tolerance = std::min(settings_.tolerance, std::max({room, least_tolerance, clocks}));
+        plan.tolerance = std::min(settings_.tolerance, std::max({room, kMinTolerance, clocks}));
       }
       jobs[i].slots = plan;
     }
@@ -342,15 +341,15 @@ class Planning {
       return "the jobs don't fit together, and are too many and too different to foretell what slots are worth";
     }
     const double saved = sharing_.mean - slots.mean;
-    const double least = fit ? -forecast_error : least_saving * (sharing_.mean - 1);
-    if (saved >= least && slots.tail <= sharing_.tail + (fit ? forecast_error : 0)) return {};
+    const double least = fit ? -kForecastError : kMinSaving * (sharing_.mean - 1);
+    if (saved >= least && slots.tail <= sharing_.tail + (fit ? kForecastError : 0)) return {};
     std::string why = fmt::format(
         "slots are not worth it: iterations would take {:.3f} of what they take alone, the longest of the later half "
         "{:.3f}; without slots {:.3f} and {:.3f}",
         slots.mean, slots.tail, sharing_.mean, sharing_.tail);
     if (saved > 0 && saved < least)
       why += fmt::format(", and where jobs meet in their slots, these have to save {:.0f}% of what sharing costs",
-                         100 * least_saving);
+                         100 * kMinSaving);
     return why;
   }
 
@@ -418,20 +417,20 @@ double room_for(const scheduler::Problem& problem, const scheduler::SolveOptions
                 std::uint64_t* work) {
   std::uint64_t own = 0;
   std::uint64_t& done = work != nullptr ? *work : own;
-  if (problem.jobs.size() > most_jobs_with_room || most <= 0) return 0;
+  if (problem.jobs.size() > kMaxJobsWithRoom || most <= 0) return 0;
   const auto fits = [&](double room) {
     scheduler::SolveOptions with = options;
     with.slack += room;
     with.robust = false;
     const scheduler::Solution solution = scheduler::solve(problem, with);
-    done += solution.nodes * meetings_per_node;
+    done += solution.nodes * kMeetingsPerNode;
     return solution.slots.within_limit && lowest_score(solution) >= 1;
   };
   if (fits(0)) return 0;
   double too_little = 0;
   double enough = 0;
-  for (double step = first_room; enough == 0; step *= room_growth) {
-    if (done > kMostPlanWork) return 0;
+  for (double step = kFirstRoom; enough == 0; step *= kRoomGrowth) {
+    if (done > kMaxPlanWork) return 0;
     const double room = std::min(too_little + step, most);
     if (fits(room))
       enough = room;
@@ -440,7 +439,7 @@ double room_for(const scheduler::Problem& problem, const scheduler::SolveOptions
     else
       too_little = room;
   }
-  for (int i = 0; i < room_halvings && done <= kMostPlanWork; ++i) {
+  for (int i = 0; i < kRoomHalvings && done <= kMaxPlanWork; ++i) {
     const double middle = (too_little + enough) / 2;
     (fits(middle) ? enough : too_little) = middle;
   }
@@ -449,7 +448,7 @@ double room_for(const scheduler::Problem& problem, const scheduler::SolveOptions
 
 double slack_for(double sigma, double tolerance) {
   const double odds = sigma * sigma / (2 * tolerance);
-  return odds > 0 && odds < 1 ? std::max(odds * std::log(1 / odds), least_slack) : least_slack;
+  return odds > 0 && odds < 1 ? std::max(odds * std::log(1 / odds), kMinSlack) : kMinSlack;
 }
 
 double slack_for(const ScheduleSettings& settings, std::span<const workload::Job> jobs,
@@ -462,7 +461,7 @@ double slack_for(const ScheduleSettings& settings, std::span<const workload::Job
     if (!settings.slack) {
       const Forecast sharing =
           forecast_sharing(component.problem, forecast_jobs(component, jobs, profiles), std::nullopt);
-      slack += room_for(component.problem, options, most_room(slack, sharing));
+      slack += room_for(component.problem, options, max_room(slack, sharing));
     }
     most = std::max(most, slack);
   }
@@ -503,7 +502,7 @@ Schedule plan_jobs(const ScheduleSettings& settings, std::span<const workload::J
       continue;
     }
     summary.stretch = std::max(summary.stretch, solution.slots.stretch);
-    const Nanos common = least_delays(component, solution, jobs, schedule.delays);
+    const Nanos common = min_delays(component, solution, jobs, schedule.delays);
     for (std::size_t i = 0; i < component.jobs.size(); ++i) {
       const std::size_t job = component.jobs[i];
       PhasePlan& plan = schedule.slots[job].emplace(best.plans[i]);

@@ -65,12 +65,12 @@ struct PlanOptions {
 
 /// Maximum size of a group of connected jobs for repairs, whose cost grows at least with the square of that; larger
 /// groups rely on the gates alone.
-inline constexpr std::size_t most_repaired_jobs = 24;
+inline constexpr std::size_t kMaxRepairedJobs = 24;
 
 /// Work limit for trying slots for a group of connected jobs, about two seconds, in step meetings examined by the
 /// solver plus the work of repairs (scheduler::Repair). Measured demands with hundreds of bursts on several links would
 /// take minutes otherwise. Not a time, so that results are the same on every machine.
-inline constexpr std::uint64_t kMostPlanWork = 200'000'000;
+inline constexpr std::uint64_t kMaxPlanWork = 200'000'000;
 
 struct Schedule {
   /// Jobs that share links, directly or through others.
@@ -81,7 +81,7 @@ struct Schedule {
     Forecast sharing;        ///< without slots
     bool fit = false;        ///< no two of them overlap in these slots
     bool repaired = false;   ///< the slots rely on repairs
-    std::uint64_t work = 0;  ///< work done by planning, in the unit of kMostPlanWork
+    std::uint64_t work = 0;  ///< work done by planning, in the unit of kMaxPlanWork
   };
   /// By job: its slots, relative to the experiment's time 0. Empty for jobs that are unaware or share no link, and if
   /// no slots pay.
@@ -97,7 +97,7 @@ struct Schedule {
 double slack_for(double sigma, double tolerance);
 
 /// The minimum share, up to `most`, by which slots must be longer than with `options` for a score of 1. 0 if it is 1
-/// already, if no share suffices or none was found within kMostPlanWork, and for more than 64 jobs. Found by search, so
+/// already, if no share suffices or none was found within kMaxPlanWork, and for more than 64 jobs. Found by search, so
 /// it may be slightly too large. `work`, if given, is the work done so far, and is increased.
 double room_for(const scheduler::Problem& problem, const scheduler::SolveOptions& options, double most,
                 std::uint64_t* work = nullptr);

@@ -10,19 +10,19 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr std::uint64_t seed = 0xF0CA57;
-constexpr std::size_t iterations = 24;     // of each job
-constexpr std::size_t starts_tried = 8;    // without slots
-constexpr std::size_t jitters_tried = 3;   // with slots
-constexpr std::size_t most_segments = 64;  // of an iteration
-constexpr std::size_t steps_of_function = 16;
+constexpr std::uint64_t kSeed = 0xF0CA57;
+constexpr std::size_t kIterations = 24;   // of each job
+constexpr std::size_t kStartsTried = 8;   // without slots
+constexpr std::size_t kJittersTried = 3;  // with slots
+constexpr std::size_t kMaxSegments = 64;  // of an iteration
+constexpr std::size_t kStepsOfFunction = 16;
 // A replay ends after so many steps when each job has gone through some iterations, and in any case after the most:
 // what is known by then has to do. A step looks at each job.
-constexpr std::size_t fewest_iterations = 4;
-constexpr std::size_t enough_steps = 100'000;
-constexpr double most_work = 2e7;                        // steps times jobs, in one replay
-constexpr std::uint64_t most_repair_work = 500'000'000;  // in one replay: a second or two
-constexpr double least_speed = 0.1;                      // of a silence, when jitter makes it longer
+constexpr std::size_t kFewestIterations = 4;
+constexpr std::size_t kEnoughSteps = 100'000;
+constexpr double kMaxWork = 2e7;                       // steps times jobs, in one replay
+constexpr std::uint64_t kMaxRepairWork = 500'000'000;  // in one replay: a second or two
+constexpr double kMinSpeed = 0.1;                      // of a silence, when jitter makes it longer
 
 /// A piece of an iteration, in which a job asks for the same all the time.
 struct Segment {
@@ -52,11 +52,10 @@ std::vector<Segment> segments_of(const scheduler::Problem& problem, std::uint32_
         }
   std::sort(edges.begin(), edges.end());
   // Edges closer than a share of the period are one: measured bursts have many.
-  const double least = period / static_cast<double>(most_segments);
+  const double least = period / static_cast<double>(kMaxSegments);
   std::vector<double> kept{0};
   for (const double edge : edges)
-    if (edge - kept.back() > (edges.size() > most_segments ? least : 1e-9) && period - edge > 1e-9)
-      kept.push_back(edge);
+    if (edge - kept.back() > (edges.size() > kMaxSegments ? least : 1e-9) && period - edge > 1e-9) kept.push_back(edge);
   kept.push_back(period);
   std::vector<Segment> segments;
   for (std::size_t i = 0; i + 1 < kept.size(); ++i) {
@@ -123,12 +122,12 @@ class Replay {
     }
     now_ = 0;
     repair_work_ = 0;
-    const auto most_steps = static_cast<std::size_t>(most_work / static_cast<double>(jobs_.size()));
-    for (std::size_t step = 0; step < most_steps && fewest() < (step < enough_steps ? iterations : fewest_iterations);
+    const auto max_steps = static_cast<std::size_t>(kMaxWork / static_cast<double>(jobs_.size()));
+    for (std::size_t step = 0; step < max_steps && fewest() < (step < kEnoughSteps ? kIterations : kFewestIterations);
          ++step) {
-      if (repair_work_ > most_repair_work) {
+      if (repair_work_ > kMaxRepairWork) {
         sum.complete = false;
-        sum.known = sum.known && fewest() >= fewest_iterations;
+        sum.known = sum.known && fewest() >= kFewestIterations;
         break;
       }
       settle(timetable, random);
@@ -181,7 +180,7 @@ class Replay {
 
   /// Iterations of the job that has gone through fewest of them, or enough of them.
   [[nodiscard]] std::size_t fewest() const {
-    std::size_t least = iterations;
+    std::size_t least = kIterations;
     for (const State& state : states_) least = std::min(least, state.lengths.size());
     return least;
   }
@@ -198,7 +197,7 @@ class Replay {
     state.silence_speed = 1;
     if (jobs_[j].jitter > 0 && jobs_[j].silence > 0) {
       const double longer = random.normal() * jobs_[j].jitter * jobs_[j].period / jobs_[j].silence;
-      state.silence_speed = 1 / std::max(1 + longer, least_speed);
+      state.silence_speed = 1 / std::max(1 + longer, kMinSpeed);
     }
     state.gate.begin_iteration();
   }
@@ -272,7 +271,7 @@ class Replay {
     double end = job.segments[state.segment].to;
     if (!state.asked) end = std::min(end, std::max(job.send, state.at));
     if (function_ && !job.segments[state.segment].asks.empty())
-      end = std::min(end, state.at + job.period / static_cast<double>(steps_of_function));
+      end = std::min(end, state.at + job.period / static_cast<double>(kStepsOfFunction));
     return (end - state.at) / state.speed;
   }
 
@@ -361,24 +360,24 @@ Forecast forecast_sharing(const scheduler::Problem& problem, std::span<const For
   Replay replay(problem, jobs, function);
   Forecast sum;
   sum.tail = 0;
-  for (std::size_t run = 0; run < starts_tried; ++run) {
-    Random random = Random::stream(seed, run);
+  for (std::size_t run = 0; run < kStartsTried; ++run) {
+    Random random = Random::stream(kSeed, run);
     std::vector<double> starts;
     for (const scheduler::Problem::Job& job : problem.jobs) starts.push_back(random.uniform() * job.period.seconds());
     replay.run(starts, false, nullptr, random, sum);
   }
-  return mean_of(std::move(sum), starts_tried);
+  return mean_of(std::move(sum), kStartsTried);
 }
 
 Forecast forecast_slots(const scheduler::Problem& problem, std::span<const ForecastJob> jobs,
                         const std::optional<cc::Aggressiveness>& function, const scheduler::Timetable* timetable) {
   Replay replay(problem, jobs, function);
   const bool varies = std::any_of(jobs.begin(), jobs.end(), [](const ForecastJob& job) { return job.jitter > 0; });
-  const std::size_t runs = varies ? jitters_tried : 1;
+  const std::size_t runs = varies ? kJittersTried : 1;
   Forecast sum;
   sum.tail = 0;
   for (std::size_t run = 0; run < runs; ++run) {
-    Random random = Random::stream(seed, run);
+    Random random = Random::stream(kSeed, run);
     // Each begins on its slot.
     std::vector<double> starts;
     for (const ForecastJob& job : jobs) {

@@ -15,13 +15,13 @@ namespace {
 
 // A 256th of a period until somebody hears of a late job is below what slots have to spare; more often would be of no
 // use to hosts, whose messages take some 100 us.
-constexpr std::int64_t slices_per_period = 256;
-constexpr Nanos shortest_slice{100'000};
+constexpr std::int64_t kSlicesPerPeriod = 256;
+constexpr Nanos kShortestSlice{100'000};
 // Periods that repairs may cost all jobs together beyond what slots save, before that is no bad luck any more: as the
 // gate's misfit (three corrections of a period each).
-constexpr double most_debt = 3;
+constexpr double kMaxDebt = 3;
 // Of each job, to tell what slots are worth.
-constexpr std::size_t iterations_to_judge = 6;
+constexpr std::size_t kIterationsToJudge = 6;
 
 }  // namespace
 
@@ -59,15 +59,15 @@ Nanos PlanKeeper::slice() const {
   if (!options_.repaired) return slice;
   for (std::size_t i = 0; i < jobs_.size(); ++i)
     if (schedule_.slots[i] && schedule_.planned[schedule_.groups[i]].repaired)
-      slice = std::min(slice, schedule_.slots[i]->period / slices_per_period);
-  return std::max(slice, shortest_slice);
+      slice = std::min(slice, schedule_.slots[i]->period / kSlicesPerPeriod);
+  return std::max(slice, kShortestSlice);
 }
 
 void PlanKeeper::follow(std::span<RunningJob* const> drivers, Nanos epoch, Nanos now) {
   for (std::size_t group = 0; group < schedule_.planned.size(); ++group) {
     const Schedule::Group& planned = schedule_.planned[group];
     if (planned.jobs.empty() || planned.fit || !planned.repaired || !schedule_.slots[group]) continue;
-    const Nanos pause = schedule_.slots[group]->period * static_cast<std::int64_t>(iterations_to_judge);
+    const Nanos pause = schedule_.slots[group]->period * static_cast<std::int64_t>(kIterationsToJudge);
     if (now - epoch < groups_[group].looked_at + pause) continue;
     groups_[group].looked_at = now - epoch;
     if (std::string reason; worth_nothing(planned, drivers, reason)) give_up(group, reason, drivers);
@@ -103,14 +103,14 @@ bool PlanKeeper::worth_nothing(const Schedule::Group& group, std::span<RunningJo
   double sum = 0;
   for (const std::size_t job : group.jobs) {
     const JobResult result = drivers[job]->result();
-    if (result.iterations.size() < iterations_to_judge) return false;
+    if (result.iterations.size() < kIterationsToJudge) return false;
     double own = 0;
-    for (std::size_t i = result.iterations.size() - iterations_to_judge; i < result.iterations.size(); ++i) {
+    for (std::size_t i = result.iterations.size() - kIterationsToJudge; i < result.iterations.size(); ++i) {
       own += result.iterations[i].seconds();
       // What it computed longer is nobody's fault.
       if (!result.iteration_compute.empty()) own -= (result.iteration_compute[i] - profiles_[job].compute).seconds();
     }
-    sum += own / static_cast<double>(iterations_to_judge) / profiles_[job].period.seconds();
+    sum += own / static_cast<double>(kIterationsToJudge) / profiles_[job].period.seconds();
   }
   const double mean = sum / static_cast<double>(group.jobs.size());
   if (mean <= group.sharing.mean) return false;
@@ -141,7 +141,7 @@ void PlanKeeper::repair(std::size_t late, std::span<RunningJob* const> drivers, 
   const double saving = (group.sharing.mean - group.slots.mean) * static_cast<double>(group.jobs.size());
   state.debt = std::max(0.0, state.debt - saving * periods) + repair.delay.seconds() / period.seconds();
   state.repaired_at = now - epoch;
-  if (!group.fit && state.debt > most_debt) {
+  if (!group.fit && state.debt > kMaxDebt) {
     give_up(schedule_.groups[late], "its slots were given up: repairs cost more than they saved", drivers);
     return;
   }
@@ -204,7 +204,7 @@ bool PlanKeeper::measure_again(std::size_t number, const RunningJob& driver) {
   constexpr std::size_t few = 3;
   constexpr std::size_t many = 7;
   constexpr double deviations = 2;
-  constexpr double least_change = 0.001;
+  constexpr double min_change = 0.001;
   // Of ranks with jitter of their own the slowest counts, which is later than the mean by about this many deviations.
   const workload::Job& job = jobs_[number];
   const double slowest = job.ranked() ? std::sqrt(2 * std::log(static_cast<double>(workload::ranks_of(job)))) : 0.0;
@@ -216,7 +216,7 @@ bool PlanKeeper::measure_again(std::size_t number, const RunningJob& driver) {
   std::sort(last, computed.end());
   const Nanos compute = last[static_cast<std::ptrdiff_t>(latest / 2)];
   Profile& profile = profiles_[number];
-  const double least = std::max(least_change * profile.period.seconds(), (deviations + slowest) * jitter);
+  const double least = std::max(min_change * profile.period.seconds(), (deviations + slowest) * jitter);
   if (std::abs((compute - profile.compute).seconds()) < least) return false;
   profile = with_compute(profile, compute);
   return true;

@@ -30,11 +30,11 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr std::uint64_t start_streams = std::uint64_t{1} << 32U;  // of random numbers; those below are the jobs' own
+constexpr std::uint64_t kStartStreams = std::uint64_t{1} << 32U;  // of random numbers; those below are the jobs' own
 
 bool schedules(const std::string& policy) { return policy_named(policy).slots; }
 
-constexpr std::string_view nothing_left = "no policy was complete, so there is nothing to keep";
+constexpr std::string_view kNothingLeft = "no policy was complete, so there is nothing to keep";
 
 /// Thrown out of a run that is ended where it is. Not of InputError's and RunError's kind: datapaths know nothing of
 /// it.
@@ -59,7 +59,7 @@ std::vector<workload::Job> with_drawn_starts(const Experiment& experiment) {
   for (std::size_t number = 0; number < jobs.size(); ++number) {
     workload::Job& job = jobs[number];
     if (job.start_jitter.count <= 0) continue;
-    Random random = Random::stream(experiment.seed, start_streams + number);
+    Random random = Random::stream(experiment.seed, kStartStreams + number);
     job.start += Nanos(static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(job.start_jitter.count))));
   }
   return jobs;
@@ -226,7 +226,7 @@ class Runner {
     if (options_.recorded != nullptr)
       for (std::optional<RunSeries>& series : series_)
         if (series) options_.recorded->push_back(std::move(*series));
-    if (results_.runs.empty()) throw RunError(fmt::format("{}; {}", ended_, nothing_left));
+    if (results_.runs.empty()) throw RunError(fmt::format("{}; {}", ended_, kNothingLeft));
     if (progress_ && results_.unfinished.empty()) progress_(1.0, "done");
     return std::move(results_);
   }
@@ -256,7 +256,7 @@ class Runner {
           },
           threads_);
     } catch (const Interrupted& end) {
-      throw RunError(fmt::format("{}; {}", end.why, nothing_left));
+      throw RunError(fmt::format("{}; {}", end.why, kNothingLeft));
     }
     if (!datapath_.real_time() || !options_.report) return;
     constexpr double most = 0.05;

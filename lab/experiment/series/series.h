@@ -34,7 +34,7 @@ struct ConnectionState {
   Bytes in_flight_bytes = 0;
   Rate pacing;  ///< 0: not paced
   Nanos rtt;    ///< smoothed; 0: not measured yet
-  Nanos rtt_most;
+  Nanos rtt_max;
   double gain = 1;              ///< of the increase step
   double bytes_ratio = 0;       ///< of its job's iteration, 0 to 1
   std::int64_t iteration = -1;  ///< of its job, from 0; -1 before the first

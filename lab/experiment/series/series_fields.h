@@ -33,7 +33,7 @@ constexpr auto fields_of(const ConnectionState* /*type*/) {
       field("cwnd_most_bytes", &T::cwnd_most_bytes, kOfPackets),
       field("in_flight_bytes", &T::in_flight_bytes, kOfPackets), field("pacing_bps", &T::pacing, kOfPackets),
       field("rtt_ns", &T::rtt, Column{.of_packets = true, .counter = "ns"}),
-      field("rtt_most_ns", &T::rtt_most, kOfPackets), field("gain", &T::gain, Column{.counter = "gain"}),
+      field("rtt_most_ns", &T::rtt_max, kOfPackets), field("gain", &T::gain, Column{.counter = "gain"}),
       field("bytes_ratio", &T::bytes_ratio, Column{.counter = "share"}), field("iteration", &T::iteration, Column{}),
       field("sent_bytes", &T::sent_bytes, Column{.counts = true}),
       field("retransmitted_packets", &T::retransmitted_packets, kCount),

@@ -46,10 +46,10 @@ void append_number(Text& out, const M& value) {
     char* const last = text.data() + text.size();
     char* end = nullptr;
     if constexpr (std::is_floating_point_v<M>) {
-      constexpr double least_fixed = 1e-4;
-      constexpr double most_fixed = 1e15;
+      constexpr double min_fixed = 1e-4;
+      constexpr double max_fixed = 1e15;
       const double size = std::abs(static_cast<double>(value));
-      const bool is_fixed = size == 0 || (size >= least_fixed && size < most_fixed);
+      const bool is_fixed = size == 0 || (size >= min_fixed && size < max_fixed);
       end = std::to_chars(text.data(), last, value, is_fixed ? std::chars_format::fixed : std::chars_format::scientific)
                 .ptr;
       if (is_fixed && std::find(text.data(), end, '.') == end) {

@@ -13,7 +13,7 @@ namespace {
 /// Bounds of the state itself alone: nothing was sampled since the row before.
 void narrow(ConnectionState& state) {
   state.cwnd_least_bytes = state.cwnd_most_bytes = state.cwnd_bytes;
-  state.rtt_most = state.rtt;
+  state.rtt_max = state.rtt;
 }
 void narrow(LinkState& state) { state.queue_most_bytes = state.queue_bytes; }
 

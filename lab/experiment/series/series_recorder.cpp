@@ -28,17 +28,17 @@ void keep_every_other(std::vector<State>& states, std::size_t count, std::size_t
 
 void SeriesRecorder::begin(Nanos epoch, std::vector<SeriesConnection> connections, std::vector<SeriesLink> links) {
   const std::size_t entities = std::max<std::size_t>(1, connections.size() + links.size());
-  if (entities > kMostEntities)
+  if (entities > kMaxEntities)
     throw InputError(fmt::format(
         "series of {} connections and {} links: {} of both together can be recorded; leave --series out, or "
         "give fewer ranks, flows or hosts",
-        connections.size(), links.size(), kMostEntities));
+        connections.size(), links.size(), kMaxEntities));
   epoch_ = epoch;
   interval_ = options_.interval;
   if (options_.is_usual_interval)
     interval_ = interval_ * static_cast<std::int64_t>((entities + kFewEntities - 1) / kFewEntities);
   next_ = epoch;
-  most_rows_ = std::max(kFewestRows, options_.most_rows / entities) | 1U;
+  max_rows_ = std::max(kFewestRows, options_.max_rows / entities) | 1U;
   connections_.resize(connections.size());
   links_.resize(links.size());
   bounds_.resize(connections.size());
@@ -46,9 +46,9 @@ void SeriesRecorder::begin(Nanos epoch, std::vector<SeriesConnection> connection
   series_.connections = std::move(connections);
   series_.links = std::move(links);
   // One more for the run's end.
-  series_.times.reserve(most_rows_ + 1);
-  series_.connection_states.reserve((most_rows_ + 1) * series_.connections.size());
-  series_.link_states.reserve((most_rows_ + 1) * series_.links.size());
+  series_.times.reserve(max_rows_ + 1);
+  series_.connection_states.reserve((max_rows_ + 1) * series_.connections.size());
+  series_.link_states.reserve((max_rows_ + 1) * series_.links.size());
 }
 
 void SeriesRecorder::widen_bounds() {
@@ -65,7 +65,7 @@ void SeriesRecorder::widen_bounds() {
 void SeriesRecorder::sample() {
   widen_bounds();
   if (++samples_ == samples_of_row_) {
-    if (series_.times.size() < most_rows_)
+    if (series_.times.size() < max_rows_)
       store(next_);
     else
       thin();
@@ -108,7 +108,7 @@ void SeriesRecorder::store(Nanos at) {
     ConnectionState& state = series_.connection_states.emplace_back(connections_[c]);
     state.cwnd_least_bytes = bounds_[c].least;
     state.cwnd_most_bytes = bounds_[c].most;
-    state.rtt_most = bounds_[c].rtt;
+    state.rtt_max = bounds_[c].rtt;
     bounds_[c] = {};
   }
   for (std::size_t l = 0; l < links_.size(); ++l) {
@@ -125,7 +125,7 @@ void SeriesRecorder::thin() {
   keep_every_other(series_.link_states, count, links_.size());
   for (std::size_t row = 2; row < count; row += 2) series_.times[row / 2] = series_.times[row];
   series_.times.resize((count + 1) / 2);
-  if (samples_of_row_ < kMostSamplesOfARow) {
+  if (samples_of_row_ < kMaxSamplesOfARow) {
     samples_of_row_ *= 2;
   } else {
     interval_ = interval_ * 2;

@@ -18,7 +18,7 @@ namespace mltcp::experiment {
 struct SeriesOptions {
   Nanos interval;  ///< between samples at first; 0: chosen for the run
   /// Bound of the rows of all connections and links together; each has kFewestRows at least.
-  std::size_t most_rows = 100'000;
+  std::size_t max_rows = 100'000;
   /// Nobody has asked for that interval: where there are more than kFewEntities connections and links together, it is
   /// as many times longer, as a sample reads them all.
   bool is_usual_interval = false;
@@ -28,14 +28,14 @@ class SeriesRecorder {
  public:
   static constexpr std::size_t kFewestRows = 256;
   static constexpr std::size_t kFewEntities = 64;
-  static constexpr std::size_t kMostEntities = 8192;  ///< connections and links together: some 300 MB
-  static constexpr std::uint32_t kMostSamplesOfARow = 8;
+  static constexpr std::size_t kMaxEntities = 8192;  ///< connections and links together: some 300 MB
+  static constexpr std::uint32_t kMaxSamplesOfARow = 8;
 
   /// `options.interval` is above 0.
   explicit SeriesRecorder(const SeriesOptions& options) : options_(options) {}
 
   /// Time 0 of the run, and that of the first row, is `epoch` of the backend's clock. Allocates all memory. Throws
-  /// InputError beyond kMostEntities.
+  /// InputError beyond kMaxEntities.
   void begin(Nanos epoch, std::vector<SeriesConnection> connections, std::vector<SeriesLink> links);
   /// When the next sample is due, on the backend's clock; never() before begin().
   [[nodiscard]] Nanos next() const { return next_; }
@@ -68,7 +68,7 @@ class SeriesRecorder {
   Nanos epoch_;
   Nanos next_ = Nanos::never();
   Nanos interval_;
-  std::size_t most_rows_ = 0;         ///< odd: of 0, 1, 2, ... every other one is kept, the last one too
+  std::size_t max_rows_ = 0;          ///< odd: of 0, 1, 2, ... every other one is kept, the last one too
   std::uint32_t samples_of_row_ = 1;  ///< how many make a row
   std::uint32_t samples_ = 0;         ///< since the last row
   // The latest sample.

@@ -22,8 +22,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds stuck_after{120};
-constexpr int failed = 1;
+constexpr std::chrono::seconds kStuckAfter{120};
+constexpr int kFailed = 1;
 
 /// Ends the process with a line if nothing beats for too long: whoever hangs can't be asked for its state.
 class Watchdog {
@@ -49,13 +49,13 @@ class Watchdog {
   void watch() {
     std::unique_lock lock(mutex_);
     std::uint64_t before = 0;
-    while (!wake_.wait_for(lock, stuck_after, [this] { return ends_; })) {
+    while (!wake_.wait_for(lock, kStuckAfter, [this] { return ends_; })) {
       const std::uint64_t beats = beats_.load(std::memory_order_relaxed);
       if (beats == before) {
         std::fputs(
-            fmt::format("mltcp: a call has not returned for {} s; again: {}\n", stuck_after.count(), replay_).c_str(),
+            fmt::format("mltcp: a call has not returned for {} s; again: {}\n", kStuckAfter.count(), replay_).c_str(),
             stderr);
-        _exit(failed);
+        _exit(kFailed);
       }
       before = beats;
     }

@@ -22,8 +22,8 @@ namespace {
 constexpr TextFile kSweepFile{"a sweep or an experiment file", 64U << 20};
 constexpr TextFile kExperimentFile{"an experiment file", 64U << 20};
 constexpr std::string_view kPage = "docs/sweep.md";
-constexpr std::size_t kMostSeeds = 100'000;
-constexpr std::size_t kMostWarnings = 10;
+constexpr std::size_t kMaxSeeds = 100'000;
+constexpr std::size_t kMaxWarnings = 10;
 
 // One value of a factor: as people read it, and what it sets.
 struct Level {
@@ -151,9 +151,9 @@ class SweepReader {
     constexpr std::string_view cure = "write how many, as in seeds = 10, or which, as in seeds = [1, 2, 5]";
     seeds_line = line_of(key);
     if (const auto* count = node.as_integer()) {
-      if (count->get() < 1 || count->get() > static_cast<std::int64_t>(kMostSeeds))
+      if (count->get() < 1 || count->get() > static_cast<std::int64_t>(kMaxSeeds))
         fail(seeds_line, "seeds", fmt::format("{} is out of range", count->get()),
-             fmt::format("write 1 to {}", kMostSeeds));
+             fmt::format("write 1 to {}", kMaxSeeds));
       seeds = static_cast<std::size_t>(count->get());
       return;
     }
@@ -165,8 +165,8 @@ class SweepReader {
       if (std::find(listed_seeds.begin(), listed_seeds.end(), value) != listed_seeds.end())
         fail(seeds_line, "seeds", fmt::format("{} stands there twice", value), "write it once");
       listed_seeds.push_back(value);
-      if (listed_seeds.size() > kMostSeeds)
-        fail(seeds_line, "seeds", "there are too many", fmt::format("write at most {}", kMostSeeds));
+      if (listed_seeds.size() > kMaxSeeds)
+        fail(seeds_line, "seeds", "there are too many", fmt::format("write at most {}", kMaxSeeds));
     }
   }
 
@@ -373,10 +373,10 @@ void read_sweep(const std::filesystem::path& path, const SweepOptions& options, 
   const std::size_t seeds =
       options.seeds.value_or(reader.seeds.value_or(std::max<std::size_t>(reader.listed_seeds.size(), 1)));
   std::size_t runs = seeds * std::max<std::size_t>(reader.cases.size(), 1);
-  for (const Factor& factor : reader.factors) runs = std::min(runs * factor.levels.size(), kMostSweepRuns + 1);
-  if (runs > kMostSweepRuns)
+  for (const Factor& factor : reader.factors) runs = std::min(runs * factor.levels.size(), kMaxSweepRuns + 1);
+  if (runs > kMaxSweepRuns)
     throw InputError(one_line(
-        fmt::format("{}: points times seeds are more than {} runs; leave out values or seeds", file, kMostSweepRuns)));
+        fmt::format("{}: points times seeds are more than {} runs; leave out values or seeds", file, kMaxSweepRuns)));
   for (const Level& level : reader.cases) load_algorithms(level);
   for (const Factor& factor : reader.factors)
     for (const Level& level : factor.levels) load_algorithms(level);
@@ -396,7 +396,7 @@ void read_sweep(const std::filesystem::path& path, const SweepOptions& options, 
     point.fingerprint = experiment.fingerprint;
     base = experiment.seed;
     for (const std::string& warning : experiment.warnings)
-      if (warnings.size() < kMostWarnings && warnings.insert(warning).second) sweep.warnings.push_back(warning);
+      if (warnings.size() < kMaxWarnings && warnings.insert(warning).second) sweep.warnings.push_back(warning);
   }
 
   if (!options.seeds && !reader.listed_seeds.empty()) {

@@ -43,7 +43,7 @@ struct SweepOptions {
   std::vector<std::string> policies;   ///< empty: the file's
 };
 
-inline constexpr std::size_t kMostSweepRuns = 1'000'000;
+inline constexpr std::size_t kMaxSweepRuns = 1'000'000;
 
 /// Reads a sweep file, or an experiment file to be varied by the options, and validates the experiment of every point.
 /// Throws InputError.

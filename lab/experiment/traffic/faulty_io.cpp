@@ -11,27 +11,27 @@ namespace mltcp::experiment {
 namespace {
 
 // Of a header (wire.h).
-constexpr std::size_t flags_at = 1;
-constexpr std::size_t covered_at = 2;
-constexpr std::size_t checksum_at = 4;
-constexpr std::size_t tag_at = 8;
-constexpr std::size_t connection_at = 16;
+constexpr std::size_t kFlagsAt = 1;
+constexpr std::size_t kCoveredAt = 2;
+constexpr std::size_t kChecksumAt = 4;
+constexpr std::size_t kTagAt = 8;
+constexpr std::size_t kConnectionAt = 16;
 
 bool has_flag(std::span<const std::byte> packet, std::uint8_t flag) {
-  return packet.size() >= wire::header_bytes && (std::to_integer<unsigned>(packet[flags_at]) & flag) != 0;
+  return packet.size() >= wire::kHeaderBytes && (std::to_integer<unsigned>(packet[kFlagsAt]) & flag) != 0;
 }
 
 std::size_t covered_bytes(std::span<const std::byte> packet) {
   std::uint16_t covered = 0;
-  if (packet.size() >= wire::header_bytes) std::memcpy(&covered, packet.data() + covered_at, sizeof covered);
+  if (packet.size() >= wire::kHeaderBytes) std::memcpy(&covered, packet.data() + kCoveredAt, sizeof covered);
   return std::min<std::size_t>(covered, packet.size());
 }
 
 void set_checksum(std::vector<std::byte>& packet) {
-  std::memset(packet.data() + checksum_at, 0, 4);
+  std::memset(packet.data() + kChecksumAt, 0, 4);
   const std::size_t bytes = has_flag(packet, wire::full_integrity) ? packet.size() : covered_bytes(packet);
   const std::uint32_t checksum = crc32c(0, std::span(packet).first(bytes));
-  std::memcpy(packet.data() + checksum_at, &checksum, sizeof checksum);
+  std::memcpy(packet.data() + kChecksumAt, &checksum, sizeof checksum);
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ Nanos FaultyIo::deadline() const {
   if (!ready_.empty()) next = std::min(next, now_);
   if (!delayed_.empty()) next = std::min(next, delayed_.begin()->first);
   if (!kept_.empty()) next = std::min(next, kept_.front().until);
-  if (blocked_) next = std::min(next, now_ + retry);
+  if (blocked_) next = std::min(next, now_ + kRetry);
   return next;
 }
 
@@ -133,9 +133,9 @@ void FaultyIo::take(const RxPacket& arrived) {
     packet.ecn = Ecn::ce;
   }
   if (random_.chance(faults_.corruption)) damage(packet);
-  if (faults_.most_delay.count > 0 && random_.chance(faults_.delaying)) {
+  if (faults_.max_delay.count > 0 && random_.chance(faults_.delaying)) {
     ++counts_.delayed;
-    const auto delay = static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(faults_.most_delay.count)));
+    const auto delay = static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(faults_.max_delay.count)));
     delayed_.emplace(now_ + Nanos(delay), std::move(packet));
     return;
   }
@@ -158,7 +158,7 @@ void FaultyIo::damage(Packet& packet) {
 
 void FaultyIo::forge() {
   Packet packet = seen_[random_.below(seen_.size())];
-  if (packet.bytes.size() < wire::header_bytes) return;
+  if (packet.bytes.size() < wire::kHeaderBytes) return;
   ++counts_.forged;
   const std::uint64_t act = random_.below(6);
   if (act == 0) {  // plays it again
@@ -168,10 +168,10 @@ void FaultyIo::forge() {
   if (act == 1) {  // makes everything up but the first byte
     packet.bytes.resize(random_.below(limits_.max_packet_bytes));
     for (std::byte& byte : packet.bytes) byte = static_cast<std::byte>(random_.next());
-    if (packet.bytes.size() < wire::header_bytes) packet.bytes.resize(wire::header_bytes);
+    if (packet.bytes.size() < wire::kHeaderBytes) packet.bytes.resize(wire::kHeaderBytes);
     packet.bytes[0] = std::byte{wire::magic};
     const auto size = static_cast<std::uint16_t>(packet.bytes.size());
-    std::memcpy(packet.bytes.data() + covered_at, &size, sizeof size);
+    std::memcpy(packet.bytes.data() + kCoveredAt, &size, sizeof size);
     set_checksum(packet.bytes);
     ready_.push_back(std::move(packet));
     return;
@@ -180,17 +180,17 @@ void FaultyIo::forge() {
   for (std::uint64_t changes = 1 + random_.below(4); changes > 0; --changes) {
     const bool in_header = random_.below(2) == 0;
     const std::size_t at =
-        in_header ? tag_at + random_.below(wire::header_bytes - tag_at) : random_.below(packet.bytes.size());
+        in_header ? kTagAt + random_.below(wire::kHeaderBytes - kTagAt) : random_.below(packet.bytes.size());
     packet.bytes[at] = static_cast<std::byte>(random_.next());
   }
   packet.bytes[0] = std::byte{wire::magic};
   if (!has_flag(packet.bytes, wire::sealed)) {
     std::uint32_t connection = 0;
-    std::memcpy(&connection, packet.bytes.data() + connection_at, sizeof connection);
+    std::memcpy(&connection, packet.bytes.data() + kConnectionAt, sizeof connection);
     // Of CONNECT the tag is part of what it says; of others the forger does not know it.
     if (connection != 0 || act == 2)
-      for (std::size_t i = 0; i < 8; ++i) packet.bytes[tag_at + i] = static_cast<std::byte>(random_.next());
-    if (covered_bytes(packet.bytes) >= wire::header_bytes) set_checksum(packet.bytes);
+      for (std::size_t i = 0; i < 8; ++i) packet.bytes[kTagAt + i] = static_cast<std::byte>(random_.next());
+    if (covered_bytes(packet.bytes) >= wire::kHeaderBytes) set_checksum(packet.bytes);
   }
   ready_.push_back(std::move(packet));
 }
@@ -198,7 +198,7 @@ void FaultyIo::forge() {
 void FaultyIo::watch_epoch(const TxPacket& packet) {
   if (!has_flag(packet.header, wire::sealed) || has_flag(packet.header, wire::clear)) return;
   std::uint32_t connection = 0;
-  std::memcpy(&connection, packet.header.data() + connection_at, sizeof connection);
+  std::memcpy(&connection, packet.header.data() + kConnectionAt, sizeof connection);
   const bool bit = has_flag(packet.header, wire::epoch);
   bool& before = epoch_bits_[std::uint64_t{connection} << 32 ^ AddressHash{}(*packet.destination)];
   if (before != bit) ++counts_.epochs;

@@ -28,7 +28,7 @@ struct Faults {
   double corruption = 0;
   double marking = 0;  ///< of packets that may be marked (ECN)
   double delaying = 0;
-  Nanos most_delay{};  ///< of those; they are overtaken
+  Nanos max_delay{};   ///< of those; they are overtaken
   double refusal = 0;  ///< of a burst: that only a part of it is taken
   double forgery = 0;  ///< of a received burst: that somebody's packet comes with it
 };
@@ -100,7 +100,7 @@ class FaultyIo final : public PacketIo {
   void release(const Kept& kept);
   void watch_epoch(const TxPacket& packet);
 
-  static constexpr Nanos retry{20'000};  // after a full send()
+  static constexpr Nanos kRetry{20'000};  // after a full send()
 
   PacketIo& below_;
   Limits limits_;

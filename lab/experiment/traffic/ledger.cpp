@@ -9,13 +9,13 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr std::size_t pattern_bytes = std::size_t{1} << 20;
-constexpr std::byte untouched{0xEE};
+constexpr std::size_t kPatternBytes = std::size_t{1} << 20;
+constexpr std::byte kUntouched{0xEE};
 
 const std::vector<std::byte>& pattern() {
   static const std::vector<std::byte> bytes = [] {
     Random random(0x4D4C544350);
-    std::vector<std::byte> made(pattern_bytes);
+    std::vector<std::byte> made(kPatternBytes);
     for (std::size_t at = 0; at < made.size(); at += sizeof(std::uint64_t)) {
       const std::uint64_t word = random.next();
       std::memcpy(made.data() + at, &word, sizeof word);
@@ -31,9 +31,9 @@ std::uint64_t name(std::uint32_t stream, std::uint64_t serial) { return std::uin
 template <typename Piece>
 bool contents(std::uint64_t of, std::size_t size, Piece piece) {
   // Neighbours begin far from each other, and never at the same place of a word.
-  std::size_t from = (of * 0x9E3779B97F4A7C15ULL >> 20) % pattern_bytes;
-  for (std::size_t at = Ledger::name_bytes; at < size;) {
-    const std::size_t length = std::min(size - at, pattern_bytes - from);
+  std::size_t from = (of * 0x9E3779B97F4A7C15ULL >> 20) % kPatternBytes;
+  for (std::size_t at = Ledger::kNameBytes; at < size;) {
+    const std::size_t length = std::min(size - at, kPatternBytes - from);
     if (!piece(at, std::span(pattern()).subspan(from, length))) return false;
     at += length;
     from = 0;
@@ -59,7 +59,7 @@ std::span<const std::byte> Ledger::make(std::size_t bytes) {
   ++sends_open_;
   // Of no bytes: of one, so that it is told from one that has been freed.
   Memory& made = messages_.emplace_back(std::max(bytes, std::size_t{1}));
-  std::memcpy(made.data(), &own, std::min(bytes, name_bytes));
+  std::memcpy(made.data(), &own, std::min(bytes, kNameBytes));
   contents(own, bytes, [&](std::size_t at, std::span<const std::byte> piece) {
     std::memcpy(made.data() + at, piece.data(), piece.size());
     return true;
@@ -76,7 +76,7 @@ void Ledger::take_back() {
 std::span<std::byte> Ledger::make_buffer(std::size_t bytes) {
   receives_.push_back({});
   ++receives_open_;
-  return std::span(buffers_.emplace_back(std::max(bytes, std::size_t{1}), untouched)).first(bytes);
+  return std::span(buffers_.emplace_back(std::max(bytes, std::size_t{1}), kUntouched)).first(bytes);
 }
 
 void Ledger::take_back_buffer() {
@@ -92,7 +92,7 @@ void Ledger::discard(std::uint64_t tag) {
   if (tag >= first_buffer_) buffers_[tag - first_buffer_] = Memory(1);
 }
 
-Ledger::Name Ledger::name_of(std::span<const std::byte, name_bytes> beginning) {
+Ledger::Name Ledger::name_of(std::span<const std::byte, kNameBytes> beginning) {
   std::uint64_t word = 0;
   std::memcpy(&word, beginning.data(), sizeof word);
   return {.stream = static_cast<std::uint32_t>(word >> 32), .serial = static_cast<std::uint32_t>(word)};
@@ -121,12 +121,12 @@ Bytes Ledger::on_received(std::uint64_t tag, Status status, Bytes bytes) {
   const std::span<const std::byte> buffer = memory;
   // A buffer of no bytes has one that nobody may touch.
   const std::size_t here = std::min<std::size_t>(bytes, buffer.size());
-  if (here < name_bytes) {
+  if (here < kNameBytes) {
     ++nameless_;
     require(delivered_ + nameless_ <= sends_.size(), "more messages than were sent");
     return here;
   }
-  const Name own = name_of(buffer.first<name_bytes>());
+  const Name own = name_of(buffer.first<kNameBytes>());
   require(own.stream == stream_ && own.serial < sends_.size(), "a message that nobody sent, or with another beginning");
   Send& send = sends_[own.serial];
   require(bytes == send.bytes, "a message of another length");
@@ -137,7 +137,7 @@ Bytes Ledger::on_received(std::uint64_t tag, Status status, Bytes bytes) {
                    }),
           "a message with other contents");
   require(std::all_of(buffer.begin() + static_cast<std::ptrdiff_t>(here), buffer.end(),
-                      [](std::byte byte) { return byte == untouched; }),
+                      [](std::byte byte) { return byte == kUntouched; }),
           "written behind the message");
   require(send.receive == 0, "a message is delivered twice");
   send.receive = tag + 1;

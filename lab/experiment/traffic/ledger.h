@@ -29,7 +29,7 @@ inline void require(bool holds, std::string_view what) {
 
 class Ledger {
  public:
-  static constexpr std::size_t name_bytes = 8;
+  static constexpr std::size_t kNameBytes = 8;
 
   /// `stream` tells directions apart: a message of another one is none of this one's.
   explicit Ledger(std::uint32_t stream) : stream_(stream) {}
@@ -67,7 +67,7 @@ class Ledger {
     std::uint32_t stream = 0;
     std::uint32_t serial = 0;
   };
-  static Name name_of(std::span<const std::byte, name_bytes> beginning);
+  static Name name_of(std::span<const std::byte, kNameBytes> beginning);
 
  private:
   enum class State : std::uint8_t { open, ok, failed };

@@ -22,24 +22,24 @@ using namespace mltcp::literals;
 
 namespace {
 
-constexpr Nanos tick_time = 2_ms;
-constexpr Nanos longest_outage = 300_ms;
+constexpr Nanos kTickTime = 2_ms;
+constexpr Nanos kLongestOutage = 300_ms;
 // Eight probe timeouts: a peer is told so long of an end.
-constexpr Nanos longest_draining = 10_s;
-constexpr Nanos longest_phase = 3'600_s;
-constexpr Bytes cramped_bytes = 4096;
+constexpr Nanos kLongestDraining = 10_s;
+constexpr Nanos kLongestPhase = 3'600_s;
+constexpr Bytes kCrampedBytes = 4096;
 // Of a message whose pieces are tried one by one.
-constexpr Nanos longest_stall = 120_s;
-constexpr Bytes most_bytes_of_a_round = 64'000'000;  // so that rounds are many
-constexpr std::array<const char*, 6> phase_names{"busy", "settling", "closing", "proving", "ending", "over"};
+constexpr Nanos kLongestStall = 120_s;
+constexpr Bytes kMaxBytesOfARound = 64'000'000;  // so that rounds are many
+constexpr std::array<const char*, 6> kPhaseNames{"busy", "settling", "closing", "proving", "ending", "over"};
 
 /// Between `least` and `most`, any order of magnitude as likely as another.
 double any_scale(Random& random, double least, double most) { return least * std::pow(most / least, random.uniform()); }
 
 std::shared_ptr<const PacketKey> draw_key(Random& random, security::Protection protection) {
-  std::array<std::byte, security::JobKey::size> bytes;
+  std::array<std::byte, security::JobKey::kSize> bytes;
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.next());
-  const security::Secret<security::JobKey::size> secret{std::span<const std::byte, security::JobKey::size>(bytes)};
+  const security::Secret<security::JobKey::kSize> secret{std::span<const std::byte, security::JobKey::kSize>(bytes)};
   return security::packet_key(security::JobKey(secret), protection, std::uint64_t{1} << (4 + random.below(9)));
 }
 
@@ -96,15 +96,15 @@ Traffic::Traffic(const TrafficSettings& settings, const std::vector<Place>& plac
     limits.keeps_payload_from = below(2) == 0 ? 0 : static_cast<std::uint32_t>(1 + below(1000));
     if (below(4) == 0) limits.burst = std::min(limits.burst, static_cast<std::uint32_t>(1 + below(8)));
     if (below(4) == 0)
-      limits.max_packet_bytes = static_cast<std::uint32_t>(wire::smallest_packet +
-                                                           below(limits.max_packet_bytes - wire::smallest_packet + 1));
+      limits.max_packet_bytes = static_cast<std::uint32_t>(wire::kSmallestPacket +
+                                                           below(limits.max_packet_bytes - wire::kSmallestPacket + 1));
     limits.batch = std::min<std::uint32_t>(below(3) == 0 ? 4 : 1, limits.burst);
     Host& host = *hosts_.emplace_back(std::make_unique<Host>(*this, hosts_.size(), place, limits,
                                                              Random::stream(settings.seed, 100 + hosts_.size())));
     ShardConfig& shard = host.shard_config;
-    shard.max_connections = static_cast<std::uint32_t>(most_links_ + 2 + below(16));
+    shard.max_connections = static_cast<std::uint32_t>(max_links_ + 2 + below(16));
     if (below(2) == 0) shard.max_half_open = static_cast<std::uint32_t>(below(4));
-    if (below(4) == 0) shard.max_accepted_per_address = static_cast<std::uint32_t>(1 + below(most_links_ + 1));
+    if (below(4) == 0) shard.max_accepted_per_address = static_cast<std::uint32_t>(1 + below(max_links_ + 1));
     shard.reassembly_bytes = below(2) == 0 ? Bytes{1} << (8 + below(8)) : Bytes{4} << 20;
     shard.max_jobs = 2;
     shard.max_completions = static_cast<std::uint32_t>(64 << below(5));
@@ -127,10 +127,10 @@ void Traffic::draw_settings() {
     for (std::uint64_t keys = 1 + below(2); keys > 0; --keys) keys_.push_back(draw_key(random_, how));
     strange_key_ = draw_key(random_, how);
   }
-  most_links_ = 1 + below(12);
+  max_links_ = 1 + below(12);
   constexpr std::array<Bytes, 6> sizes{64, 1000, 5000, 20'000, 200'000, 1'000'000};
-  most_bytes_ = sizes[below(sizes.size())];
-  depth_ = 1 + below(std::clamp<Bytes>(2'000'000 / most_bytes_, 1, 16));
+  max_bytes_ = sizes[below(sizes.size())];
+  depth_ = 1 + below(std::clamp<Bytes>(2'000'000 / max_bytes_, 1, 16));
   pace_ = Nanos(
       static_cast<std::int64_t>(settings_.real_time ? any_scale(random_, 100e3, 2e6) : any_scale(random_, 10e3, 1e6)));
   patient_ = settings_.real_time ? 5_s : std::array{300_ms, 1_s, 3_s}[below(3)];
@@ -149,7 +149,7 @@ void Traffic::draw_settings() {
   // The probe timers double while nothing comes back, at most for as long as the network is out.
   stall_bound_ = std::max(settings_.real_time ? 8_s : 3_s, patient_ * 2 + 1_s);
   // What goes with pieces that are refused arrives after eight probes in vain, and then two pieces a probe.
-  if (is_endless_) stall_bound_ = longest_stall;
+  if (is_endless_) stall_bound_ = kLongestStall;
   // A connection is given up, and so is its closing; what nothing has proven lasts for three seconds.
   patience_ = patient_ * 4 + (settings_.real_time ? 10_s : 4_s);
 }
@@ -255,7 +255,7 @@ void Traffic::take(Host& host, const Completion& completion) {
   if (completion.kind == Kind::accepted) {
     Stranger& stranger = host.strangers[completion.connection];
     require(stranger.buffer.empty() && !host.sides.contains(completion.connection), "the connection is opened twice");
-    stranger.buffer.resize(hello_bytes);
+    stranger.buffer.resize(kHelloBytes);
     // Without a buffer it can't say who it is.
     if (host.shard->receive(completion.connection, stranger.buffer, 0) == PostResult::queue_full)
       static_cast<void>(host.shard->abort(completion.connection, now_));
@@ -276,7 +276,7 @@ void Traffic::take(Host& host, const Completion& completion) {
       return out_of(side).on_sent(completion.tag, completion.status);
     case Kind::received: {
       ++counts_.operations;
-      const std::uint64_t tag = completion.tag >= discarded_tag ? completion.tag - discarded_tag : completion.tag;
+      const std::uint64_t tag = completion.tag >= kDiscardedTag ? completion.tag - kDiscardedTag : completion.tag;
       Ledger& in = in_of(side);
       const std::uint64_t before = in.delivered();
       counts_.bytes += in.on_received(tag, completion.status, completion.bytes);
@@ -315,7 +315,7 @@ void Traffic::take_of_stranger(Host& host, const Completion& completion) {
 }
 
 void Traffic::bind(Host& host, ConnectionId id, const Completion& completion, std::vector<std::byte> hello) {
-  const Ledger::Name name = Ledger::name_of(std::span<const std::byte>(hello).first<Ledger::name_bytes>());
+  const Ledger::Name name = Ledger::name_of(std::span<const std::byte>(hello).first<Ledger::kNameBytes>());
   require(name.stream % 2 == 0 && name.stream / 2 < links_.size() && name.serial == 0,
           "a connection begins with what nobody sent");
   const std::size_t number = name.stream / 2;
@@ -328,7 +328,7 @@ void Traffic::bind(Host& host, ConnectionId id, const Completion& completion, st
   link.server.open = true;
   link.down_watch.since = link.up_watch.since = now_;
   host.sides[id] = {.link = number, .is_client = false};
-  const std::span<std::byte> buffer = link.up.make_buffer(hello_bytes);
+  const std::span<std::byte> buffer = link.up.make_buffer(kHelloBytes);
   std::copy(hello.begin(), hello.end(), buffer.begin());
   counts_.bytes += link.up.on_received(0, completion.status, completion.bytes);
   ++counts_.messages;
@@ -343,10 +343,10 @@ void Traffic::go_to(Phase phase) {
 }
 
 void Traffic::tick(Nanos now) {
-  next_tick_ = now + tick_time;
+  next_tick_ = now + kTickTime;
   // Connections that close send what they have first, which takes as long as it takes.
   if (const std::uint64_t before = std::exchange(progress_, progress()); before != progress_) progress_since_ = now;
-  require(now - phase_since_ <= longest_phase, "a round does not come to its end");
+  require(now - phase_since_ <= kLongestPhase, "a round does not come to its end");
   const bool impatient = now - std::max(phase_since_, progress_since_) > patience_;
   const auto expects = [this](Link& link) {
     return is_expected({link.up, link.client, link.server, link.up_watch}) ||
@@ -354,7 +354,7 @@ void Traffic::tick(Nanos now) {
   };
   switch (phase_) {
     case Phase::busy:
-      if (now - began_ >= settings_.busy || counts_.bytes >= most_bytes_of_a_round || wants_end_) {
+      if (now - began_ >= settings_.busy || counts_.bytes >= kMaxBytesOfARound || wants_end_) {
         make_well();
         go_to(Phase::settling);
       } else if (now >= next_weather_) {
@@ -370,7 +370,7 @@ void Traffic::tick(Nanos now) {
       close_all();  // what was accepted since
       if (!all_ended()) return require(!impatient, "a connection does not end");
       if (!is_quiet())
-        return require(!impatient || (is_telling() && now - phase_since_ <= patience_ + longest_draining),
+        return require(!impatient || (is_telling() && now - phase_since_ <= patience_ + kLongestDraining),
                        "something is due after the end of all connections");
       prove();
       return go_to(Phase::proving);
@@ -386,7 +386,7 @@ void Traffic::tick(Nanos now) {
       close_all();
       if (!all_ended()) return require(!impatient, "a new connection does not end");
       if (!is_quiet())
-        return require(!impatient || (is_telling() && now - phase_since_ <= patience_ + longest_draining),
+        return require(!impatient || (is_telling() && now - phase_since_ <= patience_ + kLongestDraining),
                        "something is due after the end of all connections");
       expect_nothing_left();
       return go_to(Phase::over);
@@ -406,7 +406,7 @@ void Traffic::make_well() {
 }
 
 void Traffic::change_weather() {
-  next_weather_ = now_ + up_to(longest_outage);
+  next_weather_ = now_ + up_to(kLongestOutage);
   if (badness_ == 0 || below(2) == 0) {
     if (!is_well_) well_since_ = now_;
     is_well_ = true;
@@ -422,7 +422,7 @@ void Traffic::change_weather() {
     faults.corruption = maybe(0.3);
     faults.marking = maybe(1);
     faults.delaying = maybe(0.5);
-    faults.most_delay = Nanos(static_cast<std::int64_t>(any_scale(random_, 10e3, 50e6)));
+    faults.max_delay = Nanos(static_cast<std::int64_t>(any_scale(random_, 10e3, 50e6)));
     faults.refusal = maybe(0.5);
     faults.forgery = maybe(0.5);
     host->io.set_faults(faults);
@@ -464,11 +464,11 @@ void Traffic::watch(const Direction& direction) {
   watch.messages = messages;
   watch.end_of_next = end_of_next;
   // Hosts whose processor was elsewhere measure long round trips, and pace by them until they hear again.
-  if (now_ - watch.since > longest_outage) watch.between = std::max(watch.between, between_packets(direction.sender));
+  if (now_ - watch.since > kLongestOutage) watch.between = std::max(watch.between, between_packets(direction.sender));
   // With room for hardly any holes a receiver takes only what touches what it has, and lost pieces come again in the
   // order in which they were found to be lost.
-  const bool is_cramped = hosts_[direction.receiver.host]->shard_config.reassembly_bytes < cramped_bytes;
-  if (now_ - watch.since <= (is_cramped ? longest_stall : stall_bound_)) return;
+  const bool is_cramped = hosts_[direction.receiver.host]->shard_config.reassembly_bytes < kCrampedBytes;
+  if (now_ - watch.since <= (is_cramped ? kLongestStall : stall_bound_)) return;
   require(now_ - watch.since <= stall_bound_ + watch.between * 2,
           "a message that has a buffer makes no progress over a network that is well");
 }
@@ -549,12 +549,12 @@ void Traffic::act(Host& host) {
     host.stands_until = now_ + up_to(50_ms);
     return;
   }
-  if (host.sides.empty() || (host.connections() < most_links_ && below(8) == 0)) {
+  if (host.sides.empty() || (host.connections() < max_links_ && below(8) == 0)) {
     // With two sides, another of odd distance.
     std::size_t to = below(hosts_.size());
     if (settings_.two_sides && (to + host.number) % 2 == 0) to = (to + 1) % hosts_.size();
     if (to == host.number) to = (to + 1) % hosts_.size();
-    if (host.connections() < most_links_) static_cast<void>(connect(host, to, false));
+    if (host.connections() < max_links_) static_cast<void>(connect(host, to, false));
     return;
   }
   const auto chosen = std::next(host.sides.begin(), static_cast<std::ptrdiff_t>(below(host.sides.size())));
@@ -585,7 +585,7 @@ bool Traffic::connect(Host& host, std::size_t to, bool is_proof) {
   link.up_watch.since = link.down_watch.since = now_;
   host.sides[id] = {.link = number, .is_client = true};
   if (with_jobs_ && below(2) == 0) static_cast<void>(host.shard->attach(id, host.job));
-  const PostResult posted = host.shard->send(id, link.up.make(hello_bytes), 0);
+  const PostResult posted = host.shard->send(id, link.up.make(kHelloBytes), 0);
   require(posted == PostResult::ok || posted == PostResult::queue_full, "a new connection takes no message");
   if (posted == PostResult::ok) return true;
   // Completions fill the shard: it says nothing, and so it ends.
@@ -601,7 +601,7 @@ void Traffic::post_sends(Host& host, Link& link, const Side& side, std::uint64_t
   Ledger& out = side.is_client ? link.up : link.down;
   const ConnectionId id = side.is_client ? link.client.id : link.server.id;
   for (; most > 0 && out.sends_open() < depth_; --most) {
-    const Bytes bytes = below(3) == 0 ? below(std::min<Bytes>(most_bytes_, 200) + 1) : below(most_bytes_ + 1);
+    const Bytes bytes = below(3) == 0 ? below(std::min<Bytes>(max_bytes_, 200) + 1) : below(max_bytes_ + 1);
     const auto message = out.make(bytes);
     const auto uncharged = static_cast<std::uint8_t>(below(4) == 0 ? std::min<Bytes>(bytes, below(40)) : 0);
     if (host.shard->send(id, message, out.sends() - 1, deadline(), uncharged) == PostResult::ok) continue;
@@ -613,7 +613,7 @@ void Traffic::post_receives(Host& host, Link& link, const Side& side, std::uint6
   Ledger& in = side.is_client ? link.down : link.up;
   const ConnectionId id = side.is_client ? link.client.id : link.server.id;
   for (; most > 0 && in.receives_open() < depth_; --most) {
-    const auto buffer = in.make_buffer(below(16) == 0 ? below(most_bytes_ + 1) : most_bytes_ + below(16));
+    const auto buffer = in.make_buffer(below(16) == 0 ? below(max_bytes_ + 1) : max_bytes_ + below(16));
     if (host.shard->receive(id, buffer, in.receives() - 1, deadline()) == PostResult::ok) continue;
     return in.take_back_buffer();
   }
@@ -642,7 +642,7 @@ void Traffic::act_on(Host& host, const Side& side) {
     case 2: {
       if (in.receives() <= 9) return;
       const std::uint64_t tag = recent(in.receives());
-      if (host.shard->discard_receive(end.id, tag, tag + discarded_tag)) in.discard(tag);
+      if (host.shard->discard_receive(end.id, tag, tag + kDiscardedTag)) in.discard(tag);
       return;
     }
     case 3:
@@ -657,7 +657,7 @@ void Traffic::act_on(Host& host, const Side& side) {
 void Traffic::act_on_job(Host& host, ConnectionId id) {
   switch (below(4)) {
     case 0:
-      static_cast<void>(host.shard->begin_iteration(host.job, below(2) == 0 ? 0 : below(20 * most_bytes_)));
+      static_cast<void>(host.shard->begin_iteration(host.job, below(2) == 0 ? 0 : below(20 * max_bytes_)));
       return;
     case 1:
       static_cast<void>(host.shard->learn_iterations(host.job));
@@ -687,8 +687,8 @@ std::string Traffic::state() const {
       "phase {} for {}, {} after the beginning; the network is {} for {}; keys: {}, messages to {} bytes, {} at a "
       "time, "
       "given up after {}\n",
-      phase_names[static_cast<std::size_t>(phase_)], to_text(now_ - phase_since_), to_text(now_ - began_),
-      is_well_ ? "well" : "bad", to_text(now_ - well_since_), keys_.size(), most_bytes_, depth_,
+      kPhaseNames[static_cast<std::size_t>(phase_)], to_text(now_ - phase_since_), to_text(now_ - began_),
+      is_well_ ? "well" : "bad", to_text(now_ - well_since_), keys_.size(), max_bytes_, depth_,
       to_text(give_up_after_));
   for (const auto& host : hosts_) {
     if (host->shard == nullptr) continue;

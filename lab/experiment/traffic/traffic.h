@@ -123,8 +123,8 @@ class Traffic {
     bool is_client = false;
   };
 
-  static constexpr std::size_t hello_bytes = 64;
-  static constexpr std::uint64_t discarded_tag = std::uint64_t{1} << 40;
+  static constexpr std::size_t kHelloBytes = 64;
+  static constexpr std::uint64_t kDiscardedTag = std::uint64_t{1} << 40;
 
   void draw_settings();
   [[nodiscard]] ConnectionConfig draw_connection();
@@ -190,11 +190,11 @@ class Traffic {
   // Drawn once.
   std::vector<std::shared_ptr<const PacketKey>> keys_;  ///< none, or what hosts listen with and connect with
   std::shared_ptr<const PacketKey> strange_key_;
-  std::size_t most_links_ = 0;  ///< open at a time
-  Bytes most_bytes_ = 0;        ///< of a message
-  std::uint64_t depth_ = 1;     ///< operations open in a direction
-  Nanos pace_;                  ///< between what a program does
-  Nanos patient_;               ///< connections are kept alive, and given up, after times of this scale
+  std::size_t max_links_ = 0;  ///< open at a time
+  Bytes max_bytes_ = 0;        ///< of a message
+  std::uint64_t depth_ = 1;    ///< operations open in a direction
+  Nanos pace_;                 ///< between what a program does
+  Nanos patient_;              ///< connections are kept alive, and given up, after times of this scale
   Nanos give_up_after_;
   bool is_endless_ = false;
   double badness_ = 0;     ///< of the network, 0 to 1

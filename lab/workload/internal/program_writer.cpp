@@ -14,8 +14,8 @@ namespace mltcp::workload::internal {
 namespace {
 
 constexpr Bytes kChunk = Bytes{256} * 1024;
-constexpr Bytes kMostDefaultChunks = 1024;
-constexpr std::uint64_t kFirstBarrierStep = 4000;  // of tags; rings of kMostRanks have fewer
+constexpr Bytes kMaxDefaultChunks = 1024;
+constexpr std::uint64_t kFirstBarrierStep = 4000;  // of tags; rings of kMaxRanks have fewer
 constexpr std::uint64_t kBarrierSteps = 16;
 
 /// A binary tree over 0..n-1 in which, but for the root 0, odd numbers are leaves. Mirrored (n even) or shifted by one
@@ -201,11 +201,11 @@ Waits ProgramWriter::await_signal(std::uint32_t peer, std::uint64_t tag, const W
 }
 
 Waits ProgramWriter::add(Operation operation, const Waits& waits) {
-  if (program_.operations.size() == kMostOperations)
+  if (program_.operations.size() == kMaxOperations)
     throw InputError(
         fmt::format("rank {} has more than {} operations in an iteration; lower ranks, micro-batches, "
                     "layers or buckets, or raise the size of chunks",
-                    program_.rank, kMostOperations));
+                    program_.rank, kMaxOperations));
   operation.first_wait = static_cast<std::uint32_t>(program_.waits.size());
   operation.waits = static_cast<std::uint32_t>(waits.size());
   program_.waits.insert(program_.waits.end(), waits.begin(), waits.end());
@@ -274,10 +274,10 @@ Waits ProgramWriter::all_gather_steps(const Group& group, Slice all, Waits recei
 }
 
 std::uint64_t ProgramWriter::chunks(Bytes size) const {
-  const Bytes chunk = chunk_ > 0 ? chunk_ : std::max(kChunk, (size + kMostDefaultChunks - 1) / kMostDefaultChunks);
+  const Bytes chunk = chunk_ > 0 ? chunk_ : std::max(kChunk, (size + kMaxDefaultChunks - 1) / kMaxDefaultChunks);
   const Bytes count = std::max<Bytes>(1, (size + chunk - 1) / chunk);
-  if (count > kMostOperations)
-    throw InputError(fmt::format("{} chunks are more than {}; raise the size of chunks", count, kMostOperations));
+  if (count > kMaxOperations)
+    throw InputError(fmt::format("{} chunks are more than {}; raise the size of chunks", count, kMaxOperations));
   return count;
 }
 

@@ -37,7 +37,7 @@ inline Nanos part(Nanos time, std::uint64_t count, std::uint64_t number) {
   return Nanos(static_cast<std::int64_t>(block({0, static_cast<Bytes>(time.count)}, count, number).bytes));
 }
 
-inline constexpr unsigned kStepBits = 12;  // 2 (n-1) steps of a ring of kMostRanks
+inline constexpr unsigned kStepBits = 12;  // 2 (n-1) steps of a ring of kMaxRanks
 inline constexpr unsigned kChunkBits = 20;
 
 inline std::uint64_t tag_of(std::uint64_t sequence, std::uint64_t step, std::uint64_t chunk = 0) {

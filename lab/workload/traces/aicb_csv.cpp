@@ -16,12 +16,12 @@
 namespace mltcp::workload {
 namespace {
 
-constexpr std::uint64_t kMostRanks = 1'000'000;
-constexpr std::uint64_t kMostBytes = 1'000'000'000'000'000'000;
-constexpr std::uint64_t kMostNodes = 16'000'000;
-constexpr auto kMostTime = static_cast<double>(kLongestTrace.count);
+constexpr std::uint64_t kMaxRanks = 1'000'000;
+constexpr std::uint64_t kMaxBytes = 1'000'000'000'000'000'000;
+constexpr std::uint64_t kMaxNodes = 16'000'000;
+constexpr auto kMaxTime = static_cast<double>(kLongestTrace.count);
 
-constexpr std::uint64_t kMostOfOne = 2'000'000;  // of one rank that is looked at
+constexpr std::uint64_t kMaxOfOne = 2'000'000;  // of one rank that is looked at
 
 enum class Group : std::uint8_t { tensor, data, pipeline, expert, expert_data, expert_tensor, all };
 
@@ -95,7 +95,7 @@ class AicbCsvReader {
     for (std::size_t at = 0; (at = line.find("rank", at)) != std::string_view::npos;) {
       at += 4;
       const std::size_t end = line.find_first_not_of("0123456789", at);
-      found.push_back(number(line.substr(at, end - at), "ranks", 0, kMostRanks - 1));
+      found.push_back(number(line.substr(at, end - at), "ranks", 0, kMaxRanks - 1));
     }
     if (found.size() != 2 || found[0] > found[1])
       lines_.fail(fmt::format("{} names no ranks", in_quotes(line)), "write \"[rank0 ~ rankN]\"");
@@ -136,7 +136,7 @@ class AicbCsvReader {
     if (!elapsed.empty() && elapsed != "None") {
       double value = 0;
       const auto [end, error] = std::from_chars(elapsed.data(), elapsed.data() + elapsed.size(), value);
-      if (error != std::errc() || end != elapsed.data() + elapsed.size() || !(value >= 0) || value > kMostTime)
+      if (error != std::errc() || end != elapsed.data() + elapsed.size() || !(value >= 0) || value > kMaxTime)
         lines_.fail(fmt::format("_elapsed_time: {} is no time", in_quotes(elapsed)), "give a CSV file that AICB wrote");
       row.time = value;
       row.timed = true;
@@ -150,8 +150,8 @@ class AicbCsvReader {
       return;
     } else {
       take_collective(type, field("comm_group"), row);
-      row.bytes = type == "barrier" ? 0 : number(field("msg_size"), "msg_size", 0, kMostBytes);
-      const auto size = static_cast<std::uint32_t>(number(field("comm_group_size"), "comm_group_size", 1, kMostRanks));
+      row.bytes = type == "barrier" ? 0 : number(field("msg_size"), "msg_size", 0, kMaxBytes);
+      const auto size = static_cast<std::uint32_t>(number(field("comm_group_size"), "comm_group_size", 1, kMaxRanks));
       auto& known = sizes_[row.group];
       if (known != 0 && known != size)
         lines_.fail(fmt::format("{} has {} ranks here and {} before", in_quotes(field("comm_group")), size, known),
@@ -168,7 +168,7 @@ class AicbCsvReader {
   }
 
   void take_collective(std::string_view type, std::string_view group, Row& row) {
-    static constexpr std::array<std::pair<std::string_view, Collective>, 9> types{
+    static constexpr std::array<std::pair<std::string_view, Collective>, 9> kTypes{
         std::pair{"all_reduce", Collective::all_reduce},
         {"barrier", Collective::all_reduce},
         {"broadcast", Collective::broadcast},
@@ -186,8 +186,8 @@ class AicbCsvReader {
                                                                               {"ep_tp_group", Group::expert_tensor},
                                                                               {"all", Group::all},
                                                                               {"all_nodes", Group::all}};
-    const auto found = std::find_if(types.begin(), types.end(), [&](const auto& each) { return each.first == type; });
-    if (found == types.end())
+    const auto found = std::find_if(kTypes.begin(), kTypes.end(), [&](const auto& each) { return each.first == type; });
+    if (found == kTypes.end())
       lines_.fail(fmt::format("comm_type: {} is not known", in_quotes(type)), "leave the line out");
     const auto among =
         std::find_if(groups.begin(), groups.end(), [&](const auto& each) { return each.first == bare(group); });
@@ -210,7 +210,7 @@ class AicbCsvReader {
     std::uint64_t ranks = last_ ? std::uint64_t{*last_} + 1 : std::max(options_.ranks, size(Group::all));
     if (data_ == 0) data_ = ranks > tensor_ ? static_cast<std::uint32_t>(ranks / tensor_) : expert_;
     const std::uint64_t one = std::uint64_t{tensor_} * data_;
-    const std::uint64_t most = std::min<std::uint64_t>(kMostRanks, options_.most_ranks);
+    const std::uint64_t most = std::min<std::uint64_t>(kMaxRanks, options_.max_ranks);
     if (one > most) builder_.fail(fmt::format("{} times {} ranks are too many", tensor_, data_), "give fewer");
     stages_ = std::max<std::uint32_t>(size(Group::pipeline), ranks > one ? static_cast<std::uint32_t>(ranks / one) : 1);
     ranks = std::max(ranks, one * stages_);
@@ -302,7 +302,7 @@ class AicbCsvReader {
     for (const Row& row : rows_) nodes += row.count;
     const std::uint32_t from = options_.as_recorded ? std::clamp(options_.rank, first_, *last_) : first_;
     const std::uint32_t to = options_.as_recorded ? from : *last_;
-    const std::uint64_t most = options_.as_recorded ? kMostOfOne : kMostNodes;
+    const std::uint64_t most = options_.as_recorded ? kMaxOfOne : kMaxNodes;
     if (nodes * (std::uint64_t{to} - from + 1) > most)
       builder_.fail(fmt::format("{} lines on {} ranks are too many", nodes, to - from + 1), "give fewer iterations");
     const double unit = times_of_communication_ ? 1e6 : 1;  // nanoseconds
@@ -315,7 +315,7 @@ class AicbCsvReader {
         node.name = row.name;
         node.step = row.step;
         node.start = Nanos::never();
-        if (row.time * unit > kMostTime)
+        if (row.time * unit > kMaxTime)
           builder_.fail(fmt::format("an _elapsed_time of {} is longer than 115 days", row.time),
                         "give a CSV file that AICB wrote");
         node.length = Nanos(std::llround(row.time * unit));

@@ -21,9 +21,9 @@
 namespace mltcp::workload {
 namespace {
 
-constexpr std::size_t kMostText = std::size_t{1} << 28;
-constexpr std::uint64_t kMostNodes = 2'000'000;      // of all ranks, before the job is cut down: the budget has room
-constexpr std::uint64_t kMostCutNodes = 16'000'000;  // after that
+constexpr std::size_t kMaxText = std::size_t{1} << 28;
+constexpr std::uint64_t kMaxNodes = 2'000'000;      // of all ranks, before the job is cut down: the budget has room
+constexpr std::uint64_t kMaxCutNodes = 16'000'000;  // after that
 
 std::string all_of(TraceInput& input, GraphBuilder& builder) {
   constexpr std::size_t times = 20;  // the text: lines, layers and their steps
@@ -35,9 +35,9 @@ std::string all_of(TraceInput& input, GraphBuilder& builder) {
     text.resize(before + read);
     builder.hold(times * read);
     if (read == 0) return text;
-    if (text.size() > kMostText)
-      throw InputError(fmt::format("{}: it has more than {} MB; give a trace of one iteration", input.name(),
-                                   kMostText / 1'000'000));
+    if (text.size() > kMaxText)
+      throw InputError(
+          fmt::format("{}: it has more than {} MB; give a trace of one iteration", input.name(), kMaxText / 1'000'000));
   }
 }
 
@@ -53,7 +53,7 @@ class AstraTextReader {
     run();
     const std::uint64_t all = std::uint64_t{model_} * data_;
     const bool one = options_.as_recorded;  // is made
-    if (((one ? 1 : all) * steps_.size() > kMostNodes || all > options_.most_ranks) && model_ > 1 && data_ > 1) {
+    if (((one ? 1 : all) * steps_.size() > kMaxNodes || all > options_.max_ranks) && model_ > 1 && data_ > 1) {
       builder_.warn(
           fmt::format("of {} ranks, the {} that reduce gradients together are kept; collectives of "
                       "tensor-parallel groups ({} ranks each) are left out",
@@ -61,7 +61,7 @@ class AstraTextReader {
       cut_ = true;
     }
     const std::uint32_t ranks = cut_ ? data_ : static_cast<std::uint32_t>(all);
-    if ((one ? 1 : std::uint64_t{ranks}) * steps_.size() > kMostCutNodes)
+    if ((one ? 1 : std::uint64_t{ranks}) * steps_.size() > kMaxCutNodes)
       builder_.fail(fmt::format("{} ranks of {} steps each are too many", ranks, steps_.size()), "give fewer ranks");
     builder_.step("iteration", Nanos(0));  // with a name, so that nobody looks for shorter ones in it
     const std::uint32_t first = one ? std::min(options_.rank, ranks - 1) : 0;
@@ -156,7 +156,7 @@ class AstraTextReader {
   }
 
   void check_sizes() {
-    if (std::uint64_t{model_} * data_ > std::min<std::uint64_t>(10'000'000, std::uint64_t{options_.most_ranks} * 10))
+    if (std::uint64_t{model_} * data_ > std::min<std::uint64_t>(10'000'000, std::uint64_t{options_.max_ranks} * 10))
       builder_.fail(fmt::format("{} times {} ranks are too many", model_, data_), "give fewer ranks");
     expert_ = std::clamp(trace_.expert_group, 1U, data_);
     if (data_ % expert_ != 0) {

@@ -24,9 +24,9 @@
 namespace mltcp::workload {
 namespace {
 
-constexpr std::size_t kMostMessage = std::size_t{64} << 20;
-constexpr Bytes kMostBytes = std::uint64_t{1} << 50;  // of a communication
-constexpr auto kMostTime = static_cast<std::uint64_t>(kLongestTrace.count);
+constexpr std::size_t kMaxMessage = std::size_t{64} << 20;
+constexpr Bytes kMaxBytes = std::uint64_t{1} << 50;  // of a communication
+constexpr auto kMaxTime = static_cast<std::uint64_t>(kLongestTrace.count);
 constexpr std::string_view kRecordAgain = "record or convert it again";
 
 /// As the schema numbers them.
@@ -110,8 +110,8 @@ class ChakraReader {
     GraphNode node;
     node.name = builder_.name(entry.name);
     node.lane = builder_.lane(entry.host ? "host" : "device");
-    node.length = Nanos(static_cast<std::int64_t>(std::min(entry.duration, kMostTime)));
-    if (entry.duration > kMostTime)
+    node.length = Nanos(static_cast<std::int64_t>(std::min(entry.duration, kMaxTime)));
+    if (entry.duration > kMaxTime)
       builder_.fail(fmt::format("node {}: it lasts {}, longer than any", index + 1, entry.duration), kRecordAgain);
     const bool late = entry.start > static_cast<std::uint64_t>(kLatestStart.count);
     if (late) ++late_;
@@ -155,7 +155,7 @@ class ChakraReader {
     rank.waits.reserve(dependencies_.size());
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       GraphNode& node = nodes[i];
-      if (node.length.count > static_cast<std::int64_t>(kMostTime) / unit)
+      if (node.length.count > static_cast<std::int64_t>(kMaxTime) / unit)
         builder_.fail(fmt::format("node {}: it lasts longer than any", i + 1), kRecordAgain);
       node.length = node.length * unit;
       all_lengths += node.length;
@@ -284,7 +284,7 @@ class ChakraReader {
 
   Bytes bytes_of(const Entry& entry, std::uint32_t index) const {
     const std::int64_t size = entry.size.value_or(0);
-    if (size < 0 || static_cast<Bytes>(size) > kMostBytes)
+    if (size < 0 || static_cast<Bytes>(size) > kMaxBytes)
       builder_.fail(fmt::format("node {}: comm_size {} is out of range", index + 1, size), kRecordAgain);
     return static_cast<Bytes>(size);
   }
@@ -395,7 +395,7 @@ class Messages {
       }
       length = varint(rest(), size);
     }
-    if (size > kMostMessage) fail(fmt::format("a message of {} bytes, more than any is long", size));
+    if (size > kMaxMessage) fail(fmt::format("a message of {} bytes, more than any is long", size));
     if (rest().size() < length + size && !more(length + static_cast<std::size_t>(size) - rest().size()))
       fail(fmt::format("it is cut off in a message of {} bytes", size));
     message = rest().substr(length, static_cast<std::size_t>(size));
@@ -505,7 +505,7 @@ bool recognise_chakra(const std::string&, std::string_view beginning) {
   if (is_text(beginning)) return false;
   std::uint64_t size = 0;
   const std::size_t length = varint(beginning, size);
-  if (length == 0 || size > kMostMessage) return false;
+  if (length == 0 || size > kMaxMessage) return false;
   const auto whole = [&](std::string_view bytes) { return bytes.size() == size; };
   std::string_view message = beginning.substr(length, static_cast<std::size_t>(size));
   chakra::GlobalMetadata metadata;
@@ -520,7 +520,7 @@ bool recognise_chakra(const std::string&, std::string_view beginning) {
     const std::string_view rest = beginning.substr(length + message.size());
     const std::size_t next = varint(rest, size);
     if (next == 0) return rest.empty() && !message.empty();
-    message = rest.substr(next, static_cast<std::size_t>(std::min<std::uint64_t>(size, kMostMessage)));
+    message = rest.substr(next, static_cast<std::size_t>(std::min<std::uint64_t>(size, kMaxMessage)));
     if (!whole(message)) return !metadata.version().empty() || metadata.attributes_size() > 0;
   }
   return node.ParseFromArray(message.data(), static_cast<int>(message.size())) && is_node(node);
@@ -603,10 +603,10 @@ std::optional<std::uint64_t> time_of(const rapidjson::Value& value) {
 }
 
 std::int64_t type_named(std::string_view name) {
-  static constexpr std::array<std::string_view, 8> names{"INVALID_NODE",   "METADATA_NODE", "MEM_LOAD_NODE",
-                                                         "MEM_STORE_NODE", "COMP_NODE",     "COMM_SEND_NODE",
-                                                         "COMM_RECV_NODE", "COMM_COLL_NODE"};
-  return std::find(names.begin(), names.end(), name) - names.begin();
+  static constexpr std::array<std::string_view, 8> kNames{"INVALID_NODE",   "METADATA_NODE", "MEM_LOAD_NODE",
+                                                          "MEM_STORE_NODE", "COMP_NODE",     "COMM_SEND_NODE",
+                                                          "COMM_RECV_NODE", "COMM_COLL_NODE"};
+  return std::find(kNames.begin(), kNames.end(), name) - kNames.begin();
 }
 
 void set_attribute(Entry& entry, std::string_view name, const rapidjson::Value& value) {

@@ -16,8 +16,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMostText = std::size_t{16} << 20;
-constexpr std::uint32_t kMostRank = 1'000'000;
+constexpr std::size_t kMaxText = std::size_t{16} << 20;
+constexpr std::uint32_t kMaxRank = 1'000'000;
 constexpr JsonLimits kLimits{2, 2'000'000};
 constexpr std::string_view kCure = "write names of groups and lists of their ranks, as in { \"1\": [0, 1] }";
 
@@ -47,7 +47,7 @@ void CommGroups::read(TraceInput& input) {
     text.resize(before + part);
     read = input.read(text.data() + before, part);
     text.resize(before + read);
-    if (text.size() > kMostText) fail(fmt::format("it has more than {} MiB", kMostText >> 20U));
+    if (text.size() > kMaxText) fail(fmt::format("it has more than {} MiB", kMaxText >> 20U));
   }
   if (const std::string beyond = beyond_limits(text, kLimits); !beyond.empty()) fail(fmt::format("it {}", beyond));
   const json root = json::parse(text, nullptr, false);
@@ -56,7 +56,7 @@ void CommGroups::read(TraceInput& input) {
     if (!list.is_array() || list.empty()) fail(fmt::format("group {} is no list of ranks", in_quotes(name)));
     std::vector<std::uint32_t> ranks;
     for (const json& one : list) {
-      const auto rank = whole_number<std::uint32_t>(one, 0, kMostRank - 1);
+      const auto rank = whole_number<std::uint32_t>(one, 0, kMaxRank - 1);
       if (!rank) fail(fmt::format("group {} has what is no rank", in_quotes(name)));
       ranks.push_back(*rank);
     }

@@ -16,12 +16,12 @@ namespace mltcp::workload {
 namespace {
 
 constexpr std::size_t kRead = std::size_t{256} << 10;
-constexpr int kMostValue = 1 << 24;       // bytes of a text
-constexpr int kMostDefinition = 1 << 14;  // bytes of what makes a table
-constexpr int kMostInSchema = 10'000;     // instructions: seven for a table or an index
-constexpr int kAtOnce = 1000;             // instructions
-constexpr std::int64_t kPerByte = 16;     // instructions, and bytes of texts: rows of a few bytes take that many
-constexpr std::int64_t kPerPage = 32;     // takes as long as that many instructions
+constexpr int kMaxValue = 1 << 24;       // bytes of a text
+constexpr int kMaxDefinition = 1 << 14;  // bytes of what makes a table
+constexpr int kMaxInSchema = 10'000;     // instructions: seven for a table or an index
+constexpr int kAtOnce = 1000;            // instructions
+constexpr std::int64_t kPerByte = 16;    // instructions, and bytes of texts: rows of a few bytes take that many
+constexpr std::int64_t kPerPage = 32;    // takes as long as that many instructions
 constexpr std::int64_t kAnyway = 1'000'000;
 
 int only_reads(void*, int action, const char* what, const char*, const char*, const char*) {
@@ -72,8 +72,8 @@ Database::Database(TraceInput& input, const std::function<void(std::size_t)>& ho
                                    {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
                                    {SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0}})
     sqlite3_db_config(opened, option, on, nullptr);
-  for (const auto& [limit, most] : {std::pair(SQLITE_LIMIT_LENGTH, kMostDefinition),
-                                    {SQLITE_LIMIT_SQL_LENGTH, kMostDefinition},
+  for (const auto& [limit, most] : {std::pair(SQLITE_LIMIT_LENGTH, kMaxDefinition),
+                                    {SQLITE_LIMIT_SQL_LENGTH, kMaxDefinition},
                                     {SQLITE_LIMIT_COLUMN, 200},
                                     {SQLITE_LIMIT_EXPR_DEPTH, 20},
                                     {SQLITE_LIMIT_ATTACHED, 0},
@@ -81,9 +81,9 @@ Database::Database(TraceInput& input, const std::function<void(std::size_t)>& ho
     sqlite3_limit(opened, limit, most);
   sqlite3_set_authorizer(opened, only_reads, nullptr);
   // The definitions are parsed at the first statement, as often as pages lead to them: what is counted there is rows.
-  allow(kMostInSchema, 1);
+  allow(kMaxInSchema, 1);
   query(R"(SELECT 1 FROM "sqlite_master" LIMIT 0)", [](const Row&) {});
-  sqlite3_limit(opened, SQLITE_LIMIT_LENGTH, kMostValue);
+  sqlite3_limit(opened, SQLITE_LIMIT_LENGTH, kMaxValue);
   allow(kPerByte * static_cast<std::int64_t>(bytes_.size()) + kAnyway, kAtOnce);
 }
 

@@ -25,13 +25,13 @@ namespace mltcp::workload {
 namespace {
 
 constexpr std::string_view kDumpAgain = "copy or dump it again";
-constexpr Bytes kMostBytes = std::uint64_t{1} << 50;
-constexpr std::uint32_t kMostRank = 1'000'000;
-constexpr std::int64_t kLeastClock = 1'000'000'000'000'000'000;  // ns: in 2001
-constexpr std::int64_t kMostClock = 4'000'000'000'000'000'000;   // in 2096
-constexpr std::int64_t kMostGap = 1'000'000'000'000'000;         // eleven days
-constexpr std::size_t kMostMembers = 16'000'000;                 // of all groups
-constexpr std::size_t kPlace = 64;                               // of an entry of a map, beside what it holds
+constexpr Bytes kMaxBytes = std::uint64_t{1} << 50;
+constexpr std::uint32_t kMaxRank = 1'000'000;
+constexpr std::int64_t kMinClock = 1'000'000'000'000'000'000;  // ns: in 2001
+constexpr std::int64_t kMaxClock = 4'000'000'000'000'000'000;  // in 2096
+constexpr std::int64_t kMaxGap = 1'000'000'000'000'000;        // eleven days
+constexpr std::size_t kMaxMembers = 16'000'000;                // of all groups
+constexpr std::size_t kPlace = 64;                             // of an entry of a map, beside what it holds
 
 using Kind = GraphNode::Kind;
 
@@ -133,8 +133,8 @@ class FlightRecorderReader {
       Group& group = groups_[group_named(json::text(&key))];
       group.ranks = ranks_of(json::member(value, "ranks"));
       members_ += group.ranks.size();
-      builder_.hold(group.ranks.size() * sizeof(kMostRank));
-      if (members_ > kMostMembers) builder_.fail("its groups are too large in all", "dump a job of fewer ranks");
+      builder_.hold(group.ranks.size() * sizeof(kMaxRank));
+      if (members_ > kMaxMembers) builder_.fail("its groups are too large in all", "dump a job of fewer ranks");
       const bool is_default = json::text(json::member(value, "desc")) == "default_pg" || group.name == "0";
       bool whole = true;
       for (std::size_t i = 0; i < group.ranks.size(); ++i) whole = whole && group.ranks[i] == i;
@@ -147,7 +147,7 @@ class FlightRecorderReader {
   std::vector<std::uint32_t> ranks_of(const rapidjson::Value* value) const {
     std::vector<std::uint32_t> ranks;
     const auto take = [&](std::int64_t rank) {
-      if (rank < 0 || rank >= kMostRank || ranks.size() >= kMostRank)
+      if (rank < 0 || rank >= kMaxRank || ranks.size() >= kMaxRank)
         builder_.fail(fmt::format("a group has a rank {}, which is out of range", rank), kDumpAgain);
       ranks.push_back(static_cast<std::uint32_t>(rank));
     };
@@ -256,8 +256,8 @@ class FlightRecorderReader {
       return;
     }
     one.created = number(entry, "time_created_ns").value_or(0);
-    plausible_ = plausible_ && one.created >= kLeastClock && one.created <= kMostClock &&
-                 (operations_.empty() || one.created - operations_.back().created <= kMostGap);
+    plausible_ = plausible_ && one.created >= kMinClock && one.created <= kMaxClock &&
+                 (operations_.empty() || one.created - operations_.back().created <= kMaxGap);
     // A clock that was set back stands still.
     if (!operations_.empty()) one.created = std::max(one.created, operations_.back().created);
     one.length = length.value_or(Nanos(0));
@@ -271,7 +271,7 @@ class FlightRecorderReader {
     const rapidjson::Value* duration = json::member(entry, "duration_ms");
     if (duration == nullptr || !duration->IsNumber()) return std::nullopt;
     const double length = duration->GetDouble() * 1e6;
-    if (length >= 0 && length <= static_cast<double>(kMostGap)) return Nanos(std::llround(length));
+    if (length >= 0 && length <= static_cast<double>(kMaxGap)) return Nanos(std::llround(length));
     ++implausible_;
     return std::nullopt;
   }
@@ -333,10 +333,10 @@ class FlightRecorderReader {
         if (!json::whole(&dimension, size) || size < 0)
           fail(fmt::format("\"{}\" has something that is no size", sizes));
         bytes *= static_cast<std::uint64_t>(size);
-        if (bytes > kMostBytes) break;
+        if (bytes > kMaxBytes) break;
       }
-      if (bytes > kMostBytes || all.bytes + static_cast<Bytes>(bytes) > kMostBytes)
-        fail(fmt::format("\"{}\" is of more than {} bytes", sizes, kMostBytes));
+      if (bytes > kMaxBytes || all.bytes + static_cast<Bytes>(bytes) > kMaxBytes)
+        fail(fmt::format("\"{}\" is of more than {} bytes", sizes, kMaxBytes));
       all.bytes += static_cast<Bytes>(bytes);
       all.told = true;
     }
@@ -350,7 +350,7 @@ class FlightRecorderReader {
   static Bytes size_of(const Operation& one, Bytes ranks) {
     const Bytes in = one.in.bytes;
     const Bytes out = one.out.bytes;
-    const auto of_all = [&](Bytes part) { return ranks == 0 ? part : std::min(part, kMostBytes / ranks) * ranks; };
+    const auto of_all = [&](Bytes part) { return ranks == 0 ? part : std::min(part, kMaxBytes / ranks) * ranks; };
     if (one.what.barrier) return 0;
     if (one.gathers) return std::max({in, out, of_all(std::min(in == 0 ? out : in, out == 0 ? in : out))});
     if (one.what.collective == Collective::all_gather) return out > in ? out : of_all(in);
@@ -384,7 +384,7 @@ class FlightRecorderReader {
       if (measured_) {
         node.start = message ? Nanos(one.created) : std::max(Nanos(one.created), group.ended);
         node.length = one.length;
-        constexpr Nanos latest(kMostClock + kMostGap);
+        constexpr Nanos latest(kMaxClock + kMaxGap);
         group.ended = std::min(std::max(group.ended, node.start + node.length), latest);
       }
       if (plausible_) compute_until(at, measured_ ? node.start : Nanos(one.created));
@@ -459,7 +459,7 @@ class FlightRecorderReader {
     if (node.bytes == 0) node.bytes = std::max(one.in.bytes, one.out.bytes);
     const auto in_job = [&](std::uint32_t rank) {
       if (rank < group.ranks.size()) return group.ranks[rank];
-      return group.ranks.empty() && group.all && rank < kMostRank ? rank : kUnknownRank;
+      return group.ranks.empty() && group.all && rank < kMaxRank ? rank : kUnknownRank;
     };
     node.peer = in_job(one.other);
     if (node.bytes == 0) {

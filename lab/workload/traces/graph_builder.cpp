@@ -14,7 +14,7 @@
 namespace mltcp::workload {
 namespace {
 
-constexpr std::size_t kMostWarnings = 20;
+constexpr std::size_t kMaxWarnings = 20;
 
 }  // namespace
 
@@ -97,7 +97,7 @@ std::uint32_t GraphBuilder::step(std::string name, Nanos start, Nanos length) {
 }
 
 void GraphBuilder::warn(std::string_view text) {
-  if (++warnings_ <= kMostWarnings)
+  if (++warnings_ <= kMaxWarnings)
     part_.graph.warnings.push_back(fmt::format("{}: {}", part_.graph.sources.front(), text));
 }
 
@@ -175,9 +175,9 @@ std::optional<std::pair<std::uint32_t, std::uint32_t>> GraphBuilder::sort_or_cir
 }
 
 PartialGraph GraphBuilder::take() {
-  if (warnings_ > kMostWarnings)
+  if (warnings_ > kMaxWarnings)
     part_.graph.warnings.push_back(
-        fmt::format("{}: {} more of that kind", part_.graph.sources.front(), warnings_ - kMostWarnings));
+        fmt::format("{}: {} more of that kind", part_.graph.sources.front(), warnings_ - kMaxWarnings));
   part_.graph.names = names_.take();
   part_.graph.lanes = lanes_.take();
   let_go(held_);

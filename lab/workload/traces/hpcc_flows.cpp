@@ -18,9 +18,9 @@
 namespace mltcp::workload {
 namespace {
 
-constexpr std::uint64_t kMostFlows = 10'000'000;
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
-constexpr double kMostSeconds = 1e9;  // 31 years
+constexpr std::uint64_t kMaxFlows = 10'000'000;
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 50;
+constexpr double kMaxSeconds = 1e9;  // 31 years
 constexpr std::size_t kColumns = 6;
 
 /// The words of a line, and how many there are: one too many counts, no more.
@@ -58,7 +58,7 @@ struct Flow {
 class HpccFlowsReader {
  public:
   HpccFlowsReader(TraceInput& input, const TraceOptions& options)
-      : builder_(kHpccFlows.name, input), lines_(input), most_nodes_(std::max(options.most_ranks, 1U)) {}
+      : builder_(kHpccFlows.name, input), lines_(input), max_nodes_(std::max(options.max_ranks, 1U)) {}
 
   PartialGraph read() {
     std::optional<std::uint64_t> announced;
@@ -67,7 +67,7 @@ class HpccFlowsReader {
       const Words words(line);
       if (words.count == 0) continue;
       if (!announced)
-        announced = whole(words.word[0], "the number of flows", 0, kMostFlows);
+        announced = whole(words.word[0], "the number of flows", 0, kMaxFlows);
       else
         add(words);
     }
@@ -96,17 +96,17 @@ class HpccFlowsReader {
     if (words.count != kColumns)
       lines_.fail(fmt::format("the line has {} columns than 6", words.count < kColumns ? "fewer" : "more"),
                   "write SOURCE DESTINATION PRIORITY PORT BYTES SECONDS");
-    if (flows_.size() == kMostFlows) lines_.fail(fmt::format("more than {} flows", kMostFlows), "give fewer");
+    if (flows_.size() == kMaxFlows) lines_.fail(fmt::format("more than {} flows", kMaxFlows), "give fewer");
     Flow flow;
-    flow.source = static_cast<std::uint32_t>(whole(source, "the source", 0, most_nodes_ - 1));
-    flow.destination = static_cast<std::uint32_t>(whole(destination, "the destination", 0, most_nodes_ - 1));
+    flow.source = static_cast<std::uint32_t>(whole(source, "the source", 0, max_nodes_ - 1));
+    flow.destination = static_cast<std::uint32_t>(whole(destination, "the destination", 0, max_nodes_ - 1));
     if (flow.source == flow.destination) lines_.fail("a flow from a node to itself", "name two nodes");
     whole(priority, "the priority group", 0, UINT32_MAX);
     whole(port, "the port", 0, UINT32_MAX);
-    flow.bytes = whole(bytes, "the bytes", 1, kMostBytes);
+    flow.bytes = whole(bytes, "the bytes", 1, kMaxBytes);
     const auto seconds = number_of<double>(start);
-    if (!seconds || !(*seconds >= 0) || *seconds > kMostSeconds)
-      lines_.fail(fmt::format("{} of the start is no number of seconds from 0 to {}", in_quotes(start), kMostSeconds),
+    if (!seconds || !(*seconds >= 0) || *seconds > kMaxSeconds)
+      lines_.fail(fmt::format("{} of the start is no number of seconds from 0 to {}", in_quotes(start), kMaxSeconds),
                   "write when the flow begins");
     flow.start = Nanos(std::llround(*seconds * 1e9));
     builder_.hold(sizeof(flow));
@@ -141,7 +141,7 @@ class HpccFlowsReader {
 
   GraphBuilder builder_;
   TraceLines lines_;
-  std::uint32_t most_nodes_;
+  std::uint32_t max_nodes_;
   std::uint32_t nodes_ = 0;
   std::vector<Flow> flows_;
 };

@@ -16,11 +16,11 @@
 namespace mltcp::workload {
 namespace {
 
-constexpr std::uint64_t kMostNodes = 1'000'000;
-constexpr std::uint64_t kMostFlows = 10'000'000;
-constexpr std::uint64_t kMostSignals = 1'000'000;  // that a barrier sends
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
-constexpr auto kMostPicos = static_cast<double>(kLongestTrace.count) * 1000;
+constexpr std::uint64_t kMaxNodes = 1'000'000;
+constexpr std::uint64_t kMaxFlows = 10'000'000;
+constexpr std::uint64_t kMaxSignals = 1'000'000;  // that a barrier sends
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 50;
+constexpr auto kMaxPicos = static_cast<double>(kLongestTrace.count) * 1000;
 constexpr std::uint64_t kSignalTag = std::uint64_t{1} << 32;  // of messages that tell of another's end
 
 std::vector<std::string_view> words(std::string_view line) {
@@ -66,7 +66,7 @@ class HtsimCmReader {
   HtsimCmReader(TraceInput& input, const TraceOptions& options)
       : builder_("htsim connection matrix", input),
         lines_(input),
-        most_nodes_(std::min<std::uint64_t>(kMostNodes, options.most_ranks)) {}
+        max_nodes_(std::min<std::uint64_t>(kMaxNodes, options.max_ranks)) {}
 
   PartialGraph read() {
     std::string_view line;
@@ -74,13 +74,13 @@ class HtsimCmReader {
       const auto all = words(line);
       if (all.empty() || all[0].starts_with('#')) continue;
       if (all[0] == "Nodes") {
-        nodes_ = header(all, most_nodes_);
+        nodes_ = header(all, max_nodes_);
       } else if (all[0] == "Connections") {
-        connections_ = header(all, kMostFlows);
+        connections_ = header(all, kMaxFlows);
       } else if (all[0] == "Triggers") {
-        triggers_expected_ = header(all, kMostFlows);
+        triggers_expected_ = header(all, kMaxFlows);
       } else if (all[0] == "Failures") {
-        header(all, kMostFlows);
+        header(all, kMaxFlows);
       } else if (all[0] == "trigger") {
         read_trigger(all);
       } else if (all[0] == "failure") {
@@ -120,7 +120,7 @@ class HtsimCmReader {
 
   void read_flow(const std::vector<std::string_view>& all) {
     if (!nodes_) lines_.fail("a flow before the number of nodes", "begin the file with a line \"Nodes N\"");
-    if (flows_.size() == kMostFlows) lines_.fail(fmt::format("more than {} flows", kMostFlows), "give fewer");
+    if (flows_.size() == kMaxFlows) lines_.fail(fmt::format("more than {} flows", kMaxFlows), "give fewer");
     Flow flow;
     flow.line = lines_.number();
     const std::size_t arrow = all[0].find("->");
@@ -135,7 +135,7 @@ class HtsimCmReader {
       if (key == "start")
         flow.start = picoseconds(text), flow.has_start = true;
       else if (key == "size")
-        flow.bytes = number(text, "the size", 1, kMostBytes);
+        flow.bytes = number(text, "the size", 1, kMaxBytes);
       else if (key == "trigger")
         flow.trigger = number(text, "the trigger", 1, UINT32_MAX);
       else if (key == "send_done_trigger")
@@ -167,8 +167,8 @@ class HtsimCmReader {
   Nanos picoseconds(std::string_view text) const {
     double picos = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), picos);
-    if (error != std::errc() || end != text.data() + text.size() || !(picos >= 0) || picos > kMostPicos)
-      lines_.fail(fmt::format("{} of the start is no number of picoseconds from 0 to {}", in_quotes(text), kMostPicos),
+    if (error != std::errc() || end != text.data() + text.size() || !(picos >= 0) || picos > kMaxPicos)
+      lines_.fail(fmt::format("{} of the start is no number of picoseconds from 0 to {}", in_quotes(text), kMaxPicos),
                   "write when the flow begins");
     return Nanos(std::llround(picos / 1000));
   }
@@ -188,7 +188,7 @@ class HtsimCmReader {
       if (all[i] == "id")
         id = number(value(all, i), "the trigger", 1, UINT32_MAX), ++i;
       else if (all[i] == "count")
-        trigger.count = number(value(all, i), "the count", 1, kMostFlows), ++i;
+        trigger.count = number(value(all, i), "the count", 1, kMaxFlows), ++i;
       else if (all[i] == "oneshot")
         trigger.type = Type::oneshot;
       else if (all[i] == "multishot")
@@ -231,7 +231,7 @@ class HtsimCmReader {
         builder_.fail(fmt::format("trigger {} is fired {} times and needs {}, so flows wait for it for ever", id,
                                   trigger.fired_by.size(), needed),
                       "let more flows name it in send_done_trigger or recv_done_trigger");
-      if (trigger.type == Trigger::Type::barrier && trigger.count * trigger.flows.size() > kMostSignals)
+      if (trigger.type == Trigger::Type::barrier && trigger.count * trigger.flows.size() > kMaxSignals)
         builder_.fail(fmt::format("{} flows wait for {} by trigger {}", trigger.flows.size(), trigger.count, id),
                       "give fewer");
       if (trigger.type == Trigger::Type::oneshot && trigger.fired_by.size() > 1)
@@ -346,7 +346,7 @@ class HtsimCmReader {
 
   GraphBuilder builder_;
   TraceLines lines_;
-  std::uint64_t most_nodes_;
+  std::uint64_t max_nodes_;
   std::optional<std::uint64_t> nodes_;
   std::optional<std::uint64_t> connections_;
   std::optional<std::uint64_t> triggers_expected_;

@@ -20,12 +20,12 @@
 namespace mltcp::workload {
 namespace {
 
-constexpr std::uint32_t most_gpus = 1'000'000;
-constexpr std::size_t looked_at = 4096;
-constexpr int first_year = 2000;
-constexpr int last_year = 2099;
-constexpr Nanos longest(std::int64_t{366} * 86'400 * 1'000'000'000);  // of a job, or an attempt
-constexpr std::size_t most_attempts = 100;                            // of which the sum fits in 64 bits
+constexpr std::uint32_t kMaxGpus = 1'000'000;
+constexpr std::size_t kLookedAt = 4096;
+constexpr int kFirstYear = 2000;
+constexpr int kLastYear = 2099;
+constexpr Nanos kLongest(std::int64_t{366} * 86'400 * 1'000'000'000);  // of a job, or an attempt
+constexpr std::size_t kMaxAttempts = 100;                              // of which the sum fits in 64 bits
 
 /// How tables write that there is no value.
 bool is_missing(std::string_view text) {
@@ -37,7 +37,7 @@ bool is_missing(std::string_view text) {
 std::optional<std::uint32_t> count_of(std::string_view text) {
   double value = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end != text.data() + text.size() || !(value >= 0 && value <= most_gpus) ||
+  if (problem != std::errc() || end != text.data() + text.size() || !(value >= 0 && value <= kMaxGpus) ||
       value != std::floor(value))
     return std::nullopt;
   return static_cast<std::uint32_t>(value);
@@ -59,19 +59,19 @@ enum class Reason : std::uint8_t {
   too_long,
   too_many,
 };
-constexpr std::array<std::string_view, 13> reasons{"other virtual cluster",
-                                                   "no time of submission from 2000 to 2099",
-                                                   "submitted outside from and to",
-                                                   "other state",
-                                                   "no number of GPUs",
-                                                   "no GPU",
-                                                   "never started",
-                                                   "not ended",
-                                                   "a time that is none from 2000 to 2099",
-                                                   "ends before it starts",
-                                                   "ran for no time",
-                                                   "ran for more than a year",
-                                                   "more than 100 attempts"};
+constexpr std::array<std::string_view, 13> kReasons{"other virtual cluster",
+                                                    "no time of submission from 2000 to 2099",
+                                                    "submitted outside from and to",
+                                                    "other state",
+                                                    "no number of GPUs",
+                                                    "no GPU",
+                                                    "never started",
+                                                    "not ended",
+                                                    "a time that is none from 2000 to 2099",
+                                                    "ends before it starts",
+                                                    "ran for no time",
+                                                    "ran for more than a year",
+                                                    "more than 100 attempts"};
 
 /// What the readers of both formats share: choosing, counting, and telling.
 class Rows {
@@ -120,7 +120,7 @@ class Rows {
     if (!from || !to) return Reason::no_time;
     if (*to < *from) return Reason::backwards;
     if (*to == *from) return Reason::nothing;
-    if (*to - *from > longest) return Reason::too_long;
+    if (*to - *from > kLongest) return Reason::too_long;
     length = *to - *from;
     return std::nullopt;
   }
@@ -130,7 +130,7 @@ class Rows {
     std::size_t count = 0;
     for (const auto& [why, left] : left_out_) {
       parts.push_back(
-          fmt::format("{} ({}, first {} {})", reasons[static_cast<std::size_t>(why)], left.jobs, place_, left.first));
+          fmt::format("{} ({}, first {} {})", kReasons[static_cast<std::size_t>(why)], left.jobs, place_, left.first));
       count += left.jobs;
     }
     const std::string list = fmt::format("{}", fmt::join(parts, ", "));
@@ -232,7 +232,7 @@ JobTable parse_philly(std::string_view text, const std::string& file, const JobT
     std::size_t wrong = 0;
     std::optional<std::uint64_t> first;
     bool differ = false;
-    if (attempts->Size() > most_attempts) {
+    if (attempts->Size() > kMaxAttempts) {
       rows.leave_out(Reason::too_many);
       return;
     }
@@ -250,7 +250,7 @@ JobTable parse_philly(std::string_view text, const std::string& file, const JobT
       job.ran = job.ran + length;
       if (length <= most) continue;
       most = length;
-      job.gpus = static_cast<std::uint32_t>(std::min<std::uint64_t>(gpus, most_gpus));
+      job.gpus = static_cast<std::uint32_t>(std::min<std::uint64_t>(gpus, kMaxGpus));
     }
     if (most == Nanos()) {
       rows.leave_out(why);
@@ -294,7 +294,7 @@ std::optional<Nanos> time_of_table(std::string_view text) {
   const int hour = number(11, 2);
   const int minute = number(14, 2);
   const int second = number(17, 2);
-  if (!day.ok() || number(0, 4) < first_year || number(0, 4) > last_year || hour > 23 || minute > 59 || second > 59)
+  if (!day.ok() || number(0, 4) < kFirstYear || number(0, 4) > kLastYear || hour > 23 || minute > 59 || second > 59)
     return std::nullopt;
   const auto since = std::chrono::sys_days(day).time_since_epoch() + std::chrono::hours(hour) +
                      std::chrono::minutes(minute) + std::chrono::seconds(second);
@@ -302,7 +302,7 @@ std::optional<Nanos> time_of_table(std::string_view text) {
 }
 
 bool is_job_table(std::string_view text) {
-  text = text.substr(0, looked_at);
+  text = text.substr(0, kLookedAt);
   constexpr std::string_view blank = " \t\r\n\xef\xbb\xbf";
   std::size_t first = text.find_first_not_of(blank);
   while (first != std::string_view::npos && text[first] == '#')

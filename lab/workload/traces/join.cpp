@@ -24,9 +24,9 @@ namespace {
 using Kind = GraphNode::Kind;
 using Ranks = std::vector<std::uint32_t>;
 
-constexpr Bytes kMostBytes = std::uint64_t{1} << 60;  // of a collective
-constexpr std::size_t kMostMembers = 16'000'000;      // of all groups
-constexpr Nanos kMostApart(86'400'000'000'000);       // beginnings of ranks, by one clock: a day
+constexpr Bytes kMaxBytes = std::uint64_t{1} << 60;  // of a collective
+constexpr std::size_t kMaxMembers = 16'000'000;      // of all groups
+constexpr Nanos kMaxApart(86'400'000'000'000);       // beginnings of ranks, by one clock: a day
 
 /// "rank 3", "ranks 1, 2, 5 and 40 more".
 std::string shown(const Ranks& ranks) {
@@ -106,7 +106,7 @@ class Join {
     if (nodes == 0)
       fail(source(), "no rank computes or communicates in it", "record it longer, or on the ranks that do");
     take_warnings();
-    const bool apart = !earliest.is_never() && latest - earliest > kMostApart;
+    const bool apart = !earliest.is_never() && latest - earliest > kMaxApart;
     if (apart)
       warn(fmt::format("its ranks begin {:.0f} days apart, so their clocks differ: each one's times are from its first",
                        days(latest - earliest)));
@@ -292,8 +292,8 @@ class Join {
     if (world_ == 1 && talks && told == 0) world_ = 2;
     if (told == 0 && whole && world_ > present_.size())
       warn(fmt::format("it does not tell how many ranks the job has; {} are taken, as few as can be", world_));
-    if (world_ > options_.most_ranks)
-      fail(source(), fmt::format("it is of {} ranks, more than {}", world_, options_.most_ranks),
+    if (world_ > options_.max_ranks)
+      fail(source(), fmt::format("it is of {} ranks, more than {}", world_, options_.max_ranks),
            "give a trace of fewer");
   }
 
@@ -304,7 +304,7 @@ class Join {
       for (std::size_t g = 0; g < members_[p].size(); ++g) {
         Members& members = members_[p][g];
         if (members.size == 0) members.size = world_;
-        if ((count += members.size) > kMostMembers)
+        if ((count += members.size) > kMaxMembers)
           fail(parts_[p].graph.sources.front(), "its groups are too large in all", "give a trace of fewer ranks");
         if (members.ranks.size() == members.size) continue;
         Ranks known = std::exchange(members.ranks, {});
@@ -338,7 +338,7 @@ class Join {
         for (GraphNode& node : rank.nodes) {
           if (node.kind != Kind::collective || node.collective != Collective::all_gather) continue;
           const Bytes ranks = members_[p][node.group].size;
-          if (node.bytes > kMostBytes / ranks)
+          if (node.bytes > kMaxBytes / ranks)
             fail(parts_[p].graph.sources.front(),
                  fmt::format("an all-gather of {} bytes by each of {} ranks is out of range", node.bytes, ranks),
                  "record it again");
@@ -487,8 +487,8 @@ class Join {
     }
     const RankGraph& copied = rank_at(from);
     const std::size_t nodes = copied.nodes.size();
-    if (nodes != 0 && (world_ > kMostRanksMade || world_ > kMostGraphNodes / nodes ||
-                       world_ > kMostMade / (nodes + copied.waits.size() + groups.size())))
+    if (nodes != 0 && (world_ > kMaxRanksMade || world_ > kMaxGraphNodes / nodes ||
+                       world_ > kMaxMade / (nodes + copied.waits.size() + groups.size())))
       fail(source(from),
            fmt::format("it is one rank of {}, of {} nodes that wait for {} others each: too much in all", world_, nodes,
                        copied.waits.size()),
@@ -501,8 +501,8 @@ class Join {
                                           model, shown(missing), world_));
     return true;
   }
-  static constexpr std::uint32_t kMostRanksMade = 65'536;
-  static constexpr std::size_t kMostMade = 32'000'000;  // nodes and what they wait for, of all ranks that are made
+  static constexpr std::uint32_t kMaxRanksMade = 65'536;
+  static constexpr std::size_t kMaxMade = 32'000'000;  // nodes and what they wait for, of all ranks that are made
 
   [[nodiscard]] std::set<std::uint32_t> groups_used(const From& from) const {
     std::set<std::uint32_t> used;
@@ -513,7 +513,7 @@ class Join {
 
   void keep_present() {
     Ranks missing;
-    for (std::uint32_t rank = 0; rank < world_ && missing.size() < kMostRanksMade; ++rank)
+    for (std::uint32_t rank = 0; rank < world_ && missing.size() < kMaxRanksMade; ++rank)
       if (!present_.contains(rank)) missing.push_back(rank);
     std::uint32_t place = 0;
     bool numbered = true;

@@ -16,9 +16,9 @@ namespace mltcp::workload {
 namespace {
 
 constexpr std::size_t kRead = std::size_t{256} << 10;
-constexpr std::size_t kMostElement = std::size_t{64} << 20;
-constexpr std::size_t kMostMember = std::size_t{16} << 20;
-constexpr std::size_t kMostDepth = 64;
+constexpr std::size_t kMaxElement = std::size_t{64} << 20;
+constexpr std::size_t kMaxMember = std::size_t{16} << 20;
+constexpr std::size_t kMaxDepth = 64;
 constexpr unsigned kParse = rapidjson::kParseInsituFlag | rapidjson::kParseIterativeFlag |
                             rapidjson::kParseNanAndInfFlag | rapidjson::kParseStopWhenDoneFlag;
 
@@ -42,7 +42,7 @@ bool JsonElements::fill() {
     keep_ = 0;
     before_ += from;
   }
-  if (end_ > kMostElement) fail(fmt::format("a value is longer than {} MiB", kMostElement >> 20U));
+  if (end_ > kMaxElement) fail(fmt::format("a value is longer than {} MiB", kMaxElement >> 20U));
   if (buffer_.size() < end_ + kRead) buffer_.resize(std::max(buffer_.size() * 2, end_ + kRead));
   const std::size_t count = input_.read(buffer_.data() + end_, kRead);
   end_ += count;
@@ -100,7 +100,7 @@ std::size_t JsonElements::skip_value() {
     if (next == '"') {
       text = true;
     } else if (next == '{' || next == '[') {
-      if (++depth > kMostDepth) fail(fmt::format("values are nested more than {} deep", kMostDepth));
+      if (++depth > kMaxDepth) fail(fmt::format("values are nested more than {} deep", kMaxDepth));
     } else if (next == '}' || next == ']') {
       if (depth == 0) break;
       if (--depth == 0) {
@@ -183,7 +183,7 @@ void JsonElements::read(const std::function<void(const rapidjson::Value&)>& each
           elements(each);
         } else {
           const std::size_t from = skip_value();
-          if (member && at_ - from <= kMostMember) member(key, parse(from));
+          if (member && at_ - from <= kMaxMember) member(key, parse(from));
         }
         const int next = peek_visible();
         if (next == kEnd) fail("the file is cut off");

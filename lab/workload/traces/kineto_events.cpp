@@ -25,19 +25,19 @@ namespace {
 using namespace mltcp::literals;
 using Kind = KinetoDetails::Kind;
 
-constexpr double kMostStart = 3e15;  // microseconds since 1970: the year 2065
-constexpr double kMostLength = 1e15;
-constexpr Nanos kMostApart = 3600_s;  // between events: no profiler runs that long
-constexpr Nanos kMostAlone = 60_s;    // that an event may take, however short the trace
-constexpr Nanos kTolerance = 1_us;    // of times: older profilers write whole microseconds
-constexpr std::int64_t kMostWorkers = 10'000'000;
-constexpr int kMostDepth = 64;
-constexpr std::size_t kMostValues = 1'000'000;  // of an event
+constexpr double kMaxStart = 3e15;  // microseconds since 1970: the year 2065
+constexpr double kMaxLength = 1e15;
+constexpr Nanos kMaxApart = 3600_s;  // between events: no profiler runs that long
+constexpr Nanos kMaxAlone = 60_s;    // that an event may take, however short the trace
+constexpr Nanos kTolerance = 1_us;   // of times: older profilers write whole microseconds
+constexpr std::int64_t kMaxWorkers = 10'000'000;
+constexpr int kMaxDepth = 64;
+constexpr std::size_t kMaxValues = 1'000'000;  // of an event
 constexpr std::size_t kChunk = std::size_t{1} << 16;
-constexpr std::size_t kMostKept = std::size_t{1} << 30;  // bytes in memory
-constexpr std::size_t kPlace = 64;                       // bytes of an entry of a map with a text, beside the text
-constexpr std::size_t kMostElement = 64;                 // characters of an element of a list that is looked at
-constexpr std::size_t kMostQuietChunks = 256;            // 16 MiB without a value: a text that long is no profiler's
+constexpr std::size_t kMaxKept = std::size_t{1} << 30;  // bytes in memory
+constexpr std::size_t kPlace = 64;                      // bytes of an entry of a map with a text, beside the text
+constexpr std::size_t kMaxElement = 64;                 // characters of an element of a list that is looked at
+constexpr std::size_t kMaxQuietChunks = 256;            // 16 MiB without a value: a text that long is no profiler's
 constexpr std::string_view kCure = "give a trace that torch.profiler exported";
 constexpr std::string_view kAnew = "export the trace anew";
 
@@ -123,22 +123,22 @@ void name_kind(std::string_view name, KinetoDetails& of) {
 
 /// Whether a kernel is one of a library that communicates: NCCL, RCCL, MSCCL, oneCCL, HCCL and others.
 bool names_communication(std::string_view name) {
-  static constexpr std::string_view parts[] = {
+  static constexpr std::string_view kParts[] = {
       "allreduce", "all_reduce", "allgather", "all_gather", "alltoall",       "all_to_all",    "hccl",     "hcom_",
       "nccl",      "oneccl",     "rccl",      "sccl",       "reduce_scatter", "reducescatter", "sendrecv", "xccl"};
   // Every kernel is looked at: few have any two letters that a part begins with. Capitals have the same 5 low bits.
-  static constexpr auto pair = [](char a, char b) { return static_cast<std::size_t>((a & 31) << 5 | (b & 31)); };
-  static constexpr auto begins = [] {
+  static constexpr auto kPair = [](char a, char b) { return static_cast<std::size_t>((a & 31) << 5 | (b & 31)); };
+  static constexpr auto kBegins = [] {
     std::array<bool, 1024> all{};
-    for (const std::string_view part : parts) all[pair(part[0], part[1])] = true;
+    for (const std::string_view part : kParts) all[kPair(part[0], part[1])] = true;
     return all;
   }();
   if (name.starts_with("triton_")) return false;  // named after what a compiler fused
   // What follows is of what types it is.
   for (std::size_t at = 0; at + 1 < name.size() && name[at] != '<' && name[at] != '('; ++at) {
-    if (!begins[pair(name[at], name[at + 1])]) continue;
+    if (!kBegins[kPair(name[at], name[at + 1])]) continue;
     const std::string rest = lower(name.substr(at, 14));
-    for (const std::string_view part : parts)
+    for (const std::string_view part : kParts)
       if (rest.starts_with(part)) return true;
   }
   return false;
@@ -148,8 +148,8 @@ bool names_communication(std::string_view name) {
 std::string_view annotated(std::string_view name) {
   const std::size_t colon = name.substr(0, 5).find(':');
   if (colon == std::string_view::npos) return {};
-  static constexpr std::string_view libraries[] = {"nccl", "rccl", "xccl", "hccl", "hcom", "gloo", "mpi", "ucc"};
-  return std::find(std::begin(libraries), std::end(libraries), name.substr(0, colon)) == std::end(libraries)
+  static constexpr std::string_view kLibraries[] = {"nccl", "rccl", "xccl", "hccl", "hcom", "gloo", "mpi", "ucc"};
+  return std::find(std::begin(kLibraries), std::end(kLibraries), name.substr(0, colon)) == std::end(kLibraries)
              ? std::string_view()
              : name.substr(colon + 1);
 }
@@ -197,7 +197,7 @@ std::vector<std::uint32_t> parse_ranks(std::string_view text) {
     }
     std::uint32_t rank = 0;
     const auto [next, error] = std::from_chars(at, end, rank);
-    if (error != std::errc() || rank >= kMostWorkers) return {};
+    if (error != std::errc() || rank >= kMaxWorkers) return {};
     ranks.push_back(rank);
     at = next;
   }
@@ -246,9 +246,9 @@ class Stream {
     const std::size_t read = end_ == nullptr ? 0 : static_cast<std::size_t>(end_ - buffer_->data());
     before_ += read;
     lines_ += static_cast<std::size_t>(std::count(buffer_->data(), buffer_->data() + read, '\n'));
-    if (++quiet_ > kMostQuietChunks)
+    if (++quiet_ > kMaxQuietChunks)
       throw InputError(one_line(fmt::format("{}: byte {}: a text of more than {} MB; {}", file_, before_,
-                                            kMostQuietChunks * kChunk / 1'000'000, kCure)));
+                                            kMaxQuietChunks * kChunk / 1'000'000, kCure)));
     const std::size_t filled = source_(buffer_->data(), kChunk);
     at_ = buffer_->data();
     end_ = at_ + filled;
@@ -257,13 +257,13 @@ class Stream {
 
   void skip() {
     enum : std::uint8_t { kOther, kBlank, kNumber };
-    static constexpr auto kinds = [] {
+    static constexpr auto kKinds = [] {
       std::array<std::uint8_t, 256> all{};
       for (const char c : {' ', '\n', '\r', '\t'}) all[static_cast<unsigned char>(c)] = kBlank;
       for (const char c : {'-', 'i', 'n'}) all[static_cast<unsigned char>(c)] = kNumber;
       return all;
     }();
-    const auto kind = [&] { return kinds[static_cast<unsigned char>(*at_)]; };
+    const auto kind = [&] { return kKinds[static_cast<unsigned char>(*at_)]; };
     while (kind() == kBlank)
       if (++at_ == end_) refill();
     if (kind() == kNumber) respell();
@@ -500,16 +500,16 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
   /// An object or an array.
   void begin() {
     count();
-    if (++depth_ > kMostDepth) fail("it is nested too deeply", kCure);
+    if (++depth_ > kMaxDepth) fail("it is nested too deeply", kCure);
     // An argument that is neither a text nor a number.
     if (in_args_ && !skipped_ && depth_ == 5) set(field_, {}, Value::Type::other);
   }
   void count() {
     stream_.value();
     if (top_ != Top::events && top_ != Top::info) return;
-    if (++values_ > kMostValues)
+    if (++values_ > kMaxValues)
       fail(fmt::format("{} has more than {} values", top_ == Top::events ? "an event" : "\"distributedInfo\"",
-                       kMostValues),
+                       kMaxValues),
            kCure);
   }
 
@@ -517,8 +517,8 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
   void keep(std::size_t bytes) {
     if (keep_) return keep_(bytes);
     kept_ += bytes;
-    if (kept_ > kMostKept)
-      fail(fmt::format("what is kept of its events takes more than {} MiB", kMostKept >> 20U), "record fewer steps");
+    if (kept_ > kMaxKept)
+      fail(fmt::format("what is kept of its events takes more than {} MiB", kMaxKept >> 20U), "record fewer steps");
   }
 
   bool other() { return value({}, Value::Type::other); }
@@ -546,7 +546,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     } else if (in_args_ && depth_ == 5) {
       if (field_ == kDims) shapes_.emplace_back();
       // None is as long as that: what is longer is unknown, or no rank, without all of it.
-      text = text.substr(0, kMostElement);
+      text = text.substr(0, kMaxElement);
       if (field_ == kTypes) types_.push_back(type == Value::Type::text ? std::string(text) : std::string());
       if (field_ == kGroupRanks) values_of_[kGroupRanks].text.append(text).append(",");
     } else if (in_args_ && depth_ == 6 && field_ == kDims) {
@@ -561,7 +561,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     const std::int64_t size = parsed.value_or(-1);
     // A list that does not begin with a number is none of sizes.
     if (!std::exchange(shape.begun, true) && is_whole) shape.state = Shape::State::sizes;
-    if (shape.state != Shape::State::sizes || shape.elements > kMostKinetoBytes) return;
+    if (shape.state != Shape::State::sizes || shape.elements > kMaxKinetoBytes) return;
     if (size < 0)
       shape.state = Shape::State::wrong;
     else
@@ -578,7 +578,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
   void info_value(std::string_view text, Value::Type type) {
     if (depth_ == 2 && (info_key_ == "rank" || info_key_ == "world_size")) {
       const std::int64_t least = info_key_ == "rank" ? 0 : 1;
-      const auto number = checked(info_key_, text, type, least, kMostWorkers);
+      const auto number = checked(info_key_, text, type, least, kMaxWorkers);
       (info_key_ == "rank" ? rank_ : world_) = static_cast<std::uint32_t>(number);
     }
     if (info_key_ != "pg_config" || configured_.empty()) return;
@@ -592,7 +592,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
       keep(configured.ranks.size() * sizeof(std::uint32_t));
     }
     if (depth_ == 5 && config_key_ == "ranks" && type == Value::Type::number)
-      if (const auto rank = parse_whole(text); rank && *rank >= 0 && *rank < kMostWorkers)
+      if (const auto rank = parse_whole(text); rank && *rank >= 0 && *rank < kMaxWorkers)
         configured.ranks.push_back(static_cast<std::uint32_t>(*rank));
   }
 
@@ -623,13 +623,13 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
                                                                      : std::string_view();
   }
 
-  Nanos time(Field field, std::string_view key, double most_micros) const {
+  Nanos time(Field field, std::string_view key, double max_micros) const {
     std::optional<Nanos> found;
     if (has(field) && values_of_[field].type == Value::Type::number)
-      found = parse_micros(values_of_[field].text, most_micros);
+      found = parse_micros(values_of_[field].text, max_micros);
     if (!found)
       fail(fmt::format("{}: {} has no \"{}\" in microseconds from 0 to {}{}", place(), in_quotes(text(kName)), key,
-                       most_micros,
+                       max_micros,
                        has(field) && values_of_[field].type == Value::Type::number
                            ? fmt::format(" but {}", in_quotes(values_of_[field].text))
                            : std::string()),
@@ -692,9 +692,9 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     const std::string_view name = text(kName);
     keep((detailed ? sizeof(KinetoEvents::Communication) : sizeof(KinetoEvents::Kernel)) +
          (sort == Sort::step ? name.size() : 0));
-    const Nanos start = time(kStart, "ts", kMostStart);
+    const Nanos start = time(kStart, "ts", kMaxStart);
     // A profiler that was stopped in a call may leave it out.
-    const Nanos length = sort == Sort::wait && !has(kLength) ? Nanos(0) : time(kLength, "dur", kMostLength);
+    const Nanos length = sort == Sort::wait && !has(kLength) ? Nanos(0) : time(kLength, "dur", kMaxLength);
     if (start.count == 0 && length.count == 0 && sort != Sort::wait) {
       ++untimed_;
       return;
@@ -791,7 +791,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     KinetoDetails result;
     const std::string_view spelled = text(kCollective).empty() ? name : text(kCollective);
     name_kind(spelled, result);
-    if (const auto size = whole(kGroupSize, "Group size", 0, kMostWorkers))
+    if (const auto size = whole(kGroupSize, "Group size", 0, kMaxWorkers))
       result.workers = static_cast<std::uint32_t>(*size);
     result.group = group(result.workers);
     if (result.kind == Kind::send || result.kind == Kind::receive) peer(spelled, result);
@@ -813,14 +813,14 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
       const auto bytes = product(shape.elements, types_[i]);
       if (!bytes) return result;
       sum += *bytes;
-      result.in = static_cast<Bytes>(std::min<Uint128>(sum, kMostKinetoBytes));
+      result.in = static_cast<Bytes>(std::min<Uint128>(sum, kMaxKinetoBytes));
     }
     return result;
   }
 
   void peer(std::string_view name, KinetoDetails& result) const {
     const Field field = result.kind == Kind::send ? kDestination : kSource;
-    if (const auto told = number(field, -1); told >= 0 && told < kMostWorkers) {
+    if (const auto told = number(field, -1); told >= 0 && told < kMaxWorkers) {
       result.peer = told;
       return;
     }
@@ -829,7 +829,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     if (at == std::string_view::npos) at = name.find("<-");
     if (at == std::string_view::npos) return;
     const auto told = parse_whole(name.substr(at + 2));
-    if (!told || *told < 0 || *told >= kMostWorkers) return;
+    if (!told || *told < 0 || *told >= kMaxWorkers) return;
     result.peer = *told;
     result.peer_of_group = true;
   }
@@ -859,7 +859,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
         events_.unknown_type = one_line(fmt::format("{}: the element type {} is not known", place(), in_quotes(type)));
       return std::nullopt;
     }
-    if (elements > kMostKinetoBytes || elements * *each > kMostKinetoBytes)
+    if (elements > kMaxKinetoBytes || elements * *each > kMaxKinetoBytes)
       fail(fmt::format("{}: a communication has more than 1 EB", place()), kAnew);
     return static_cast<Bytes>(elements * *each);
   }
@@ -948,7 +948,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     if (late.empty()) return;
     const auto least = late.begin() + static_cast<std::ptrdiff_t>(late.size() / 50);
     std::nth_element(late.begin(), least, late.end());
-    const bool differ = early > late.size() / 2 || *least > kMostApart;
+    const bool differ = early > late.size() / 2 || *least > kMaxApart;
     if (differ) each_on_gpu([by = *least](KinetoEvents::Kernel& kernel) { kernel.start -= by; });
     if (differ || early > 0)
       warn(fmt::format("{} they are launched: the clocks of host and GPU differ{}",
@@ -981,8 +981,8 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     });
     if (count == 0) return;
     range.length = last - range.start;
-    if (range.length > kMostApart) range = largest_heap(each_list, count);
-    const Nanos most = std::max(kMostAlone, std::min(range.length, kMostApart) * 10);
+    if (range.length > kMaxApart) range = largest_heap(each_list, count);
+    const Nanos most = std::max(kMaxAlone, std::min(range.length, kMaxApart) * 10);
     std::size_t far = 0;
     each_list([&](auto& all) {
       far += std::erase_if(all, [&](const auto& each) {
@@ -1010,7 +1010,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     KinetoSpan largest;
     std::size_t most = 0;
     for (std::size_t from = 0, to = 0; from < count; from = to) {
-      for (to = from + 1; to < count && starts[to] - starts[to - 1] <= kMostApart;) ++to;
+      for (to = from + 1; to < count && starts[to] - starts[to - 1] <= kMaxApart;) ++to;
       if (to - from >= most) largest = {starts[from], starts[to - 1] - starts[from]};
       most = std::max(most, to - from);
     }

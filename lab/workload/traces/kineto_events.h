@@ -33,7 +33,7 @@
 
 namespace mltcp::workload {
 
-inline constexpr Bytes kMostKinetoBytes = 1'000'000'000'000'000'000;  ///< of a communication: 1 EB
+inline constexpr Bytes kMaxKinetoBytes = 1'000'000'000'000'000'000;  ///< of a communication: 1 EB
 
 struct KinetoSpan {
   Nanos start;  ///< as in the file, in its clock

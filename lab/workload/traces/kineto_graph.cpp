@@ -27,10 +27,10 @@ constexpr Nanos kShortestWait = 5_us;  // anything shorter is how times scatter
 constexpr Nanos kQueued = 30_us;       // from a communication to the next that was queued behind it
 constexpr Nanos kTolerance = 1_us;     // of times: older profilers write whole microseconds
 constexpr std::size_t kLooked = 64;    // kernels, or communications, that are looked at for one
-constexpr std::size_t kMostLanes = 1000;
-constexpr std::size_t kMostPending = 16;  // communications that others wait for as well
-constexpr Nanos kMostClock(3'000'000'000'000'000'000);
-constexpr Nanos kLeastClock(1'000'000'000'000'000'000);  // in 2001: what is less counts from no common beginning
+constexpr std::size_t kMaxLanes = 1000;
+constexpr std::size_t kMaxPending = 16;  // communications that others wait for as well
+constexpr Nanos kMaxClock(3'000'000'000'000'000'000);
+constexpr Nanos kMinClock(1'000'000'000'000'000'000);  // in 2001: what is less counts from no common beginning
 
 /// What the GPU does but communicate.
 struct Kernel {
@@ -93,7 +93,7 @@ class KinetoReader {
     rank_ = events_.rank.value_or(kUnknownRank);
     if (rank_ == kUnknownRank) rank_ = rank_of_name(builder_.part().graph.sources.front());
     builder_.rank(rank_);
-    const bool usable = events_.clock >= Nanos(0) && events_.clock <= kMostClock;
+    const bool usable = events_.clock >= Nanos(0) && events_.clock <= kMaxClock;
     clock_ = usable ? events_.clock : Nanos(0);
     if (events_.devices > 1)
       builder_.warn(fmt::format("kernels of {} GPUs are taken for those of one", events_.devices));
@@ -118,7 +118,7 @@ class KinetoReader {
   void find_steps() {
     begin_ = steps_.steps.front().start;
     finish_ = steps_.steps.back().end();
-    absolute_ = clock_ + begin_ >= kLeastClock;
+    absolute_ = clock_ + begin_ >= kMinClock;
     for (const auto& step : steps_.steps) builder_.step(step.name, shown(step.start), step.length);
     for (const std::string& warning : steps_.warnings) builder_.warn(warning);
     if (!events_.unknown_type.empty()) builder_.warn(events_.unknown_type);
@@ -213,7 +213,7 @@ class KinetoReader {
       one.ready = std::max(std::clamp(launched, std::min(before->ready, one.start), one.start), least);
     }
     lanes_ = lanes.size();
-    if (lanes_ > kMostLanes)
+    if (lanes_ > kMaxLanes)
       builder_.fail(fmt::format("it communicates on {} streams", lanes_), "give the trace of one process");
   }
 
@@ -466,11 +466,11 @@ class KinetoReader {
 
   void communicate(Communication& one) {
     // Each of many communications would wait for each of many: once is enough, for all of them.
-    if (pending_.size() > kMostPending) compute(Nanos(0));
+    if (pending_.size() > kMaxPending) compute(Nanos(0));
     std::vector<std::uint32_t> waits = pending_;
     if (computed_) waits.push_back(*computed_);
     const Communication* const before = std::exchange(last_[one.lane], &one);
-    if (before != nullptr && before->count > kMostPending && one.count > 1) {
+    if (before != nullptr && before->count > kMaxPending && one.count > 1) {
       // Each of many would wait for each of many: one node waits for all of them.
       std::vector<std::uint32_t> all;
       wait_for(*before, all);

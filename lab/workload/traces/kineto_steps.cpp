@@ -274,7 +274,7 @@ class StepFinder {
     if (result.collective == Collective::all_gather) {
       if (!details.in && !details.out) return std::nullopt;
       const Uint128 size = details.out ? Uint128{*details.out} : Uint128{*details.in} * result.workers;
-      result.size = static_cast<Bytes>(std::min<Uint128>(size, kMostKinetoBytes));
+      result.size = static_cast<Bytes>(std::min<Uint128>(size, kMaxKinetoBytes));
       return result;
     }
     if (!details.in) return std::nullopt;

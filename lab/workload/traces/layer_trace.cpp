@@ -16,11 +16,11 @@ namespace mltcp::workload {
 namespace {
 
 // Bounds that no real trace comes near, so that a number beyond them is a mistake and sums stay in range.
-constexpr std::uint64_t kMostNanos = 10'000'000'000'000'000;     // 115 days
-constexpr std::uint64_t kMostBytes = 1'000'000'000'000'000'000;  // 1 EB
-constexpr std::uint64_t kMostWorkers = 10'000'000;
-constexpr std::size_t kMostLayers = 1'000'000;
-constexpr std::size_t kMostRecomputedLayers = 1'000'000;
+constexpr std::uint64_t kMaxNanos = 10'000'000'000'000'000;     // 115 days
+constexpr std::uint64_t kMaxBytes = 1'000'000'000'000'000'000;  // 1 EB
+constexpr std::uint64_t kMaxWorkers = 10'000'000;
+constexpr std::size_t kMaxLayers = 1'000'000;
+constexpr std::size_t kMaxRecomputedLayers = 1'000'000;
 constexpr std::size_t kColumns = 12;
 
 constexpr std::array<std::pair<std::string_view, Parallelism>, 11> kParallelisms{
@@ -126,7 +126,7 @@ class Parser {
     const std::size_t columns = trace_.parallelism == Parallelism::hybrid_customized ? kColumns + 1 : kColumns;
     const std::size_t first = at;
     for (; at < lines_.size(); ++at) {
-      if (trace_.layers.size() == kMostLayers)
+      if (trace_.layers.size() == kMaxLayers)
         fail(lines_[at].number, "layer", "there are more than a million layers", "give a trace of one iteration");
       read_layer(lines_[at], columns);
     }
@@ -223,7 +223,7 @@ class Parser {
     const bool dlrm =
         trace_.parallelism == Parallelism::hybrid_dlrm || trace_.parallelism == Parallelism::hybrid_dlrm_enhanced;
     if (dlrm && at < line.tokens.size() && all_digits(line.tokens[at])) {
-      trace_.last_bottom_layer = static_cast<std::uint32_t>(number(line, at, "last bottom layer", kMostLayers));
+      trace_.last_bottom_layer = static_cast<std::uint32_t>(number(line, at, "last bottom layer", kMaxLayers));
       has_bottom_ = true;
       ++at;
     }
@@ -241,7 +241,7 @@ class Parser {
         continue;
       }
       const std::size_t value_at = at++;
-      const auto workers = [&] { return static_cast<std::uint32_t>(number(line, value_at, key, kMostWorkers)); };
+      const auto workers = [&] { return static_cast<std::uint32_t>(number(line, value_at, key, kMaxWorkers)); };
       if (key == "model_parallel_NPU_group") {
         trace_.model_group = workers();
       } else if (key == "ep") {
@@ -255,7 +255,7 @@ class Parser {
       } else if (key == "all_gpus") {
         trace_.all_workers = workers();
       } else if (key == "DLRM_LAST_BOTTOM_LAYER") {
-        trace_.last_bottom_layer = static_cast<std::uint32_t>(number(line, value_at, key, kMostLayers));
+        trace_.last_bottom_layer = static_cast<std::uint32_t>(number(line, value_at, key, kMaxLayers));
         has_bottom_ = true;
       } else if (key != "vpp" && key != "ga" && key != "pp_comm") {
         // Virtual stages and gradient accumulation are already unrolled into layers; pp_comm goes with pp.
@@ -268,12 +268,12 @@ class Parser {
   }
 
   std::size_t read_list(const Line& line, std::size_t at, std::string_view key, std::vector<std::uint32_t>& list) {
-    const std::uint64_t count = number(line, at++, key, kMostLayers);
+    const std::uint64_t count = number(line, at++, key, kMaxLayers);
     for (std::uint64_t i = 0; i < count; ++i, ++at) {
       if (at == line.tokens.size())
         fail(line.number, key, fmt::format("{} layers are announced and {} follow", count, i),
              "write as many layer indices as announced");
-      list.push_back(static_cast<std::uint32_t>(number(line, at, key, kMostLayers)));
+      list.push_back(static_cast<std::uint32_t>(number(line, at, key, kMaxLayers)));
     }
     std::sort(list.begin(), list.end());
     return at;
@@ -297,15 +297,15 @@ class Parser {
     for (std::size_t pass = 0; pass < kPasses; ++pass) {
       const std::size_t at = 2 + 3 * pass;
       LayerPass& target = layer.passes[pass];
-      target.compute = Nanos(static_cast<std::int64_t>(number(line, at, kColumnNames[at], kMostNanos)));
+      target.compute = Nanos(static_cast<std::int64_t>(number(line, at, kColumnNames[at], kMaxNanos)));
       read_collective(line, at + 1, static_cast<Pass>(pass), target);
-      target.size = number(line, at + 2, kColumnNames[at + 2], kMostBytes);
+      target.size = number(line, at + 2, kColumnNames[at + 2], kMaxBytes);
       if (target.collective == Collective::none && target.size != 0) {
         if (ignored_sizes_++ == 0) first_ignored_line_ = line.number;
         target.size = 0;
       }
     }
-    layer.update = Nanos(static_cast<std::int64_t>(number(line, 11, kColumnNames[11], kMostNanos)));
+    layer.update = Nanos(static_cast<std::int64_t>(number(line, 11, kColumnNames[11], kMaxNanos)));
     trace_.layers.push_back(std::move(layer));
   }
 
@@ -379,9 +379,9 @@ class Parser {
       if (i > 0 && index == trace_.recompute_before[i - 1]) continue;
       layers += index - *std::prev(std::upper_bound(checkpoints.begin(), checkpoints.end(), index));
     }
-    if (layers > kMostRecomputedLayers)
+    if (layers > kMaxRecomputedLayers)
       fail(lines_[0].number, "checkpoint_initiates", fmt::format("{} layers are recomputed in an iteration", layers),
-           fmt::format("list more checkpoints, so that at most {} are", kMostRecomputedLayers));
+           fmt::format("list more checkpoints, so that at most {} are", kMaxRecomputedLayers));
   }
 
   void report_ignored_sizes() {

@@ -13,9 +13,9 @@
 namespace mltcp::workload {
 namespace {
 
-constexpr std::size_t kMostText = std::size_t{1} << 16;
-constexpr std::uint64_t kMostRanks = 10'000'000;
-constexpr std::size_t kMostDimensions = 16;
+constexpr std::size_t kMaxText = std::size_t{1} << 16;
+constexpr std::uint64_t kMaxRanks = 10'000'000;
+constexpr std::size_t kMaxDimensions = 16;
 constexpr std::array<std::string_view, 9> kKeys{"Forward",       "InputGrad", "WeightGrad", "Topology",  "NpusCount",
                                                 "CostDimension", "Inter",     "topology",   "npus_count"};
 
@@ -31,8 +31,8 @@ class LibraReader {
       if (const auto gradient = root_["InputGrad"]; gradient && product("InputGrad") != file.model)
         fail(gradient, fmt::format("InputGrad is of {} ranks and Forward of {}", product("InputGrad"), file.model),
              "give both the same groups");
-      if (std::uint64_t{file.model} * file.data > kMostRanks)
-        fail(root_, "it has too many ranks", fmt::format("give at most {}", kMostRanks));
+      if (std::uint64_t{file.model} * file.data > kMaxRanks)
+        fail(root_, "it has too many ranks", fmt::format("give at most {}", kMaxRanks));
     } else if (root_["NpusCount"] || root_["npus_count"]) {
       file.kind = LibraFile::Kind::network;
       file.ranks = product(root_["NpusCount"] ? "NpusCount" : "npus_count");
@@ -51,8 +51,8 @@ class LibraReader {
   }
 
   YAML::Node load(std::string_view text) const {
-    if (text.size() > kMostText)
-      fail(1, fmt::format("it has more than {} bytes", kMostText), "give a file of LIBRA or ASTRA-sim");
+    if (text.size() > kMaxText)
+      fail(1, fmt::format("it has more than {} bytes", kMaxText), "give a file of LIBRA or ASTRA-sim");
     try {
       YAML::Node root = load_yaml(text);
       if (!root.IsMap()) fail(1, "it is no list of keys and values", "give a file of LIBRA or ASTRA-sim");
@@ -66,8 +66,8 @@ class LibraReader {
   std::uint32_t product(const char* key) const {
     const YAML::Node list = root_[key];
     if (!list) fail(1, fmt::format("there is no \"{}\"", key), "give a list of a number for each dimension");
-    if (!list.IsSequence() || list.size() > kMostDimensions)
-      fail(list, fmt::format("\"{}\" is no list of at most {} numbers", key, kMostDimensions),
+    if (!list.IsSequence() || list.size() > kMaxDimensions)
+      fail(list, fmt::format("\"{}\" is no list of at most {} numbers", key, kMaxDimensions),
            "write one for each dimension of the network");
     std::uint64_t all = 1;
     for (const YAML::Node& each : list) {
@@ -78,11 +78,11 @@ class LibraReader {
         fail(each, fmt::format("\"{}\" has what is no whole number", key), "write numbers of ranks, or -1");
       }
       if (value == -1) continue;
-      if (value < 1 || static_cast<std::uint64_t>(value) > kMostRanks)
-        fail(each, fmt::format("{} of \"{}\" is not from 1 to {}", value, key, kMostRanks),
+      if (value < 1 || static_cast<std::uint64_t>(value) > kMaxRanks)
+        fail(each, fmt::format("{} of \"{}\" is not from 1 to {}", value, key, kMaxRanks),
              "write a number of ranks, or -1");
       all *= static_cast<std::uint64_t>(value);
-      if (all > kMostRanks) fail(each, fmt::format("\"{}\" has more than {} ranks", key, kMostRanks), "give fewer");
+      if (all > kMaxRanks) fail(each, fmt::format("\"{}\" has more than {} ranks", key, kMaxRanks), "give fewer");
     }
     return static_cast<std::uint32_t>(all);
   }
@@ -92,7 +92,7 @@ class LibraReader {
 };
 
 LibraFile parsed(TraceInput& input) {
-  std::string text(kMostText + 1, '\0');
+  std::string text(kMaxText + 1, '\0');
   std::size_t length = 0;
   while (length < text.size()) {
     const std::size_t read = input.read(text.data() + length, text.size() - length);

@@ -11,9 +11,9 @@
 namespace mltcp::workload {
 namespace {
 
-constexpr Uint128 kMostBytes = 1'000'000'000'000'000'000;  // of a call: 1 EB
-constexpr std::size_t kMostWaits = 8;                      // of each of several messages
-constexpr std::string_view kChild = "split ";              // how an identifier of our own begins
+constexpr Uint128 kMaxBytes = 1'000'000'000'000'000'000;  // of a call: 1 EB
+constexpr std::size_t kMaxWaits = 8;                      // of each of several messages
+constexpr std::string_view kChild = "split ";             // how an identifier of our own begins
 
 }  // namespace
 
@@ -277,7 +277,7 @@ void NcclCalls::write(std::uint32_t position, Owner& owner, bool timed) {
       case Operation::other:
         break;
     }
-    node.bytes = static_cast<Bytes>(std::min(bytes, kMostBytes));
+    node.bytes = static_cast<Bytes>(std::min(bytes, kMaxBytes));
     if (message) {
       node.kind = call.operation == Operation::send ? GraphNode::Kind::send : GraphNode::Kind::receive;
       if (other == kUnknownRank) ++peerless_;
@@ -310,7 +310,7 @@ void NcclCalls::write(std::uint32_t position, Owner& owner, bool timed) {
     if (!joins) {
       stream.before = std::exchange(stream.last, {});
       // Many after many would wait for each other one by one.
-      if (message && stream.before.size() > kMostWaits) {
+      if (message && stream.before.size() > kMaxWaits) {
         GraphNode joint;
         joint.name = builder_.name("group ends");
         joint.lane = node.lane;

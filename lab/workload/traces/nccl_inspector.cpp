@@ -16,12 +16,12 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::uint32_t kMostRanks = 10'000'000;
-constexpr std::uint64_t kMostBytes = 1'000'000'000'000'000'000;  // of a call: 1 EB
+constexpr std::uint32_t kMaxRanks = 10'000'000;
+constexpr std::uint64_t kMaxBytes = 1'000'000'000'000'000'000;  // of a call: 1 EB
 constexpr std::int64_t kLatestMicros = kLatestStart.count / 1000;
-constexpr std::int64_t kMostMicros = kLongestTrace.count / 1000;  // of an operation
+constexpr std::int64_t kMaxMicros = kLongestTrace.count / 1000;  // of an operation
 constexpr JsonLimits kLimits{16, 20'000};
-constexpr std::size_t kMostObject = std::size_t{1} << 20;
+constexpr std::size_t kMaxObject = std::size_t{1} << 20;
 constexpr std::string_view kCure = "give a file that NCCL's Inspector wrote to its end";
 
 /// With numbers in place of "inf" and "nan", which C's printf writes for the bandwidth of what took no time, and which
@@ -112,7 +112,7 @@ class NcclInspectorReader {
           object.clear();
         }
         object += c;
-        if (object.size() > kMostObject) fail("it is longer than 1 MiB");
+        if (object.size() > kMaxObject) fail("it is longer than 1 MiB");
         if (text) {
           if (escaped)
             escaped = false;
@@ -148,8 +148,8 @@ class NcclInspectorReader {
 
   void take_header(const json& header, const json& object) {
     if (!header.is_object()) fail("its \"header\" is no object");
-    const auto ranks = whole<std::uint32_t>(header, "n_ranks", 1, kMostRanks);
-    const auto rank = whole<std::uint32_t>(header, "rank", 0, kMostRanks);
+    const auto ranks = whole<std::uint32_t>(header, "n_ranks", 1, kMaxRanks);
+    const auto rank = whole<std::uint32_t>(header, "rank", 0, kMaxRanks);
     if (!ranks || !rank || *rank >= *ranks) fail("its \"header\" has no \"rank\" below \"n_ranks\"");
     std::string id;
     if (const auto told = header.find("id"); told != header.end())
@@ -183,13 +183,13 @@ class NcclInspectorReader {
     one.name = name->get<std::string>();
     one.communicator = *communicator_;
     one.message = message;
-    const auto bytes = whole<std::uint64_t>(perf, prefix + "_msg_size_bytes", 0, kMostBytes);
+    const auto bytes = whole<std::uint64_t>(perf, prefix + "_msg_size_bytes", 0, kMaxBytes);
     if (!bytes) fail(fmt::format("\"{}_msg_size_bytes\" is missing", prefix));
     one.bytes = *bytes;
     one.number = whole<std::uint64_t>(perf, prefix + "_sn", 0, UINT64_MAX).value_or(0);
-    one.length = Nanos(whole<std::int64_t>(perf, prefix + "_exec_time_us", 0, kMostMicros).value_or(0) * 1000);
+    one.length = Nanos(whole<std::int64_t>(perf, prefix + "_exec_time_us", 0, kMaxMicros).value_or(0) * 1000);
     if (message) {
-      const auto peer = whole<std::uint32_t>(perf, "p2p_peer", 0, kMostRanks);
+      const auto peer = whole<std::uint32_t>(perf, "p2p_peer", 0, kMaxRanks);
       if (!peer) fail("\"p2p_peer\" is missing");
       one.peer = *peer;
     }

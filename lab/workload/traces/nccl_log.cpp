@@ -16,8 +16,8 @@ namespace mltcp::workload {
 namespace {
 
 constexpr std::string_view kMark = " NCCL INFO ";
-constexpr std::uint32_t kMostRanks = 10'000'000;
-constexpr std::uint64_t kMostBytes = 1'000'000'000'000'000'000;  // of a call: 1 EB
+constexpr std::uint32_t kMaxRanks = 10'000'000;
+constexpr std::uint64_t kMaxBytes = 1'000'000'000'000'000'000;  // of a call: 1 EB
 
 /// Bytes of an element by ncclDataType_t.
 constexpr std::array<Bytes, 12> kTypes{1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
@@ -135,7 +135,7 @@ class NcclLogReader {
     const std::string_view comm = after(said, "comm");
     const auto rank = number_after(said, "rank");
     const auto ranks = number_after(said, "nranks");
-    if (comm.empty() || !rank || !ranks || *ranks == 0 || *ranks > kMostRanks || *rank >= *ranks) return false;
+    if (comm.empty() || !rank || !ranks || *ranks == 0 || *ranks > kMaxRanks || *rank >= *ranks) return false;
     if (said.ends_with(" Destroy COMPLETE") || said.ends_with(" Abort COMPLETE")) {
       calls_.forget(owner, comm);
       return true;
@@ -163,19 +163,19 @@ class NcclLogReader {
     const std::size_t at = said.find("[nranks=");
     call.stream = after(said, "stream");
     if (!order || !count || !type || !root || comm.empty() || at == std::string_view::npos || call.stream.empty() ||
-        *root >= kMostRanks)
+        *root >= kMaxRanks)
       return false;
     const std::string_view rest = said.substr(at + 8);
     const auto ranks = number(rest.substr(0, std::min(rest.find_first_of("],"), rest.size())));
-    if (!ranks || *ranks == 0 || *ranks > kMostRanks) return false;
+    if (!ranks || *ranks == 0 || *ranks > kMaxRanks) return false;
     if (*type >= kTypes.size())
       lines_.fail(fmt::format("the data type {} is not known", *type),
                   fmt::format("those of ncclDataType_t are 0 to {}", kTypes.size() - 1));
-    if (*count > kMostBytes / kTypes[*type]) lines_.fail("a call has more than 1 EB", "record it again");
+    if (*count > kMaxBytes / kTypes[*type]) lines_.fail("a call has more than 1 EB", "record it again");
     call.bytes = *count * kTypes[*type];
     call.root = static_cast<std::uint32_t>(*root);
     call.order = *order;
-    if (const auto global = number_after(said, "globalrank"); global && *global < kMostRanks)
+    if (const auto global = number_after(said, "globalrank"); global && *global < kMaxRanks)
       calls_.set_rank(owner, static_cast<std::uint32_t>(*global));
     calls_.call(calls_.communicator(owner, comm, static_cast<std::uint32_t>(*ranks)), call);
     return true;

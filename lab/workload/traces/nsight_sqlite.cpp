@@ -28,12 +28,12 @@ namespace {
 
 using Kind = KinetoDetails::Kind;
 
-constexpr std::int64_t kMostTime = 100'000'000'000'000'000;  // ns: three years
-constexpr std::int64_t kMostRank = 10'000'000;
+constexpr std::int64_t kMaxTime = 100'000'000'000'000'000;  // ns: three years
+constexpr std::int64_t kMaxRank = 10'000'000;
 constexpr std::int64_t kProcess = ~std::int64_t{0xFFFFFF};  // of a thread's number, what is its process's
 constexpr std::size_t kPlace = 64;                          // of an entry of a map, beside what it holds
-constexpr std::size_t kMostText = 4096;                     // NCCL's are below 1 KiB; each is gone through often
-constexpr std::size_t kMostBeside = 256;                    // messages of a kernel: streams are bounded
+constexpr std::size_t kMaxText = 4096;                      // NCCL's are below 1 KiB; each is gone through often
+constexpr std::size_t kMaxBeside = 256;                     // messages of a kernel: streams are bounded
 
 /// What a range of NCCL tells: as far as it does.
 struct Payload {
@@ -150,7 +150,7 @@ class NsightReader {
   void read_texts() {
     database_.each("StringIds", {"id", "value"}, [&](const Database::Row& row) {
       const auto id = row.whole(0);
-      const std::string_view text = row.text(1).size() <= kMostText ? row.text(1) : std::string_view();
+      const std::string_view text = row.text(1).size() <= kMaxText ? row.text(1) : std::string_view();
       const auto has = [&](std::string_view part) { return text.find(part) != std::string_view::npos; };
       const bool wanted = text.starts_with("nccl") || has("NCCL") || has("Synchronize") || has("StreamWaitEvent") ||
                           !stem_of(text).empty();
@@ -166,7 +166,7 @@ class NsightReader {
   }
 
   bool plausible(std::optional<std::int64_t> start, std::optional<std::int64_t> end) {
-    const bool good = start && end && *start >= 0 && *start <= *end && *end <= kMostTime;
+    const bool good = start && end && *start >= 0 && *start <= *end && *end <= kMaxTime;
     if (!good && end) ++implausible_;
     return good;
   }
@@ -388,7 +388,7 @@ class NsightReader {
   // ---- communicators ----
 
   void learn(const Payload& payload) {
-    if (!payload.ranks || *payload.ranks < 1 || *payload.ranks > kMostRank) return;
+    if (!payload.ranks || *payload.ranks < 1 || *payload.ranks > kMaxRank) return;
     const auto ranks = static_cast<std::uint32_t>(*payload.ranks);
     const bool largest = ranks > events_.workers;
     if (largest) events_.workers = ranks;
@@ -423,12 +423,12 @@ class NsightReader {
     details.workers = ranks;
     std::optional<Bytes> bytes;
     if (payload.bytes && *payload.bytes >= 0)
-      bytes = std::min<Bytes>(static_cast<Bytes>(*payload.bytes), kMostKinetoBytes);
+      bytes = std::min<Bytes>(static_cast<Bytes>(*payload.bytes), kMaxKinetoBytes);
     if (name == "Send" || name == "Recv") {
       details.kind = name == "Send" ? Kind::send : Kind::receive;
       (name == "Send" ? details.in : details.out) = bytes;
       // A rank of a part of the job is no rank of the job.
-      if (payload.peer && *payload.peer >= 0 && *payload.peer < kMostRank && ranks == events_.workers)
+      if (payload.peer && *payload.peer >= 0 && *payload.peer < kMaxRank && ranks == events_.workers)
         details.peer = *payload.peer;
       return details;
     }
@@ -441,7 +441,7 @@ class NsightReader {
                         what.collective == Collective::all_to_all;
     if (ranks == 0) ++rankless_;
     if (of_all && ranks == 0) return details;
-    if (of_all && bytes) bytes = static_cast<Bytes>(std::min<Uint128>(Uint128{*bytes} * ranks, kMostKinetoBytes));
+    if (of_all && bytes) bytes = static_cast<Bytes>(std::min<Uint128>(Uint128{*bytes} * ranks, kMaxKinetoBytes));
     details.in = details.out = bytes;
     return details;
   }
@@ -572,7 +572,7 @@ class NsightReader {
     one.length = Nanos(kernel.end - kernel.start);
     one.correlation = kernel.correlation;
     const bool message = call != nullptr && call->sort == Sort::messages;
-    one.stream = stream(kernel.stream, message ? place % kMostBeside : 0);
+    one.stream = stream(kernel.stream, message ? place % kMaxBeside : 0);
     one.event = events_.communications.size() + 1;
     if (call != nullptr) {
       one.name = call->name;

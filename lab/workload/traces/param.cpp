@@ -23,9 +23,9 @@ namespace mltcp::workload {
 namespace {
 
 constexpr std::string_view kRecordAgain = "record it again";
-constexpr Bytes kMostBytes = std::uint64_t{1} << 50;
-constexpr std::int64_t kMostRank = 1'000'000;
-constexpr std::int64_t kMostGap = 1'000'000'000'000'000;  // ns: eleven days
+constexpr Bytes kMaxBytes = std::uint64_t{1} << 50;
+constexpr std::int64_t kMaxRank = 1'000'000;
+constexpr std::int64_t kMaxGap = 1'000'000'000'000'000;  // ns: eleven days
 
 class ParamReader {
  public:
@@ -104,7 +104,7 @@ class ParamReader {
     node.start = Nanos::never();  // when it ended is not told
     const bool send = name == "send" || name == "isend";
     if (send || name == "recv" || name == "irecv") {
-      const auto peer = number(entry, send ? "dst_rank" : "src_rank", kMostRank);
+      const auto peer = number(entry, send ? "dst_rank" : "src_rank", kMaxRank);
       node.bytes = bytes(entry, send ? "in_msg_size" : "out_msg_size");
       if (node.bytes == 0) node.bytes = bytes(entry, send ? "out_msg_size" : "in_msg_size");
       if (!peer || *peer < 0 || static_cast<std::uint32_t>(*peer) == own_)
@@ -128,7 +128,7 @@ class ParamReader {
     node.kind = GraphNode::Kind::collective;
     node.collective = what->collective;
     node.group = group_;
-    const auto root = number(entry, "root", kMostRank);
+    const auto root = number(entry, "root", kMaxRank);
     if (node.collective == Collective::broadcast && root && *root >= 0) node.peer = static_cast<std::uint32_t>(*root);
     order_.post(node, request);
   }
@@ -141,22 +141,22 @@ class ParamReader {
   }
 
   Bytes bytes(const rapidjson::Value& entry, const char* key) {
-    const auto elements = number(entry, key, static_cast<std::int64_t>(kMostBytes));
+    const auto elements = number(entry, key, static_cast<std::int64_t>(kMaxBytes));
     if (!elements) return 0;
     if (*elements < 0) fail(fmt::format("{} {} is negative", key, *elements));
     const auto size = element_bytes(json::text(json::member(entry, "dtype")));
     if (!size) ++untyped_;
     constexpr Bytes guessed = 4;
-    return std::min(static_cast<Bytes>(*elements), kMostBytes / 16) * size.value_or(guessed);
+    return std::min(static_cast<Bytes>(*elements), kMaxBytes / 16) * size.value_or(guessed);
   }
 
   void groups(const rapidjson::Value& entry) {
-    const auto size = number(entry, "world_size", kMostRank);
+    const auto size = number(entry, "world_size", kMaxRank);
     const auto id = number(entry, "pg_id", std::numeric_limits<std::int64_t>::max());
     std::vector<std::uint32_t> ranks;
     if (const auto* list = json::member(entry, "global_ranks"); list != nullptr && list->IsArray())
       for (const auto& rank : list->GetArray()) {
-        if (!rank.IsUint() || rank.GetUint() >= kMostRank) fail("global_ranks has something that is no rank");
+        if (!rank.IsUint() || rank.GetUint() >= kMaxRank) fail("global_ranks has something that is no rank");
         ranks.push_back(rank.GetUint());
       }
     const std::string name = id ? std::to_string(*id) : "";
@@ -185,7 +185,7 @@ class ParamReader {
     if (last_start_) {
       const std::int64_t gap = told - *last_start_;
       if (gap < 0) fail(fmt::format("time runs backwards, from {} to {} ns", *last_start_, told));
-      if (gap > kMostGap) fail(fmt::format("nothing happens for {} ns", gap));
+      if (gap > kMaxGap) fail(fmt::format("nothing happens for {} ns", gap));
       if (gap > 0) {
         if (after_wait_) behind_waits_ += Nanos(gap);
         GraphNode node;

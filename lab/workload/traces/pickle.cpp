@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::size_t kRead = std::size_t{256} << 10;
 constexpr std::size_t kCounted = std::size_t{64} << 10;
-constexpr std::size_t kMostDepth = 16;
-constexpr std::uint64_t kMostOfOne = 2'000'000;  // values of an element
+constexpr std::size_t kMaxDepth = 16;
+constexpr std::uint64_t kMaxOfOne = 2'000'000;  // values of an element
 constexpr std::uint32_t kNever = std::numeric_limits<std::uint32_t>::max();
 // Values that every pickle has: None, False, True, and the numbers of a byte from kSmall on.
 constexpr std::uint32_t kNone = 0;
@@ -70,9 +70,9 @@ constexpr std::string_view kRefused = "Rbcio\x81\x82\x83\x84\x92\x93PQ";
 }  // namespace
 
 bool is_pickle(std::string_view beginning) {
-  constexpr char most_protocol = 5;
+  constexpr char max_protocol = 5;
   constexpr std::string_view first = "}](c\x95";  // none is a tag of what Protocol Buffers hold
-  return beginning.size() > 2 && beginning[0] == '\x80' && beginning[1] >= 2 && beginning[1] <= most_protocol &&
+  return beginning.size() > 2 && beginning[0] == '\x80' && beginning[1] >= 2 && beginning[1] <= max_protocol &&
          first.find(beginning[2]) != std::string_view::npos;
 }
 
@@ -353,9 +353,9 @@ rapidjson::Value Pickle::json(Index index, std::string_view unread, std::size_t 
   const Value& value = values_[index];
   // Of what is there once only, no more can be shown than there are bytes; texts are there once, and named often.
   shown_ += value.kind == Kind::text ? 1 + value.size / 4 : 1;
-  if (shown_ > 4 * (before_ + at_) || ++shown_of_one_ > kMostOfOne)
+  if (shown_ > 4 * (before_ + at_) || ++shown_of_one_ > kMaxOfOne)
     fail("it unfolds to more than the file holds", "give one as the recorder writes it");
-  if (depth > kMostDepth) fail(fmt::format("values are nested more than {} deep", kMostDepth));
+  if (depth > kMaxDepth) fail(fmt::format("values are nested more than {} deep", kMaxDepth));
   auto& allocator = document_.GetAllocator();
   switch (value.kind) {
     case Kind::none:

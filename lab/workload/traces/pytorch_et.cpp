@@ -21,10 +21,10 @@ namespace mltcp::workload {
 namespace {
 
 constexpr std::string_view kRecordAgain = "record it again";
-constexpr Bytes kMostBytes = std::uint64_t{1} << 50;
-constexpr std::int64_t kMostRank = 1'000'000;
-constexpr std::size_t kMostGroups = 100'000;
-constexpr int kMostDepth = 8;
+constexpr Bytes kMaxBytes = std::uint64_t{1} << 50;
+constexpr std::int64_t kMaxRank = 1'000'000;
+constexpr std::size_t kMaxGroups = 100'000;
+constexpr int kMaxDepth = 8;
 constexpr std::size_t kPlace = 64;  // bytes of an entry of a map, beside what it holds
 
 /// A node of interest; the file has them in the order in which they ended.
@@ -47,17 +47,17 @@ struct Group {
 
 /// Bytes of all tensors in a value: [id, storage, offset, elements, bytes of each, device], or lists of them.
 Bytes tensor_bytes(const rapidjson::Value& value, int depth = 0) {
-  if (!value.IsArray() || depth > kMostDepth) return 0;
+  if (!value.IsArray() || depth > kMaxDepth) return 0;
   constexpr rapidjson::SizeType elements = 3;
   constexpr rapidjson::SizeType element_size = 4;
   constexpr rapidjson::SizeType size = 6;
   if (value.Size() == size && value[0].IsNumber() && value[size - 1].IsString()) {
     if (!value[elements].IsUint64() || !value[element_size].IsUint64()) return 0;
     const Uint128 bytes = static_cast<Uint128>(value[elements].GetUint64()) * value[element_size].GetUint64();
-    return bytes > kMostBytes ? kMostBytes + 1 : static_cast<Bytes>(bytes);
+    return bytes > kMaxBytes ? kMaxBytes + 1 : static_cast<Bytes>(bytes);
   }
   Bytes sum = 0;
-  for (const auto& one : value.GetArray()) sum = std::min(sum + tensor_bytes(one, depth + 1), kMostBytes + 1);
+  for (const auto& one : value.GetArray()) sum = std::min(sum + tensor_bytes(one, depth + 1), kMaxBytes + 1);
   return sum;
 }
 
@@ -144,13 +144,13 @@ class PytorchEtReader {
         if (key == "dtype") element = element_bytes(json::text(of));
         if (key == "in_msg_nelems" && whole && number > 0) in = static_cast<Bytes>(number);
         if (key == "out_msg_nelems" && whole && number > 0) out = static_cast<Bytes>(number);
-        if (key == "group_size" && whole && number > 0 && number <= kMostRank)
+        if (key == "group_size" && whole && number > 0 && number <= kMaxRank)
           node.group_size = static_cast<std::uint32_t>(number);
         if (key == "pg_name" && !json::text(of).empty()) node.group = json::text(of);
         if ((key == "root_rank" || key == "dst_rank" || key == "src_rank") && whole && number >= 0) node.who = number;
       }
-    if (element && (node.in == 0 || in > 0)) node.in = in > kMostBytes / *element ? kMostBytes + 1 : in * *element;
-    if (element && (node.out == 0 || out > 0)) node.out = out > kMostBytes / *element ? kMostBytes + 1 : out * *element;
+    if (element && (node.in == 0 || in > 0)) node.in = in > kMaxBytes / *element ? kMaxBytes + 1 : in * *element;
+    if (element && (node.out == 0 || out > 0)) node.out = out > kMaxBytes / *element ? kMaxBytes + 1 : out * *element;
     if (node.operation.empty()) {
       ++nameless_;
       return;
@@ -177,13 +177,13 @@ class PytorchEtReader {
     for (const auto& one : list.GetArray()) {
       Group group;
       std::int64_t size = 0;
-      if (json::whole(json::member(one, "group_size"), size) && size > 0 && size <= kMostRank)
+      if (json::whole(json::member(one, "group_size"), size) && size > 0 && size <= kMaxRank)
         group.size = static_cast<std::uint32_t>(size);
       if (const auto* ranks = json::member(one, "ranks"); ranks != nullptr && ranks->IsArray())
         for (const auto& rank : ranks->GetArray())
-          if (rank.IsUint() && rank.GetUint() < kMostRank) group.ranks.push_back(rank.GetUint());
+          if (rank.IsUint() && rank.GetUint() < kMaxRank) group.ranks.push_back(rank.GetUint());
       if (group.ranks.empty()) world_ = std::max(world_, group.size);
-      if (groups_.size() > kMostGroups) return;
+      if (groups_.size() > kMaxGroups) return;
       for (const char* key : {"pg_name", "backend_id", "uid"})
         if (const auto* name = json::member(one, key)) {
           const auto [at, is_new] = groups_.emplace(group_name(*name), group);
@@ -233,7 +233,7 @@ class PytorchEtReader {
                        (what && !node.kernel && what->collective != Collective::broadcast && what->instead == nullptr);
       const auto group = groups_.find(node.group);
       const bool all = group == groups_.end() ? groups_.empty() : group->second.ranks.empty();
-      if (own && all && node.who >= 0 && node.who < kMostRank && (world_ == 0 || node.who < world_))
+      if (own && all && node.who >= 0 && node.who < kMaxRank && (world_ == 0 || node.who < world_))
         return static_cast<std::uint32_t>(node.who);
     }
     const std::uint32_t named = rank_in_name(builder_.source());
@@ -245,7 +245,7 @@ class PytorchEtReader {
     node.name = builder_.name(from.operation);
     node.lane = builder_.lane("communication");
     node.start = Nanos::never();
-    if (from.in > kMostBytes || from.out > kMostBytes)
+    if (from.in > kMaxBytes || from.out > kMaxBytes)
       builder_.fail(fmt::format("node of id {}: its size is out of range", from.id), kRecordAgain);
     const auto group = groups_.find(from.group);
     const Group known = group == groups_.end() ? Group{{}, from.group_size} : group->second;
@@ -255,7 +255,7 @@ class PytorchEtReader {
       std::int64_t peer = from.who;
       if (peer >= 0 && static_cast<std::size_t>(peer) < known.ranks.size())
         peer = known.ranks[static_cast<std::size_t>(peer)];
-      if (node.bytes == 0 || peer < 0 || peer >= kMostRank || peer == static_cast<std::int64_t>(rank)) return false;
+      if (node.bytes == 0 || peer < 0 || peer >= kMaxRank || peer == static_cast<std::int64_t>(rank)) return false;
       node.kind = send ? GraphNode::Kind::send : GraphNode::Kind::receive;
       node.peer = static_cast<std::uint32_t>(peer);
       order.post(node, from.request);
@@ -275,7 +275,7 @@ class PytorchEtReader {
       node.group = builder_.group(known.ranks);
     else
       node.group = builder_.group({}, {known.size == world_ ? 0 : known.size, known.size == world_ ? "" : from.group});
-    if (node.collective == Collective::broadcast && from.who >= 0 && from.who < kMostRank) {
+    if (node.collective == Collective::broadcast && from.who >= 0 && from.who < kMaxRank) {
       const auto root = static_cast<std::size_t>(from.who);
       node.peer = root < known.ranks.size() ? known.ranks[root] : static_cast<std::uint32_t>(root);
     }

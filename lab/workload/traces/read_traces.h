@@ -44,7 +44,7 @@ struct TraceOptions {
   /// What the size of an all-gather is in a trace in 12 columns.
   GatherSize gather_size = GatherSize::total;
   /// A trace of more is refused.
-  std::uint32_t most_ranks = 1'000'000;
+  std::uint32_t max_ranks = 1'000'000;
   /// What else the caller reads, for messages about files of no known format.
   std::string_view also_known{};
 };

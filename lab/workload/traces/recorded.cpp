@@ -71,10 +71,10 @@ std::uint32_t rank_in_name(std::string_view name) {
 }
 
 std::optional<NamedCollective> collective_named(std::string_view name) {
-  static constexpr const char* backwards = "a broadcast, backwards";
-  static constexpr const char* as_exchange = "an all-to-all, by the busiest rank";
+  static constexpr const char* kBackwards = "a broadcast, backwards";
+  static constexpr const char* kAsExchange = "an all-to-all, by the busiest rank";
   // The first that a name begins with, so longer ones come first.
-  static constexpr std::array<std::pair<std::string_view, NamedCollective>, 13> known{{
+  static constexpr std::array<std::pair<std::string_view, NamedCollective>, 13> kKnown{{
       {"allreduce", {Collective::all_reduce, false, nullptr}},
       {"allgather", {Collective::all_gather, false, nullptr}},
       {"gatherallbase", {Collective::all_gather, false, nullptr}},
@@ -85,12 +85,12 @@ std::optional<NamedCollective> collective_named(std::string_view name) {
       {"bcast", {Collective::broadcast, false, nullptr}},
       {"barrier", {Collective::all_reduce, true, nullptr}},
       {"monitoredbarrier", {Collective::all_reduce, true, nullptr}},
-      {"reduce", {Collective::broadcast, false, backwards}},
-      {"gather", {Collective::all_to_all, false, as_exchange}},
-      {"scatter", {Collective::all_to_all, false, as_exchange}},
+      {"reduce", {Collective::broadcast, false, kBackwards}},
+      {"gather", {Collective::all_to_all, false, kAsExchange}},
+      {"scatter", {Collective::all_to_all, false, kAsExchange}},
   }};
   const std::string plain = letters(name);
-  for (const auto& [beginning, what] : known)
+  for (const auto& [beginning, what] : kKnown)
     if (plain.starts_with(beginning)) return what;
   return std::nullopt;
 }
@@ -98,7 +98,7 @@ std::optional<NamedCollective> collective_named(std::string_view name) {
 std::optional<Bytes> element_bytes(std::string_view type) {
   if (type.starts_with("Tensor(") && type.ends_with(')')) type = type.substr(7, type.size() - 8);
   if (const std::size_t colon = type.rfind(':'); colon != std::string_view::npos) type = type.substr(colon + 1);
-  static constexpr std::array<std::pair<std::string_view, Bytes>, 34> sizes{{
+  static constexpr std::array<std::pair<std::string_view, Bytes>, 34> kSizes{{
       {"float", 4},          {"float32", 4},      {"double", 8},
       {"float64", 8},        {"half", 2},         {"float16", 2},
       {"bfloat16", 2},       {"long", 8},         {"longint", 8},
@@ -113,7 +113,7 @@ std::optional<Bytes> element_bytes(std::string_view type) {
       {"complexhalf", 4},
   }};
   const std::string plain = letters(type);
-  for (const auto& [name, bytes] : sizes)
+  for (const auto& [name, bytes] : kSizes)
     if (plain == name) return bytes;
   return std::nullopt;
 }

@@ -29,9 +29,9 @@ namespace {
 
 constexpr std::size_t kBeginning = std::size_t{64} << 10;
 constexpr std::size_t kBlock = std::size_t{256} << 10;
-constexpr std::size_t kMostFiles = 100'000;  // of a folder, and members of an archive
+constexpr std::size_t kMaxFiles = 100'000;  // of a folder, and members of an archive
 // What a file may unpack to: traces become 10 to 30 times as large.
-constexpr std::uint64_t kMostTimes = 40;
+constexpr std::uint64_t kMaxTimes = 40;
 constexpr std::uint64_t kAnyway = std::uint64_t{256} << 20;
 
 [[noreturn]] void fail(std::string_view name, std::string_view cause, std::string_view cure) {
@@ -146,8 +146,8 @@ class Unpacked {
       }
       opened(result);
       charge(0);
-      if (++members_ > kMostFiles)
-        fail(name_, fmt::format("the archive has more than {} members", kMostFiles), "give those of one job");
+      if (++members_ > kMaxFiles)
+        fail(name_, fmt::format("the archive has more than {} members", kMaxFiles), "give those of one job");
       is_archive_ = archive_format(archive_.get()) != ARCHIVE_FORMAT_RAW;
       if (archive_format(archive_.get()) == ARCHIVE_FORMAT_EMPTY) return false;
       if (!is_archive_) {
@@ -196,9 +196,9 @@ class Unpacked {
     given_ += given;
     const std::uint64_t now = std::max(given_, static_cast<std::uint64_t>(archive_filter_bytes(archive_.get(), 0)));
     whole_->unpacked_ += now - std::exchange(counted_, now);
-    if (whole_->unpacked_ > std::max(kAnyway, kMostTimes * whole_->packed_))
+    if (whole_->unpacked_ > std::max(kAnyway, kMaxTimes * whole_->packed_))
       fail(whole_->name_,
-           fmt::format("it unpacks to more than {} MiB, and more than {} times its size", kAnyway >> 20U, kMostTimes),
+           fmt::format("it unpacks to more than {} MiB, and more than {} times its size", kAnyway >> 20U, kMaxTimes),
            "unpack it, and give what is in it");
   }
 
@@ -376,8 +376,8 @@ void for_each_input(const std::filesystem::path& path, const std::function<void(
     std::error_code unknown;
     if (!entry->is_regular_file(unknown) || entry->path().filename().string().starts_with('.')) continue;
     files.push_back(entry->path());
-    if (files.size() > kMostFiles)
-      fail(name, fmt::format("the folder has more than {} files", kMostFiles), "give those of one job");
+    if (files.size() > kMaxFiles)
+      fail(name, fmt::format("the folder has more than {} files", kMaxFiles), "give those of one job");
   }
   if (error) fail(name, fmt::format("the folder can't be read ({})", error.message()), "check its permissions");
   if (files.empty()) fail(name, "the folder has no files", "give a folder with a trace of each rank");

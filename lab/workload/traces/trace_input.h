@@ -16,19 +16,19 @@ namespace mltcp::workload {
 /// Memory that what is kept of all inputs of a job may take, in which a small packed file would not be bounded.
 class TraceBudget {
  public:
-  explicit TraceBudget(std::size_t most = kMost) : most_(most) {}
+  explicit TraceBudget(std::size_t most = kMost) : max_(most) {}
   static constexpr std::size_t kMost = std::size_t{1} << 30;
 
   /// False if there is no more of it.
   [[nodiscard]] bool take(std::size_t bytes) {
     taken_ += bytes;
-    return taken_ <= most_;
+    return taken_ <= max_;
   }
   void give_back(std::size_t bytes) { taken_ -= bytes; }
-  [[nodiscard]] std::size_t most() const { return most_; }
+  [[nodiscard]] std::size_t most() const { return max_; }
 
  private:
-  std::size_t most_;
+  std::size_t max_;
   std::size_t taken_ = 0;
 };
 

@@ -10,7 +10,7 @@ namespace mltcp::workload {
 namespace {
 
 constexpr std::size_t kChunk = std::size_t{1} << 16;
-constexpr std::size_t kMostLine = std::size_t{1} << 20;
+constexpr std::size_t kMaxLine = std::size_t{1} << 20;
 
 }  // namespace
 
@@ -37,7 +37,7 @@ bool TraceLines::next(std::string_view& line) {
       at_ = end + 1;
       break;
     }
-    if (buffer_.size() - at_ > kMostLine) {
+    if (buffer_.size() - at_ > kMaxLine) {
       ++number_;
       fail("the line is longer than 1 MiB", "give a trace that is text");
     }

@@ -38,8 +38,8 @@ std::string timed_out(const Context& context, const std::string& what, std::chro
 
 /// Throws EnforceNotMet for what no message may have.
 void enforce_length(std::size_t bytes) {
-  enforce(bytes <= kMostBytes, std::to_string(bytes) + " bytes are more than the " + std::to_string(kMostBytes) +
-                                   " (4 GiB) that one message may have; send and receive them in parts");
+  enforce(bytes <= kMaxBytes, std::to_string(bytes) + " bytes are more than the " + std::to_string(kMaxBytes) +
+                                  " (4 GiB) that one message may have; send and receive them in parts");
 }
 
 }  // namespace

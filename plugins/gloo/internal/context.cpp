@@ -123,7 +123,7 @@ void Context::on_pair_failed(Pair& failed, bool tell_others) {
     Record record;
     record.kind = Record::Kind::failure;
     record.id = static_cast<std::uint64_t>(failed.rank());
-    const std::string text = failed.error().substr(0, kMostInline);
+    const std::string text = failed.error().substr(0, kMaxInline);
     pair->queue(record, std::as_bytes(std::span(text)));
     pair->flush();
   }

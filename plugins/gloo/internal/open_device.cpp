@@ -14,8 +14,8 @@ void register_datapaths_once();  // cmake/datapaths.cpp.in
 namespace ep = ::mltcp::endpoint;
 namespace {
 
-constexpr std::uint32_t kMostConnections = 1024;
-constexpr std::uint32_t kMostOperations = 32'768;
+constexpr std::uint32_t kMaxConnections = 1024;
+constexpr std::uint32_t kMaxOperations = 32'768;
 
 /// The host's address as the settings say or imply it; throws InputError, RunError.
 ::mltcp::Address address_for(const attr& settings) {
@@ -47,8 +47,8 @@ ep::EndpointConfig config_for(const attr& settings) {
   config.connection.ecn = algorithm.capabilities.needs_ecn;
   config.peer_timeout = ::mltcp::Nanos(std::chrono::nanoseconds(settings.peer_timeout).count());
   config.spin = ::mltcp::Nanos(std::chrono::nanoseconds(settings.spin).count());
-  config.max_connections = kMostConnections;
-  config.max_operations = kMostOperations;
+  config.max_connections = kMaxConnections;
+  config.max_operations = kMaxOperations;
   config.eager_limit = kFrameBytes;
   config.unexpected_messages = 64;
   config.control_frames = 16;

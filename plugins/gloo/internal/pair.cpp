@@ -252,7 +252,7 @@ void Pair::fail(const std::string& cause, Ending ending, bool tell_others) {
     Record record;
     record.kind = Record::Kind::failure;
     record.id = static_cast<std::uint64_t>(context_.rank);
-    const std::string text = error_.substr(0, kMostInline);
+    const std::string text = error_.substr(0, kMaxInline);
     queue(record, std::as_bytes(std::span(text)));
     flush();
     close_if_flushed();
@@ -405,7 +405,7 @@ void Pair::write(Buffer& buffer, std::uint64_t number, std::byte* data, std::siz
   record.length = bytes;
   record.offset = offset;
   const std::uint64_t order = buffer.begin_send();
-  if (bytes <= kMostInline) {
+  if (bytes <= kMaxInline) {
     record.kind = Record::Kind::write_inline;
     queue(record, std::span<const std::byte>(data, bytes));
     buffer.on_sent(order);
@@ -419,7 +419,7 @@ void Pair::write(Buffer& buffer, std::uint64_t number, std::byte* data, std::siz
 }
 
 bool Pair::on_write(const Record& record, std::span<const std::byte> data) {
-  if (incoming_.size() >= kMostWaiting) return false;
+  if (incoming_.size() >= kMaxWaiting) return false;
   Incoming write;
   write.id = record.id;
   write.slot = record.slot;

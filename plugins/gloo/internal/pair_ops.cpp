@@ -236,7 +236,7 @@ void Pair::queue(const Record& record, std::span<const std::byte> data) {
 }
 
 void Pair::flush() {
-  if (!is_urgent_ && outbox_.size() < kMostIdle && !ended_) return;
+  if (!is_urgent_ && outbox_.size() < kMaxIdle && !ended_) return;
   std::size_t at = 0;
   while (at < outbox_.size() && !ended_) {
     Frame& frame = (*out_)[next_out_ % kControlFrames];

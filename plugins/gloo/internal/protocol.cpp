@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t kHelloMagic = 0x4D4C4748;    // "MLGH"
 constexpr std::uint32_t kAddressMagic = 0x4D4C4741;  // "MLGA"
 constexpr std::uint32_t kFormat = 2;
-constexpr std::size_t kMostEndpointBytes = 64;
+constexpr std::size_t kMaxEndpointBytes = 64;
 static_assert(kPairAddressBytes <= Address::kMaxByteSize);
 
 class Writer {
@@ -125,8 +125,8 @@ std::vector<char> to_bytes(const PairAddress& address) {
   writer.u32(address.rank);
   writer.u32(address.gloo_version);
   writer.u32(static_cast<std::uint32_t>(address.endpoint.size()));
-  constexpr std::size_t head = kPairAddressBytes - kMostEndpointBytes;
-  std::memcpy(out.data() + head, address.endpoint.data(), std::min(address.endpoint.size(), kMostEndpointBytes));
+  constexpr std::size_t head = kPairAddressBytes - kMaxEndpointBytes;
+  std::memcpy(out.data() + head, address.endpoint.data(), std::min(address.endpoint.size(), kMaxEndpointBytes));
   std::vector<char> bytes(out.size());
   std::memcpy(bytes.data(), out.data(), out.size());
   return bytes;
@@ -146,13 +146,13 @@ PairAddress parse_pair_address(std::span<const char> in) {
   out.rank = reader.u32();
   out.gloo_version = reader.u32();
   const std::uint32_t size = reader.u32();
-  if (size > kMostEndpointBytes)
+  if (size > kMaxEndpointBytes)
     throw InvalidOperationException("the address of a pair is damaged; hand it on as it is, byte by byte");
   if (out.gloo_version != GLOO_VERSION)
     throw InvalidOperationException("rank " + std::to_string(out.rank) + " has Gloo " +
                                     std::to_string(out.gloo_version) + " and this one " + std::to_string(GLOO_VERSION) +
                                     "; install the same Gloo on all hosts");
-  const auto blob = bytes.subspan(kPairAddressBytes - kMostEndpointBytes, size);
+  const auto blob = bytes.subspan(kPairAddressBytes - kMaxEndpointBytes, size);
   out.endpoint.assign(blob.begin(), blob.end());
   return out;
 }

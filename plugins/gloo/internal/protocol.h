@@ -41,12 +41,12 @@ inline constexpr std::uint64_t kWriteTag = std::uint64_t{2} << 62;
 inline constexpr std::uint64_t kHelloTag = std::uint64_t{3} << 62;
 inline constexpr std::uint64_t kIdMask = ~kTagKind;
 
-inline constexpr std::size_t kMostBytes = std::size_t{1} << 32;  ///< of a message: the transport's limit
-inline constexpr std::size_t kControlFrames = 8;                 ///< under way in each direction of a pair
-inline constexpr std::size_t kFrameBytes = 4096;  ///< of a control message, at most; the endpoint's eager limit
-inline constexpr std::size_t kMostInline = 512;   ///< bytes of a bound send that go within their record
-inline constexpr std::size_t kMostIdle = kFrameBytes / 2;  ///< bytes of records that wait for others to go along with
-inline constexpr std::size_t kMostWaiting = 65'536;        ///< bound sends that wait for their buffer, of a pair
+inline constexpr std::size_t kMaxBytes = std::size_t{1} << 32;  ///< of a message: the transport's limit
+inline constexpr std::size_t kControlFrames = 8;                ///< under way in each direction of a pair
+inline constexpr std::size_t kFrameBytes = 4096;          ///< of a control message, at most; the endpoint's eager limit
+inline constexpr std::size_t kMaxInline = 512;            ///< bytes of a bound send that go within their record
+inline constexpr std::size_t kMaxIdle = kFrameBytes / 2;  ///< bytes of records that wait for others to go along with
+inline constexpr std::size_t kMaxWaiting = 65'536;        ///< bound sends that wait for their buffer, of a pair
 
 struct Record {
   enum class Kind : std::uint32_t {

@@ -8,7 +8,7 @@
 namespace mltcp::service {
 namespace {
 
-constexpr std::size_t most_hosts = 65'536;
+constexpr std::size_t kMaxHosts = 65'536;
 
 }  // namespace
 
@@ -19,12 +19,12 @@ JobRequest request_from(const JsonReader& reader, Rate host_rate) {
     reader.fail("id", "ids of this form are those of Slurm's jobs, and what has one and is none has ended",
                 "give another");
   if (reader.has("name")) request.name = reader.text("name");
-  request.workers = static_cast<std::uint32_t>(reader.whole("workers", 1, kMostWorkers));
+  request.workers = static_cast<std::uint32_t>(reader.whole("workers", 1, kMaxWorkers));
   if (reader.has("flows"))
     request.flows = static_cast<std::uint32_t>(reader.whole("flows", 1, std::int64_t{kMaxFlows}));
-  if (reader.has("allowed_hosts")) request.allowed_hosts = reader.texts("allowed_hosts", most_hosts);
-  if (reader.has("most_per_host"))
-    request.most_per_host = static_cast<std::uint32_t>(reader.whole("most_per_host", 0, kMostWorkers));
+  if (reader.has("allowed_hosts")) request.allowed_hosts = reader.texts("allowed_hosts", kMaxHosts);
+  if (reader.has("max_per_host"))
+    request.max_per_host = static_cast<std::uint32_t>(reader.whole("max_per_host", 0, kMaxWorkers));
   const JobProfile profile = profile_from_json(reader.object("profile"));
   request.demand = demand_of(profile, host_rate);
   if (!reader.has("flows")) request.flows = std::max<std::uint32_t>(1, profile.job.flows);

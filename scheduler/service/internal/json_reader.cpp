@@ -17,7 +17,7 @@
 namespace mltcp::service {
 namespace {
 
-constexpr std::size_t longest_key_shown = 60;
+constexpr std::size_t kLongestKeyShown = 60;
 
 std::string_view type_of(const Json& value) {
   if (value.is_null()) return "null";
@@ -28,7 +28,7 @@ std::string_view type_of(const Json& value) {
 }
 
 // Inserting and finding keys in an object of Json takes time in proportion to its members.
-constexpr std::size_t most_members = 1000;
+constexpr std::size_t kMaxMembers = 1000;
 
 // Looks at the keys before anything is built of them. Of a key that stands twice, parsers take the first or the last:
 // what one has checked, another may not have read.
@@ -43,7 +43,7 @@ class KeyCheck : public nlohmann::json_sax<Json> {
     return true;
   }
   bool key(std::string& text) override {
-    if (keys_.back().size() == most_members) {
+    if (keys_.back().size() == kMaxMembers) {
       too_many = true;
       return false;
     }
@@ -87,7 +87,7 @@ void JsonReader::only(std::initializer_list<std::string_view> keys) const {
   for (const auto& [key, value] : object_->items()) {
     if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
     const auto meant = nearest(key, std::vector<std::string>(keys.begin(), keys.end()));
-    fail(key.substr(0, longest_key_shown), "unknown key",
+    fail(key.substr(0, kLongestKeyShown), "unknown key",
          meant ? fmt::format("did you mean \"{}\"?", *meant)
                : fmt::format("the keys here are {}", fmt::join(keys, ", ")));
   }
@@ -175,20 +175,20 @@ std::vector<std::string> JsonReader::texts(std::string_view key, std::size_t mos
   return all;
 }
 
-JsonDocument::JsonDocument(std::string_view text, const std::string& where, std::size_t most_bytes,
+JsonDocument::JsonDocument(std::string_view text, const std::string& where, std::size_t max_bytes,
                            const JsonLimits& limits)
     : where_(where) {
   const auto fail = [&](std::string_view cause, std::string_view cure) {
     throw InputError(one_line(fmt::format("{}: {}; {}", where, cause, cure)));
   };
-  if (text.size() > most_bytes)
-    fail(fmt::format("it has {} bytes", text.size()), fmt::format("give at most {}", most_bytes));
+  if (text.size() > max_bytes)
+    fail(fmt::format("it has {} bytes", text.size()), fmt::format("give at most {}", max_bytes));
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) fail("it is empty", "give an object of JSON");
   if (const std::string beyond = beyond_limits(text, limits); !beyond.empty())
     fail(fmt::format("it {}", beyond), "give less");
   KeyCheck keys;
   Json::sax_parse(text, &keys);
-  if (keys.too_many) fail(fmt::format("an object has more than {} members", most_members), "give less");
+  if (keys.too_many) fail(fmt::format("an object has more than {} members", kMaxMembers), "give less");
   try {
     // Without a callback, for which the parser looks through all of a list at the end of each of its objects.
     json_ = Json::parse(text);

@@ -56,7 +56,7 @@ class JsonDocument {
  public:
   /// Throws InputError for a text that is too long, nested too deeply, not JSON, not UTF-8, or not an object, or has a
   /// key twice in one object, or more than 1000 keys.
-  JsonDocument(std::string_view text, const std::string& where, std::size_t most_bytes, const JsonLimits& limits);
+  JsonDocument(std::string_view text, const std::string& where, std::size_t max_bytes, const JsonLimits& limits);
   [[nodiscard]] JsonReader root() const { return {json_, where_}; }
 
  private:

@@ -63,7 +63,7 @@ TEST(ClusterFile, parse__defaults) {
 TEST(ClusterFile, parse__everything) {
   const std::string text =
       "name = \"big\"\nlevel = \"flow\"\nseed = 7\nseeds = 3\ntime_scale = 0.5\nrate_scale = 0.2\ncc = \"reno\"\n"
-      "most_stretch = 0.1\n"
+      "max_slot_stretch = 0.1\n"
       "schemes = [\"random\", \"compatible+schedule+mltcp\", \"ideal\"]\n"
       "candidates = 5\n[schedule]\nslack = 0.02\ntolerance = 0.1\n"
       "[gpu]\ntflops = 312\nutilisation = 0.5\nbytes_per_parameter = 2\n" +
@@ -80,7 +80,7 @@ TEST(ClusterFile, parse__everything) {
   EXPECT_EQ(cluster.level, ClusterExperiment::Level::flow);
   EXPECT_EQ(cluster.seeds, 3U);
   EXPECT_EQ(cluster.cc, "reno");
-  EXPECT_EQ(cluster.most_stretch, 0.1);
+  EXPECT_EQ(cluster.max_slot_stretch, 0.1);
   ASSERT_THAT(cluster.schemes, SizeIs(3));
   EXPECT_EQ(cluster.schemes[1].placement, Scheme::Placement::compatible);
   EXPECT_EQ(cluster.schemes[0].policy->name, "fair");
@@ -118,7 +118,7 @@ TEST(ClusterFile, parse__everything) {
   EXPECT_EQ(b.phases[1].bytes, 800'000U);
   EXPECT_EQ(b.jitter, Nanos());
   EXPECT_EQ(b.straggler.factor, 2);
-  EXPECT_EQ(cluster.types[1].choices.most_iterations, 9U);
+  EXPECT_EQ(cluster.types[1].choices.max_iterations, 9U);
   EXPECT_EQ(cluster.types[2].jobs.at({2, 0}).phases.size(), 3U);
 }
 
@@ -390,7 +390,7 @@ TEST(ClusterFile, parse__refuses_with_line_and_key) {
        "c.toml:1: topology: dctcp needs ECN"},
       {top("candidates = 0"), "c.toml:1: candidates: 0 is out of range"},
       {top("min_score = 1.5"), "c.toml:1: min_score: 1.5 is out of range"},
-      {top("most_stretch = 1.5"), "c.toml:1: most_stretch: 1.5 is out of range"},
+      {top("max_slot_stretch = 1.5"), "c.toml:1: max_slot_stretch: 1.5 is out of range"},
       {top("schedule = { slack = -0.1 }"), "c.toml:1: schedule.slack: -0.1 is out of range"},
       {"level = \"flow\"\nmltcp = { decrease = true }\n" + all, "c.toml:2: mltcp.decrease: level flow has no windows"},
       {"level = \"flow\"\nschemes = [\"random\"]\nmltcp = { iterations = \"learned\" }\n" + all,

@@ -333,7 +333,7 @@ TEST(ClusterRun, run_cluster__slots_are_stretched_where_it_pays) {
   EXPECT_GT(mean(results.runs[0].slowdowns), 1.1);
   EXPECT_LT(mean(results.runs[1].slowdowns), 1.06);
   EXPECT_NEAR(results.runs[1].mean_score, 1, 0.001);
-  EXPECT_EQ(with("most_stretch = 0\n").runs[1].slowdowns, results.runs[0].slowdowns);
+  EXPECT_EQ(with("max_slot_stretch = 0\n").runs[1].slowdowns, results.runs[0].slowdowns);
 }
 
 TEST(ClusterRun, run_cluster__several_spines_have_known_paths) {

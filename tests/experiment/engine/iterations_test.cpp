@@ -19,10 +19,10 @@ namespace {
 using namespace literals;
 using testing::SizeIs;
 
-constexpr Rate fast{10'000'000'000};
-constexpr Rate slow{1'000'000'000};
-constexpr Nanos delay{1'000};
-constexpr Bytes megabyte = 1'000'000;
+constexpr Rate kFast{10'000'000'000};
+constexpr Rate kSlow{1'000'000'000};
+constexpr Nanos kDelay{1'000};
+constexpr Bytes kMegabyte = 1'000'000;
 
 enum class Backend { job_driver, ranks, flows };
 
@@ -39,20 +39,20 @@ std::string name_of(Backend backend) {
 }
 
 /// Hosts on one switch; the last one's links are slow, unless something else is said.
-sim::SwitchedNetworkConfig network_with_one_slow_host(std::uint32_t hosts, Rate of_last = slow, Nanos each = delay) {
+sim::SwitchedNetworkConfig network_with_one_slow_host(std::uint32_t hosts, Rate of_last = kSlow, Nanos each = kDelay) {
   Graph graph;
   for (std::uint32_t host = 0; host < hosts; ++host)
     graph.nodes.push_back({.name = "h" + std::to_string(host), .host = true});
   graph.nodes.push_back({.name = "s", .host = false});
   for (std::uint32_t host = 0; host < hosts; ++host) {
-    const Rate rate = host + 1 == hosts ? of_last : fast;
+    const Rate rate = host + 1 == hosts ? of_last : kFast;
     const std::string& own = graph.nodes[host].name;
     graph.links.push_back({.from = own, .to = "s", .capacity = rate, .delay = each});
     graph.links.push_back({.from = "s", .to = own, .capacity = rate, .delay = each});
   }
   sim::SwitchedNetworkConfig config;
   config.topology = std::make_shared<const Topology>(graph);
-  config.buffer_bytes = 4 * megabyte;
+  config.buffer_bytes = 4 * kMegabyte;
   config.mtu = 9000;
   return config;
 }
@@ -74,7 +74,7 @@ JobSpec ring_of(std::uint32_t hosts, std::vector<workload::Phase> phases) {
   JobSpec spec;
   spec.job.name = "a";
   spec.job.phases = std::move(phases);
-  spec.job.rate = fast;
+  spec.job.rate = kFast;
   for (std::uint32_t host = 0; host < hosts; ++host) spec.job.hosts.push_back(host);
   spec.workers = workload::place({spec.job}, hosts).front().workers;
   spec.iterations = 4;
@@ -83,7 +83,7 @@ JobSpec ring_of(std::uint32_t hosts, std::vector<workload::Phase> phases) {
 }
 
 /// The bytes over the slow host's link, in full packets.
-Nanos over_slow_link(Bytes bytes) { return slow.time_for(bytes * 9014 / 8900); }
+Nanos over_slow_link(Bytes bytes) { return kSlow.time_for(bytes * 9014 / 8900); }
 
 class Iterations : public testing::TestWithParam<Backend> {
  protected:
@@ -115,10 +115,10 @@ INSTANTIATE_TEST_SUITE_P(Backends, Iterations, testing::Values(Backend::job_driv
 double millis(Nanos time) { return time.millis(); }
 
 TEST_P(Iterations, phase__is_over_for_all_workers_when_the_slowest_has_delivered) {
-  const JobResult result = run(ring_of(5, {compute(10_ms), communicate(megabyte)}));
+  const JobResult result = run(ring_of(5, {compute(10_ms), communicate(kMegabyte)}));
   ASSERT_THAT(result.iterations, SizeIs(4));
   for (std::size_t i = 0; i < 4; ++i)
-    EXPECT_NEAR(millis(result.iterations[i]), millis(10_ms + over_slow_link(megabyte)), 0.5) << i;
+    EXPECT_NEAR(millis(result.iterations[i]), millis(10_ms + over_slow_link(kMegabyte)), 0.5) << i;
   // None begins its next one before: starts are those of the first rank to begin.
   for (std::size_t i = 0; i + 1 < 4; ++i)
     EXPECT_NEAR(millis(result.starts[i + 1]), millis(result.starts[i] + result.iterations[i]), 0.2) << i;
@@ -126,28 +126,29 @@ TEST_P(Iterations, phase__is_over_for_all_workers_when_the_slowest_has_delivered
 
 TEST_P(Iterations, phase__that_computes_after_another_begins_when_that_is_over_for_all) {
   // Whoever computed right after its own bytes would send the second time while the slow one still sends the first.
-  const JobResult result = run(ring_of(5, {communicate(megabyte), compute(5_ms), communicate(megabyte)}));
+  const JobResult result = run(ring_of(5, {communicate(kMegabyte), compute(5_ms), communicate(kMegabyte)}));
   ASSERT_THAT(result.iterations, SizeIs(4));
   for (std::size_t i = 0; i < 4; ++i)
-    EXPECT_NEAR(millis(result.iterations[i]), millis(5_ms + over_slow_link(megabyte) + over_slow_link(megabyte)), 1)
+    EXPECT_NEAR(millis(result.iterations[i]), millis(5_ms + over_slow_link(kMegabyte) + over_slow_link(kMegabyte)), 1)
         << i;
 }
 
 TEST_P(Iterations, overlap__holds_up_the_end_of_the_iteration_alone) {
   const JobResult result =
-      run(ring_of(4, {compute(2_ms), communicate(4 * megabyte, true), compute(10_ms), communicate(megabyte)}));
+      run(ring_of(4, {compute(2_ms), communicate(4 * kMegabyte, true), compute(10_ms), communicate(kMegabyte)}));
   ASSERT_THAT(result.iterations, SizeIs(4));
   for (std::size_t i = 0; i < 4; ++i) {
-    EXPECT_NEAR(millis(result.iterations[i]), millis(2_ms + over_slow_link(5 * megabyte)), 1) << "computing costs none";
+    EXPECT_NEAR(millis(result.iterations[i]), millis(2_ms + over_slow_link(5 * kMegabyte)), 1)
+        << "computing costs none";
     if (i > 0) {
       EXPECT_NEAR(millis(result.starts[i]), millis(result.starts[i - 1] + result.iterations[i - 1]), 0.2) << i;
     }
   }
   // The same, but for what is last.
-  const JobResult last = run(ring_of(4, {communicate(4 * megabyte, true), compute(10_ms)}));
+  const JobResult last = run(ring_of(4, {communicate(4 * kMegabyte, true), compute(10_ms)}));
   ASSERT_THAT(last.iterations, SizeIs(4));
   for (std::size_t i = 0; i < 4; ++i) {
-    EXPECT_NEAR(millis(last.iterations[i]), millis(over_slow_link(4 * megabyte)), 1);
+    EXPECT_NEAR(millis(last.iterations[i]), millis(over_slow_link(4 * kMegabyte)), 1);
     if (i > 0) {
       EXPECT_NEAR(millis(last.starts[i]), millis(last.starts[i - 1] + last.iterations[i - 1]), 0.2) << i;
     }
@@ -155,21 +156,21 @@ TEST_P(Iterations, overlap__holds_up_the_end_of_the_iteration_alone) {
 }
 
 TEST_P(Iterations, two_workers__go_on_together_without_a_barrier) {
-  const JobResult result = run(ring_of(2, {compute(10_ms), communicate(megabyte)}));
+  const JobResult result = run(ring_of(2, {compute(10_ms), communicate(kMegabyte)}));
   ASSERT_THAT(result.starts, SizeIs(4));
   for (std::size_t i = 0; i + 1 < 4; ++i)
     EXPECT_NEAR(millis(result.starts[i + 1]), millis(result.starts[i] + result.iterations[i]), 0.2) << i;
 }
 
 TEST_P(Iterations, bytes__are_the_jobs_own) {
-  const JobResult result = run(ring_of(5, {compute(1_ms), communicate(megabyte), communicate(megabyte / 2)}));
-  EXPECT_EQ(result.bytes_per_iteration, 5 * megabyte * 3 / 2);
+  const JobResult result = run(ring_of(5, {compute(1_ms), communicate(kMegabyte), communicate(kMegabyte / 2)}));
+  EXPECT_EQ(result.bytes_per_iteration, 5 * kMegabyte * 3 / 2);
   EXPECT_EQ(result.bytes, 4 * result.bytes_per_iteration);
   EXPECT_EQ(result.compute, 1_ms);
 }
 
 TEST_P(Iterations, compute_times__are_those_of_the_seed) {
-  JobSpec spec = ring_of(3, {compute(Nanos(0)), communicate(megabyte / 10), compute(10_ms)});
+  JobSpec spec = ring_of(3, {compute(Nanos(0)), communicate(kMegabyte / 10), compute(10_ms)});
   spec.job.jitter = 1_ms;
   spec.job.pause = {.iteration = 2, .time = 50_ms};
   spec.number = 3;
@@ -182,24 +183,24 @@ TEST_P(Iterations, compute_times__are_those_of_the_seed) {
     const Nanos first = expected.of(spec.job.phases[0]);
     const Nanos second = expected.of(spec.job.phases[2]);
     EXPECT_EQ(result.iteration_compute[i], first + second) << i;
-    EXPECT_NEAR(millis(result.iterations[i]), millis(first + second + over_slow_link(megabyte / 10)), 0.6) << i;
+    EXPECT_NEAR(millis(result.iterations[i]), millis(first + second + over_slow_link(kMegabyte / 10)), 0.6) << i;
   }
   EXPECT_GT(result.iteration_compute[2], 50_ms) << "a phase of no length is held up, too";
 }
 
 TEST_P(Iterations, phase__of_no_bytes_is_over_at_once) {
-  const JobSpec spec = ring_of(3, {communicate(0), compute(5_ms), communicate(megabyte)});
+  const JobSpec spec = ring_of(3, {communicate(0), compute(5_ms), communicate(kMegabyte)});
   if (GetParam() == Backend::ranks) {  // they tell each other by what arrives
     EXPECT_THROW(run(spec), InputError);
     return;
   }
   const JobResult result = run(spec);
   ASSERT_THAT(result.iterations, SizeIs(4));
-  EXPECT_NEAR(millis(result.iterations[3]), millis(5_ms + over_slow_link(megabyte)), 0.6);
+  EXPECT_NEAR(millis(result.iterations[3]), millis(5_ms + over_slow_link(kMegabyte)), 0.6);
 }
 
 TEST_P(Iterations, starts__count_from_the_jobs_start) {
-  JobSpec spec = ring_of(3, {compute(5_ms), communicate(megabyte)});
+  JobSpec spec = ring_of(3, {compute(5_ms), communicate(kMegabyte)});
   spec.job.start = 7_ms;
   const JobResult result = run(spec);
   ASSERT_THAT(result.starts, SizeIs(4));
@@ -208,7 +209,7 @@ TEST_P(Iterations, starts__count_from_the_jobs_start) {
 
 // A barrier needs no more than one connection to each rank that the job itself sends nothing to.
 TEST(RankDriver, barrier__takes_one_connection_to_each_rank) {
-  JobSpec spec = ring_of(5, {compute(1_ms), communicate(megabyte)});
+  JobSpec spec = ring_of(5, {compute(1_ms), communicate(kMegabyte)});
   spec.job.flows = 4;
   TopologyNetwork network(network_with_one_slow_host(5), {.virtual_payload = true});
   network.add(spec.number, spec.workers);
@@ -218,7 +219,7 @@ TEST(RankDriver, barrier__takes_one_connection_to_each_rank) {
   EXPECT_EQ(job.rank(0).connections(), 4U + 4U + 1U + 1U);
   job.start(network.now());
   EXPECT_TRUE(network.run(10_s, [&] { return job.done(); }));
-  EXPECT_EQ(job.rank(0).progress().sent % megabyte, 0U) << "barriers don't count";
+  EXPECT_EQ(job.rank(0).progress().sent % kMegabyte, 0U) << "barriers don't count";
 }
 
 // ---- the engine alone -----------------------------------------------------------------------------------------------
@@ -346,7 +347,7 @@ TEST(IterationEngine, send_behind_a_delay__is_told_to_the_carrier_s_driver) {
 /// Mean of an iteration, over a switch whose links are all alike and 10 us long.
 Nanos mean_iteration(const JobSpec& spec, bool ranks) {
   const auto hosts = static_cast<std::uint32_t>(spec.job.hosts.size());
-  TopologyNetwork network(network_with_one_slow_host(hosts, fast, 10_us), {.virtual_payload = true});
+  TopologyNetwork network(network_with_one_slow_host(hosts, kFast, 10_us), {.virtual_payload = true});
   network.add(spec.number, spec.workers);
   std::unique_ptr<DrivenJob> job;
   if (ranks)

@@ -549,7 +549,7 @@ class SharedHost {
   }
   static std::uint64_t tag_of(std::span<const std::byte> packet) {
     std::uint64_t tag = 0;
-    if (packet.size() >= wire::header_bytes) std::memcpy(&tag, packet.data() + 8, sizeof tag);
+    if (packet.size() >= wire::kHeaderBytes) std::memcpy(&tag, packet.data() + 8, sizeof tag);
     return tag;
   }
   /// Whose connection it is, by the tag that its CONNECT or ACCEPT tells.

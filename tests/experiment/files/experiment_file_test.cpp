@@ -505,7 +505,7 @@ TEST(ExperimentFile, host_model__is_off_read_whole_and_follows_the_seed) {
       "e.toml");
   const sim::LoopModel& host = experiment.machines.host;
   EXPECT_EQ(host.nap, Nanos(50'000));
-  EXPECT_EQ(host.late_least, Nanos(20'000));
+  EXPECT_EQ(host.late_min, Nanos(20'000));
   EXPECT_EQ(host.late_mean, Nanos(70'000));
   EXPECT_EQ(host.stall_every, Nanos(200'000'000));
   EXPECT_EQ(host.stall_mean, Nanos(2'000'000));

@@ -129,7 +129,7 @@ TEST(ExperimentFile, parse__too_many_jobs_for_the_ring) {
     text.append("[[job]]\nname = \"").append(std::to_string(i)).append("\"\ncommunicate = \"1 MB\"\n");
   FileOptions options;
   options.datapaths = {"sim", "ring"};
-  options.most_ring_jobs = 2;
+  options.max_ring_jobs = 2;
   EXPECT_THAT(refusal(text, options), error_at(10, "job", "there are 3 jobs and datapath ring has ports for 2"));
   options.datapath = "sim";
   EXPECT_EQ(refusal(text, options), "no error");
@@ -137,7 +137,7 @@ TEST(ExperimentFile, parse__too_many_jobs_for_the_ring) {
   EXPECT_EQ(refusal(text, options), "no error");
   options.datapath = "ring";
   EXPECT_THAT(refusal(text, options), error_at(9, "job", "there are 3 jobs"));
-  options.most_ring_jobs = 3;
+  options.max_ring_jobs = 3;
   EXPECT_EQ(refusal(text, options), "no error");
 }
 
@@ -315,7 +315,7 @@ TEST(ExperimentFile, parse__errors_of_a_trace_name_both_places) {
 template <typename T>
 void expect_same_keys(const T& a, const T& b) {
   for_each_field<T>([&](const auto& field) {
-    if constexpr (workload::is_file_key<decltype(field)>) {
+    if constexpr (workload::kIsFileKey<decltype(field)>) {
       const auto& of_a = a.*field.member;
       if constexpr (HasFields<std::remove_cvref_t<decltype(of_a)>>)
         expect_same_keys(of_a, b.*field.member);
@@ -437,7 +437,7 @@ TEST(ExperimentFile, count__refused) {
               error_at(7, "job[1].start_jitter", "has no unit"));
   FileOptions ring;
   ring.datapaths = {"sim", "ring"};
-  ring.most_ring_jobs = 2;
+  ring.max_ring_jobs = 2;
   EXPECT_THAT(refusal("datapath = \"ring\"\n" + job("count = 3"), ring),
               error_at(4, "job", "there are 3 jobs and datapath ring has ports for 2"));
 }

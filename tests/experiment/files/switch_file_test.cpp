@@ -13,7 +13,7 @@ using namespace mltcp::literals;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr std::string_view two = "[[port]]\ndevice = \"ring:a\"\n[[port]]\ndevice = \"ring:b\"\n";
+constexpr std::string_view kTwo = "[[port]]\ndevice = \"ring:a\"\n[[port]]\ndevice = \"ring:b\"\n";
 
 std::string refusal(std::string_view text, const SwitchWords& words = {}) {
   try {
@@ -25,7 +25,7 @@ std::string refusal(std::string_view text, const SwitchWords& words = {}) {
 }
 
 TEST(SwitchFile, defaults__are_those_of_the_documentation) {
-  const SwitchSettings settings = parse_switch(two, "s.toml", {});
+  const SwitchSettings settings = parse_switch(kTwo, "s.toml", {});
   ASSERT_EQ(settings.ports.size(), 2U);
   EXPECT_EQ(settings.ports[1].device, "ring:b");
   EXPECT_EQ(settings.ports[0].config.output.rate, Rate(1'000'000'000'000'000));
@@ -108,7 +108,7 @@ TEST(SwitchFile, refusals__name_place_cause_and_cure) {
 }
 
 TEST(SwitchFile, refusals_of_words__name_the_option) {
-  const auto of = [](const std::string& port) { return refusal(two, {{}, {port}}); };
+  const auto of = [](const std::string& port) { return refusal(kTwo, {{}, {port}}); };
   EXPECT_EQ(of("ring:c,rat=1Gbps"),
             "--port ring:c,rat=1Gbps: \"rat=1Gbps\" is no setting of a port; did you mean \"rate=...\"?");
   EXPECT_THAT(of("ring:c,frobnicate"), HasSubstr("write KEY=VALUE with one of rate, delay"));
@@ -117,9 +117,9 @@ TEST(SwitchFile, refusals_of_words__name_the_option) {
   EXPECT_THAT(of("ring:c,ecn=3kB,2kB"), HasSubstr("port[3].ecn.kmax: 2 kB is less than kmin"));
   EXPECT_THAT(of("ring:a"), HasSubstr("port[3].device: \"ring:a\" is named twice"));
   EXPECT_THAT(of(""), HasSubstr("--port "));
-  EXPECT_EQ(refusal(two, {{{"loss", "1.5"}}, {}}),
+  EXPECT_EQ(refusal(kTwo, {{{"loss", "1.5"}}, {}}),
             "--loss: faults.loss: 1.5 is no probability; write a number from 0 to 1");
-  EXPECT_THAT(refusal(two, {{{"buffer", "75"}}, {}}), StartsWith("--buffer: the number 75 has no unit"));
+  EXPECT_THAT(refusal(kTwo, {{{"buffer", "75"}}, {}}), StartsWith("--buffer: the number 75 has no unit"));
 }
 
 TEST(SwitchFile, load__needs_a_file_that_is_one) {

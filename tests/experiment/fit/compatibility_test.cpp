@@ -288,7 +288,7 @@ TEST(Schedule, demand_of__joins_what_is_too_many_and_keeps_the_bits) {
   bool joined = false;
   const scheduler::Demand demand = demand_of(many, Rate(1'000'000'000), &joined);
   EXPECT_TRUE(joined);
-  EXPECT_EQ(demand.bursts.size(), kMostBursts);
+  EXPECT_EQ(demand.bursts.size(), kMaxBursts);
   EXPECT_NO_THROW(scheduler::check(demand));
   EXPECT_NEAR(scheduler::bits(demand), 1000 * 1250 * 8, 10);
   // The long gaps are those that stay.

@@ -10,7 +10,7 @@ namespace {
 
 using namespace literals;
 
-constexpr Nanos ahead{123'456'789'012};
+constexpr Nanos kAhead{123'456'789'012};
 
 /// Exchanges from `at` on whose ways take `least` and a random more of each.
 ClockOffset measured(Nanos at, Nanos least, Nanos offset, std::uint64_t seed, int count = 16) {
@@ -27,8 +27,8 @@ ClockOffset measured(Nanos at, Nanos least, Nanos offset, std::uint64_t seed, in
 
 TEST(clock_offset, exchange_with_the_least_round_trip__counts_and_bounds_the_error) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    const ClockOffset clock = measured(5_s, 20_us, ahead, seed);
-    EXPECT_LE(std::abs((clock.offset() - ahead).count), clock.uncertainty().count);
+    const ClockOffset clock = measured(5_s, 20_us, kAhead, seed);
+    EXPECT_LE(std::abs((clock.offset() - kAhead).count), clock.uncertainty().count);
     EXPECT_LT(clock.uncertainty(), 400_us);
     EXPECT_GE(clock.uncertainty(), 20_us);
   }
@@ -37,10 +37,10 @@ TEST(clock_offset, exchange_with_the_least_round_trip__counts_and_bounds_the_err
 TEST(clock_offset, symmetric_exchange__is_exact) {
   ClockOffset clock;
   EXPECT_FALSE(clock.known());
-  clock.add(100_us, 110_us + ahead, 120_us);
-  clock.add(200_us, 900_us + ahead, 1000_us);
+  clock.add(100_us, 110_us + kAhead, 120_us);
+  clock.add(200_us, 900_us + kAhead, 1000_us);
   EXPECT_TRUE(clock.known());
-  EXPECT_EQ(clock.offset(), ahead);
+  EXPECT_EQ(clock.offset(), kAhead);
   EXPECT_EQ(clock.uncertainty(), 10_us);
   EXPECT_EQ(clock.at(), 110_us);
 }
@@ -55,7 +55,7 @@ TEST(clock_map, one_estimate__shifts) {
 
 TEST(clock_map, two_estimates__follow_a_clock_that_is_faster) {
   // 20 parts in a million: 2 ms in 100 s.
-  const auto other = [](Nanos ours) { return ours + ahead + ours / 50'000; };
+  const auto other = [](Nanos ours) { return ours + kAhead + ours / 50'000; };
   const auto exchange = [&](Nanos at) {
     ClockOffset clock;
     clock.add(at - 10_us, other(at), at + 10_us);

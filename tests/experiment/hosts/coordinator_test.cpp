@@ -32,13 +32,13 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr Nanos iteration = 4_ms;
+constexpr Nanos kIteration = 4_ms;
 
 class FakeHost;
 /// Changes a message before it is sent, or sends something else: false.
 using Lie = std::function<bool(FakeHost&, Json&)>;
 
-/// Says what a host says whose ranks take `iteration` for each of theirs. A thread of its own.
+/// Says what a host says whose ranks take `kIteration` for each of theirs. A thread of its own.
 class FakeHost {
  public:
   FakeHost(std::string address, std::uint32_t number, Lie lie = {}, StreamKey key = {})
@@ -89,7 +89,7 @@ class FakeHost {
     if (type == "start") {
       at_ = message.at("at");
       if (message.contains("series")) order_ = protocol::series_order_from(message.at("series"));
-      const Nanos end = Nanos(at_.at(0).get<std::int64_t>()) + iteration * setup_.jobs[0].spec.iterations;
+      const Nanos end = Nanos(at_.at(0).get<std::int64_t>()) + kIteration * setup_.jobs[0].spec.iterations;
       std::this_thread::sleep_for(std::chrono::nanoseconds((end - wall_now()).count));
       tell_progress(true);
     }
@@ -123,8 +123,8 @@ class FakeHost {
   void tell_result(std::uint32_t job, std::uint32_t rank) {
     RankResult result;
     for (std::uint32_t i = 0; i < setup_.jobs[job].spec.iterations; ++i) {
-      result.starts.push_back(Nanos(at_.at(job).get<std::int64_t>()) + iteration * i);
-      result.times.push_back(iteration);
+      result.starts.push_back(Nanos(at_.at(job).get<std::int64_t>()) + kIteration * i);
+      result.times.push_back(kIteration);
     }
     result.bytes_per_iteration = rank == 0 ? 20'000 : 0;
     Json message = protocol::to_json(result);
@@ -233,7 +233,7 @@ class Coordinated : public testing::Test {
 TEST_F(Coordinated, hosts_that_say_what_is__are_believed) {
   const experiment::Run done = run_with({});
   ASSERT_EQ(done.jobs.size(), 1U);
-  EXPECT_THAT(done.jobs[0].iterations, ElementsAre(iteration, iteration, iteration));
+  EXPECT_THAT(done.jobs[0].iterations, ElementsAre(kIteration, kIteration, kIteration));
   EXPECT_EQ(done.jobs[0].bytes, 60'000U);
 }
 
@@ -382,7 +382,7 @@ TEST_F(Coordinated, series_that_nobody_wants__are_refused) {
 }
 
 TEST_F(Coordinated, iterations_at_times_that_can_not_be__are_no_result) {
-  const std::int64_t far = kMostTime.count;
+  const std::int64_t far = kMaxTime.count;
   for (const auto& [key, value] : {std::pair<std::string, Json>("/times/1", far),
                                    {"/times/1", 20'000'000},
                                    {"/starts/0", -far},
@@ -399,7 +399,7 @@ TEST_F(Coordinated, iterations_at_times_that_can_not_be__are_no_result) {
                            if (message["rank"] == 0) message["times"][1] = 0;
                          })),
               AllOf(StartsWith("host 0 (10.0.0.1, fake) "), HasSubstr("iteration 1 of 0 ns, in which 20000 bytes")));
-  EXPECT_THAT(refusal(in_result("/computes", {1, 1, iteration.count + 1})), HasSubstr("a part of iteration 2"));
+  EXPECT_THAT(refusal(in_result("/computes", {1, 1, kIteration.count + 1})), HasSubstr("a part of iteration 2"));
   EXPECT_THAT(refusal(in_result("/gate/waited", far)), HasSubstr("it has waited for longer than the run"));
   EXPECT_THAT(refusal(in_result("/bytes_per_iteration", 19'999)), HasSubstr("it sends 19999 bytes"));
   EXPECT_THAT(refusal(in_result("/retransmitted_packets", std::uint64_t{1} << 60U)), HasSubstr("more than can be"));
@@ -425,7 +425,7 @@ TEST_F(Coordinated, clock_that_runs_away_in_a_run__is_named) {
 
 TEST_F(Coordinated, durations_beyond_the_run__are_refused) {
   for (const auto& [key, value] :
-       {std::pair<std::string, std::int64_t>("longest_gap", -5), {"stalled", kMostTime.count}})
+       {std::pair<std::string, std::int64_t>("longest_gap", -5), {"stalled", kMaxTime.count}})
     EXPECT_THAT(refusal(in("stopped", [&](FakeHost& /*host*/, Json& message) { message[key] = value; })),
                 HasSubstr("\"" + key + "\" is " + std::to_string(value) + " ns, and the run has lasted "));
   const auto link = [](std::int64_t since, const Json& lasted) {
@@ -438,7 +438,7 @@ TEST_F(Coordinated, durations_beyond_the_run__are_refused) {
     });
   };
   EXPECT_EQ(run_with(link(-1'000'000, 900'000)).link_outages.size(), 1U);
-  EXPECT_THAT(refusal(link(-1'000'000, kMostTime.count)), HasSubstr("\"lasted\" is "));
+  EXPECT_THAT(refusal(link(-1'000'000, kMaxTime.count)), HasSubstr("\"lasted\" is "));
   EXPECT_THAT(refusal(link(-1'000'000, -1)), HasSubstr("\"lasted\" is -1 ns"));
   EXPECT_THAT(refusal(link(3'600'000'000'000, nullptr)), HasSubstr("not of this run"));
 }
@@ -461,7 +461,7 @@ TEST_F(Coordinated, words_out_of_turn__are_refused) {
 }
 
 TEST_F(Coordinated, what_is_told_meanwhile__is_within_bounds) {
-  for (const std::int64_t last : {std::int64_t{-1}, kMostTime.count})
+  for (const std::int64_t last : {std::int64_t{-1}, kMaxTime.count})
     EXPECT_THAT(
         refusal(in("progress", [=](FakeHost& /*host*/, Json& message) { message["ranks"][0]["last"] = last; })),
         AllOf(StartsWith("host 0 (10.0.0.1, fake) "), HasSubstr("\"last\" is " + std::to_string(last) + " ns")));

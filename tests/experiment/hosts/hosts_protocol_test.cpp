@@ -166,7 +166,7 @@ TEST(hosts_protocol, damaged_setup__is_refused_whatever_is_missing_or_of_another
   bad = good;
   bad["jobs"].push_back(bad["jobs"][0]);
   EXPECT_THROW(setup_from(bad), InputError) << "the same of two jobs";
-  for (const std::int64_t compute : {std::int64_t{-1}, workload::kMostCompute.count + 1}) {
+  for (const std::int64_t compute : {std::int64_t{-1}, workload::kMaxCompute.count + 1}) {
     bad = good;
     bad["jobs"][0]["spec"]["job"]["phases"][0]["compute"] = compute;
     EXPECT_THROW(setup_from(bad), InputError) << compute;
@@ -214,8 +214,8 @@ TEST(hosts_protocol, result__arrives_as_it_was_sent_and_is_checked) {
 TEST(hosts_protocol, words_of_a_host__are_checked) {
   const auto time = [](const Json& value) { return time_from(Json{{"time", value}}, "time"); };
   EXPECT_EQ(time(-7), Nanos(-7));
-  EXPECT_EQ(time(-kMostTime.count), Nanos() - kMostTime);
-  EXPECT_THROW(time(kMostTime.count + 1), InputError);
+  EXPECT_EQ(time(-kMaxTime.count), Nanos() - kMaxTime);
+  EXPECT_THROW(time(kMaxTime.count + 1), InputError);
   EXPECT_THROW(time(std::numeric_limits<std::int64_t>::max()), InputError);
   EXPECT_THROW(time(std::numeric_limits<std::int64_t>::min()), InputError);
   EXPECT_THROW(time_from(Json::object(), "time"), InputError);
@@ -290,7 +290,7 @@ TEST(hosts_protocol, number_for_which_no_host_has_memory__is_refused_by_name) {
 
 TEST(hosts_protocol, time_that_would_overflow__is_refused_by_name) {
   const Json good = to_json(setup_of(experiment_with("compute = \"1 ms\"\ncommunicate = \"1 MB\"")));
-  for (const std::int64_t time : {kMostTime.count + 1, Nanos::never().count - 1, std::int64_t{INT64_MIN}}) {
+  for (const std::int64_t time : {kMaxTime.count + 1, Nanos::never().count - 1, std::int64_t{INT64_MIN}}) {
     Json bad = good;
     bad["jobs"][0]["spec"]["job"]["start"] = time;
     EXPECT_THAT(message_of<InputError>([&] { static_cast<void>(setup_from(bad)); }), StartsWith("\"start\" is "))

@@ -99,7 +99,7 @@ TEST(program_message, program_that_can_not_be_sent__is_refused) {
   for (Operation& operation : rated.operations) operation.rate = Rate(1'000);
   EXPECT_THROW(to_json(rated), InputError);
   RankProgram long_one = program();
-  long_one.operations.resize(kMostSentOperations + 1);
+  long_one.operations.resize(kMaxSentOperations + 1);
   EXPECT_THROW(to_json(long_one), InputError);
 }
 

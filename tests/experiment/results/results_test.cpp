@@ -507,10 +507,10 @@ TEST(Json, first_version__absent_fields_are_derived) {
 TEST(Json, times_beyond_a_double__round_trip) {
   Results results = full_results();
   results.runs[0].duration = Nanos((std::int64_t{1} << 53) + 1);
-  results.runs[0].jobs[0].starts.back() = kMostTime;
+  results.runs[0].jobs[0].starts.back() = kMaxTime;
   const Results back = parse_json(written(results), "r.json");
   EXPECT_EQ(back.runs[0].duration, results.runs[0].duration);
-  EXPECT_EQ(back.runs[0].jobs[0].starts.back(), kMostTime);
+  EXPECT_EQ(back.runs[0].jobs[0].starts.back(), kMaxTime);
 }
 
 TEST(Json, unknown_fields__skipped) {

@@ -379,14 +379,14 @@ TEST(Plan, work__ends_where_many_bursts_would_make_it_minutes) {
   options.repaired = true;
   const Schedule schedule = plan_jobs({}, jobs, profiles, options);
   EXPECT_TRUE(schedule.summary.cut_off);
-  EXPECT_GT(schedule.planned[0].work, kMostPlanWork);
-  EXPECT_LT(schedule.planned[0].work, 8 * kMostPlanWork) << "the last solution, and two replays of its slots";
+  EXPECT_GT(schedule.planned[0].work, kMaxPlanWork);
+  EXPECT_LT(schedule.planned[0].work, 8 * kMaxPlanWork) << "the last solution, and two replays of its slots";
 
   for (Profile& profile : profiles)
     for (Profile::Use& use : profile.uses) use.demand.bursts.resize(1);
   const Schedule few = plan_jobs({}, jobs, profiles, options);
   EXPECT_FALSE(few.summary.cut_off);
-  EXPECT_LT(few.planned[0].work, kMostPlanWork);
+  EXPECT_LT(few.planned[0].work, kMaxPlanWork);
 }
 
 }  // namespace

@@ -80,16 +80,10 @@ TEST(Runner, mltcp__interleaves_jobs_of_four_flows_on_hosts_that_nap) {
   Experiment experiment = two_jobs(R"(["mltcp"])");
   experiment.iterations = 24;
   for (workload::Job& job : experiment.jobs) job.flows = 4;
-  experiment.machines.host = {.nap = Nanos(50'000),
-                              .late_least = Nanos(20'000),
-                              .late_mean = Nanos(70'000),
-                              .stall_every = {},
-                              .stall_mean = {}};
-  experiment.machines.network_switch = {.nap = Nanos(50'000),
-                                        .late_least = Nanos(45'000),
-                                        .late_mean = Nanos(65'000),
-                                        .stall_every = {},
-                                        .stall_mean = {}};
+  experiment.machines.host = {
+      .nap = Nanos(50'000), .late_min = Nanos(20'000), .late_mean = Nanos(70'000), .stall_every = {}, .stall_mean = {}};
+  experiment.machines.network_switch = {
+      .nap = Nanos(50'000), .late_min = Nanos(45'000), .late_mean = Nanos(65'000), .stall_every = {}, .stall_mean = {}};
   for (const std::uint64_t seed : {1U, 2U, 3U}) {
     experiment.seed = experiment.machines.seed = seed;
     const Results results = run(experiment);

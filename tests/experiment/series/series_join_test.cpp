@@ -63,7 +63,7 @@ TEST(joined, row_without_a_new_one_of_a_part__repeats_its_state_and_not_its_boun
   wide.connection_states[1].cwnd_least_bytes = 2;
   wide.connection_states[1].cwnd_most_bytes = 9;
   wide.connection_states[1].rtt = 3_us;
-  wide.connection_states[1].rtt_most = 8_us;
+  wide.connection_states[1].rtt_max = 8_us;
   RunSeries whole = sent("b", 1_ms, {{0_ms, 0}, {1_ms, 1}, {2_ms, 2}, {3_ms, 3}});
   wide.links = {{"x", Rate(8)}};
   wide.link_states = {{}, {.queue_bytes = 5, .queue_most_bytes = 70}};
@@ -74,7 +74,7 @@ TEST(joined, row_without_a_new_one_of_a_part__repeats_its_state_and_not_its_boun
   const ConnectionState& again = whole.connection(3, 1);
   EXPECT_EQ(again.cwnd_least_bytes, 4);
   EXPECT_EQ(again.cwnd_most_bytes, 4);
-  EXPECT_EQ(again.rtt_most, 3_us);
+  EXPECT_EQ(again.rtt_max, 3_us);
   EXPECT_EQ(whole.link(3, 0).queue_most_bytes, 5U);
 }
 

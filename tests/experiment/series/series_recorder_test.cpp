@@ -18,8 +18,8 @@ constexpr Nanos kEpoch = 7_ms;
 constexpr Nanos kInterval = 10_us;
 
 /// A run whose connection counts a byte a microsecond, and whose window and queue peak in sample `peak`.
-RunSeries recorded(std::size_t samples, std::size_t most_rows, std::size_t peak, Nanos end) {
-  SeriesRecorder recorder({kInterval, most_rows});
+RunSeries recorded(std::size_t samples, std::size_t max_rows, std::size_t peak, Nanos end) {
+  SeriesRecorder recorder({kInterval, max_rows});
   EXPECT_TRUE(recorder.next().is_never());
   recorder.begin(kEpoch, {{"a", 0, 0, 0}}, {{"idle", Rate(1)}, {"bottleneck", Rate(1'000'000'000)}});
   const auto fill = [&](Nanos at, bool peaks) {
@@ -99,7 +99,7 @@ TEST(SeriesRecorder, rows__of_long_runs_are_bounded_evenly_spaced_and_keep_peaks
       EXPECT_EQ(series.times.front(), 0_us);
       for (std::size_t row = 1; row + 1 < series.times.size(); ++row)
         ASSERT_EQ(series.times[row] - series.times[row - 1], series.interval) << row;
-      EXPECT_LE(series.interval, series.sampled_every * SeriesRecorder::kMostSamplesOfARow);
+      EXPECT_LE(series.interval, series.sampled_every * SeriesRecorder::kMaxSamplesOfARow);
       for (std::size_t row = 0; row < series.times.size(); ++row)
         ASSERT_EQ(series.connection(row, 0).sent_bytes, static_cast<Bytes>(series.times[row].count / 1000));
       if (series.sampled_every > kInterval) continue;  // then not every one of them was looked at
@@ -109,7 +109,7 @@ TEST(SeriesRecorder, rows__of_long_runs_are_bounded_evenly_spaced_and_keep_peaks
       for (std::size_t row = 0; row < series.times.size(); ++row) {
         most = std::max(most, series.connection(row, 0).cwnd_most_bytes);
         longest = std::max(longest, series.link(row, 0).queue_most_bytes);
-        slowest = std::max(slowest, series.connection(row, 0).rtt_most);
+        slowest = std::max(slowest, series.connection(row, 0).rtt_max);
       }
       EXPECT_EQ(most, 900);
       EXPECT_EQ(longest, 90U);
@@ -120,7 +120,7 @@ TEST(SeriesRecorder, rows__of_long_runs_are_bounded_evenly_spaced_and_keep_peaks
 
 TEST(SeriesRecorder, entities__have_a_bound_that_is_told_in_a_line) {
   SeriesRecorder recorder({1_us, 1});
-  const std::vector<SeriesConnection> many(SeriesRecorder::kMostEntities);
+  const std::vector<SeriesConnection> many(SeriesRecorder::kMaxEntities);
   EXPECT_EQ(
       message_of<InputError>([&] {
         recorder.begin(0_us, many, {{"bottleneck", Rate(1)}});
@@ -136,7 +136,7 @@ TEST(SeriesRecorder, samples__of_a_long_run_become_rarer) {
   std::size_t samples = 0;
   for (; recorder.next() < 1'000_ms; ++samples) recorder.sample();
   // Of a million, no more than eight a row, and as many again for each time that rows were left out before.
-  EXPECT_LT(samples, SeriesRecorder::kFewestRows * SeriesRecorder::kMostSamplesOfARow * 8);
+  EXPECT_LT(samples, SeriesRecorder::kFewestRows * SeriesRecorder::kMaxSamplesOfARow * 8);
 }
 
 }  // namespace

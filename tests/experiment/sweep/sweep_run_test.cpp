@@ -77,7 +77,7 @@ class SweepRun : public ::testing::Test {
     for (const auto& entry : fs::directory_iterator(folder_ / folder / "runs")) all.push_back(entry.path());
     return all;
   }
-  [[nodiscard]] int most_written() const {
+  [[nodiscard]] int max_written() const {
     int most = 0;
     for (const auto& [name, times] : written_) most = std::max(most, times);
     return most;
@@ -102,7 +102,7 @@ TEST_F(SweepRun, run__again_runs_nothing) {
   // More seeds and values: only what is new.
   run_sweep(sweep({"iterations=2,3,4"}, 5), settings_);
   EXPECT_EQ(runs_, 15);
-  EXPECT_EQ(most_written(), 1);
+  EXPECT_EQ(max_written(), 1);
 }
 
 TEST_F(SweepRun, stop__at_any_moment_loses_and_repeats_nothing) {
@@ -125,7 +125,7 @@ TEST_F(SweepRun, stop__at_any_moment_loses_and_repeats_nothing) {
     EXPECT_EQ(second.before, first.ran);
     EXPECT_EQ(second.before + second.ran, 8U);
     EXPECT_EQ(written_.size(), 8U);
-    EXPECT_EQ(most_written(), 1);
+    EXPECT_EQ(max_written(), 1);
   }
 }
 
@@ -200,7 +200,7 @@ TEST_F(SweepRun, shards__do_each_run_once) {
   }
   EXPECT_EQ(sum, 8U);
   EXPECT_EQ(runs_, 8);
-  EXPECT_EQ(most_written(), 1);
+  EXPECT_EQ(max_written(), 1);
   EXPECT_EQ(records().size(), 8U);
 }
 

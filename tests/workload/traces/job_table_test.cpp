@@ -17,8 +17,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr std::int64_t second = 1'000'000'000;
-constexpr Nanos june(1'590'969'600 * second);  // 2020-06-01
+constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr Nanos kJune(1'590'969'600 * kSecond);  // 2020-06-01
 
 std::string refusal(const std::function<void()>& work) {
   try {
@@ -56,16 +56,16 @@ std::string attempt(const std::string& start, const std::string& end, const std:
 std::vector<std::string> jobs(const JobTable& table) {
   std::vector<std::string> result;
   for (const JobTable::Job& job : table.jobs)
-    result.push_back(std::to_string((job.submitted - june).count / second) + " " +
-                     std::to_string(job.ran.count / second) + " " + std::to_string(job.gpus));
+    result.push_back(std::to_string((job.submitted - kJune).count / kSecond) + " " +
+                     std::to_string(job.ran.count / kSecond) + " " + std::to_string(job.gpus));
   return result;
 }
 
 TEST(job_table, time_of_table__is_a_day_or_a_second_of_this_century) {
-  EXPECT_EQ(time_of_table("2020-06-01"), june);
-  EXPECT_EQ(time_of_table("2020-06-01 01:02:03"), june + Nanos(3'723 * second));
-  EXPECT_EQ(time_of_table("2000-02-29 00:00:00"), Nanos(951'782'400 * second));
-  EXPECT_EQ(time_of_table("2099-12-31 23:59:59"), Nanos(4'102'444'799 * second));
+  EXPECT_EQ(time_of_table("2020-06-01"), kJune);
+  EXPECT_EQ(time_of_table("2020-06-01 01:02:03"), kJune + Nanos(3'723 * kSecond));
+  EXPECT_EQ(time_of_table("2000-02-29 00:00:00"), Nanos(951'782'400 * kSecond));
+  EXPECT_EQ(time_of_table("2099-12-31 23:59:59"), Nanos(4'102'444'799 * kSecond));
   for (const char* text :
        {"", "None", "nan", "1970-01-01 00:00:00", "1999-12-31 23:59:59", "2100-01-01 00:00:00", "2020-13-01 00:00:00",
         "2021-02-29 00:00:00", "2020-06-01 24:00:00", "2020-06-01 00:60:00", "2020-06-01 00:00:60",
@@ -113,8 +113,8 @@ TEST(job_table, helios__is_of_the_jobs_that_were_chosen) {
                            helios_row("3", "00:00:30", "00:00:30", "00:00:31", "COMPLETED", "vcB") +
                            helios_row("4", "00:00:40", "00:00:40", "00:00:41");
   JobTableOptions options;
-  options.from = june + Nanos(20 * second);
-  options.to = june + Nanos(40 * second);
+  options.from = kJune + Nanos(20 * kSecond);
+  options.to = kJune + Nanos(40 * kSecond);
   JobTable table = parse_job_table(text, "t.csv", options);
   EXPECT_THAT(jobs(table), ElementsAre("20 1 2", "30 1 3"));
   EXPECT_THAT(table.warnings, ElementsAre(HasSubstr("submitted outside from and to (2, first line 2)"),

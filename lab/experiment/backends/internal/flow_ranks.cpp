@@ -17,8 +17,8 @@ namespace {
 
 using workload::Operation;
 
-constexpr std::uint32_t ip_udp_bytes = encap::kIpv4Bytes + encap::kUdpBytes;
-constexpr double initial_window_packets = 10;  // RFC 6928
+constexpr std::uint32_t kIpUdpBytes = encap::kIpv4Bytes + encap::kUdpBytes;
+constexpr double kInitialWindowPackets = 10;  // RFC 6928
 
 double header_cost(std::uint32_t mtu) { return static_cast<double>(frame_bytes(mtu)) / payload_bytes(mtu); }
 
@@ -32,7 +32,7 @@ workload::Job job_of(const workload::Job& job, std::uint32_t rank) {
 }  // namespace
 
 double payload_bytes(std::uint32_t mtu) {
-  return static_cast<double>(mtu - ip_udp_bytes - wire::header_bytes - wire::data_frame_bytes);
+  return static_cast<double>(mtu - kIpUdpBytes - wire::kHeaderBytes - wire::kDataFrameBytes);
 }
 
 bool restarts_after(Nanos silence, Nanos round_trip) {
@@ -48,7 +48,7 @@ Nanos slow_start_loss(const FlowBurst& burst, std::uint32_t mtu) {
     rate = std::min(
         rate, static_cast<double>(burst.limit.bits_per_second) / 8e9 * payload / static_cast<double>(frame_bytes(mtu)));
   const auto round_trip = static_cast<double>(burst.round_trip.count);
-  double window = initial_window_packets * payload * static_cast<double>(burst.connections);
+  double window = kInitialWindowPackets * payload * static_cast<double>(burst.connections);
   double sent = 0;
   double lost = 0;
   while (window < rate * round_trip && sent + window < static_cast<double>(burst.bytes)) {

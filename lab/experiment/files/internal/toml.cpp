@@ -20,7 +20,7 @@ namespace {
 
 // The parser bounds how deep arrays and inline tables are nested, not how many parts a dotted key has, each of them a
 // table in the one before; and tables are taken apart by recursion. Real keys have three parts at most.
-constexpr std::size_t kMostKeyParts = 16;
+constexpr std::size_t kMaxKeyParts = 16;
 
 // How long the text in quotes is that `text` begins with, both quotes included: to the end of the line, or of a text of
 // several lines to the end of all, if they are not closed.
@@ -54,7 +54,7 @@ std::optional<std::size_t> line_of_deep_key(std::string_view text) {
     } else if (c == '"' || c == '\'') {
       skip_to(size_of_quoted(text));
     } else {
-      if (c == '.' && ++parts > kMostKeyParts) return line;
+      if (c == '.' && ++parts > kMaxKeyParts) return line;
       if (std::string_view("\n=,{}").find(c) != std::string_view::npos) parts = 1;
       skip_to(1);
     }
@@ -280,9 +280,9 @@ void set_lines(toml::node& node, std::uint32_t line) {
 
 // "job[2]" or "job[*]" or "cc".
 struct Step {
-  static constexpr std::size_t all = 0;
+  static constexpr std::size_t kAll = 0;
   std::string_view key;
-  std::optional<std::size_t> index;  // from 1, or `all`
+  std::optional<std::size_t> index;  // from 1, or `kAll`
 };
 
 Step step_from(std::string_view text, std::string_view path) {
@@ -292,7 +292,7 @@ Step step_from(std::string_view text, std::string_view path) {
   if (!rest.empty()) {
     good = good && rest.size() > 2 && rest.back() == ']';
     if (good && rest == "[*]") {
-      step.index = Step::all;
+      step.index = Step::kAll;
     } else if (good) {
       std::size_t number = 0;
       const char* const end = rest.data() + rest.size() - 1;
@@ -338,7 +338,7 @@ void set_from(toml::table& table, std::string_view path, std::size_t from, const
     throw InputError(fmt::format("{} has {} element{}; write [1] to [{}], or [*] for all of them", in_quotes(step.key),
                                  array->size(), array->size() == 1 ? "" : "s", array->size()));
   for (std::size_t i = 0; i < array->size(); ++i) {
-    if (*step.index != Step::all && *step.index != i + 1) continue;
+    if (*step.index != Step::kAll && *step.index != i + 1) continue;
     if (last)
       array->replace(array->cbegin() + static_cast<std::ptrdiff_t>(i), value);
     else
@@ -358,7 +358,7 @@ toml::table parse_toml(std::string_view text, const std::string& file, std::stri
     throw InputError(
         one_line(fmt::format("{}:{}: TOML: a key has more than {} parts between dots; correct the line, "
                              "see {}",
-                             file, *line, kMostKeyParts, page)));
+                             file, *line, kMaxKeyParts, page)));
   if (trimmed(text).starts_with('{'))
     throw InputError(
         one_line(fmt::format("{}:1: this is JSON and not TOML, see {}; pages of what --json of a command "
@@ -411,7 +411,7 @@ std::string value_from_word(std::string_view word) {
   const bool structured = !word.empty() && std::string_view("\"'[{").find(word.front()) != std::string_view::npos;
   if (structured && line_of_deep_key(word))
     throw InputError(fmt::format("a key in {} has more than {} parts between dots; leave it out",
-                                 in_quotes(word.substr(0, 100)), kMostKeyParts));
+                                 in_quotes(word.substr(0, 100)), kMaxKeyParts));
   try {
     const toml::table parsed = toml::parse(fmt::format("v = {}", word));
     const toml::node* const value = parsed.get("v");
@@ -429,9 +429,9 @@ std::string value_from_word(std::string_view word) {
 }
 
 void set_value(toml::table& root, std::string_view path, const toml::node& value, std::uint32_t line) {
-  if (static_cast<std::size_t>(std::count(path.begin(), path.end(), '.')) >= kMostKeyParts)
-    throw InputError(fmt::format("the path has more than {} parts between dots; write one such as bottleneck.buffer",
-                                 kMostKeyParts));
+  if (static_cast<std::size_t>(std::count(path.begin(), path.end(), '.')) >= kMaxKeyParts)
+    throw InputError(
+        fmt::format("the path has more than {} parts between dots; write one such as bottleneck.buffer", kMaxKeyParts));
   toml::table carrier;
   carrier.insert("v", value);
   set_lines(*carrier.get("v"), line);

@@ -44,11 +44,11 @@ Json value_of(const T& value) {
     return to_hex(value);
   } else if constexpr (std::is_enum_v<T>) {
     return static_cast<int>(value);
-  } else if constexpr (is_list<T>) {
+  } else if constexpr (kIsList<T>) {
     Json list = Json::array();
     for (const auto& element : value) list.push_back(value_of(element));
     return list;
-  } else if constexpr (is_maybe<T>) {
+  } else if constexpr (kIsMaybe<T>) {
     return value ? value_of(*value) : Json();
   } else if constexpr (HasFields<T>) {
     Json json = Json::object();
@@ -81,20 +81,20 @@ template <typename T>
 void take(const Json& json, T& value, const char* key) {
   if constexpr (std::is_same_v<T, Nanos>) {
     // Sums and differences of such times don't overflow.
-    value = Nanos(whole_value<std::int64_t>(json, key, -kMostTime.count));
-    if (value > kMostTime && !value.is_never()) throw InputError(fmt::format("\"{}\" is a time beyond 2^60 ns", key));
+    value = Nanos(whole_value<std::int64_t>(json, key, -kMaxTime.count));
+    if (value > kMaxTime && !value.is_never()) throw InputError(fmt::format("\"{}\" is a time beyond 2^60 ns", key));
   } else if constexpr (std::is_same_v<T, Rate>) {
     take(json, value.bits_per_second, key);
   } else if constexpr (std::is_same_v<T, Address>) {
     value = address_from(json.get<std::string>());
   } else if constexpr (std::is_enum_v<T>) {
     value = static_cast<T>(whole_value<std::uint32_t>(json, key, 0, static_cast<std::uint32_t>(last_of(T()))));
-  } else if constexpr (is_list<T>) {
+  } else if constexpr (kIsList<T>) {
     if (!json.is_array()) throw InputError(fmt::format("\"{}\" is no list", key));
     value.clear();
     value.reserve(json.size());
     for (const Json& element : json) take(element, value.emplace_back(), key);
-  } else if constexpr (is_maybe<T>) {
+  } else if constexpr (kIsMaybe<T>) {
     if (json.is_null())
       value.reset();
     else
@@ -164,16 +164,16 @@ cc::Parameters parameters_from(const Json& json, const std::vector<const cc::Alg
 /// Ranks that the job's programs speak of.
 std::uint32_t ranks_in(const workload::Job& job) { return job.pattern ? job.pattern->ranks : workload::ranks_of(job); }
 
-bool is_time(Nanos time) { return time <= kMostTime; }  // and no never()
+bool is_time(Nanos time) { return time <= kMaxTime; }  // and no never()
 
 /// What is counted stays below what a double tells apart, so that sums over all ranks don't overflow.
-constexpr std::uint64_t kMostCount = std::uint64_t{1} << 53U;
+constexpr std::uint64_t kMaxCount = std::uint64_t{1} << 53U;
 
 template <HasFields T>
 void check_counts(const T& counts) {
   for_each_field<T>([&](const auto& field) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(counts.*field.member)>, std::uint64_t>)
-      if (counts.*field.member > kMostCount)
+      if (counts.*field.member > kMaxCount)
         throw InputError(fmt::format("\"{}\" is {}, more than can be", field.name, counts.*field.member));
   });
 }
@@ -182,19 +182,19 @@ void check_counts(const T& counts) {
 template <typename T>
 T cell_from(const Json& json, const char* key) {
   if constexpr (std::is_same_v<T, Nanos>) {
-    return Nanos(whole_value<std::int64_t>(json, key, 0, kMostTime.count));
+    return Nanos(whole_value<std::int64_t>(json, key, 0, kMaxTime.count));
   } else if constexpr (std::is_same_v<T, Rate>) {
     constexpr std::uint64_t most = 1'000'000'000'000'000'000;  // that windows are paced with (cc/pacing.h)
     return Rate(whole_value<std::uint64_t>(json, key, 0, most));
   } else if constexpr (std::is_same_v<T, std::int64_t>) {  // -1 stands for none
-    return whole_value<std::int64_t>(json, key, -1, static_cast<std::int64_t>(kMostCount));
+    return whole_value<std::int64_t>(json, key, -1, static_cast<std::int64_t>(kMaxCount));
   } else if constexpr (std::is_floating_point_v<T>) {
     const auto value = json.get<T>();
-    if (!(value >= 0 && value <= static_cast<T>(kMostCount)))  // what is not a number isn't either
+    if (!(value >= 0 && value <= static_cast<T>(kMaxCount)))  // what is not a number isn't either
       throw InputError(fmt::format("\"{}\" of series is {}, and no number from 0 to 2^53", key, value));
     return value;
   } else {
-    return whole_value<T>(json, key, 0, kMostCount);
+    return whole_value<T>(json, key, 0, kMaxCount);
   }
 }
 
@@ -228,7 +228,7 @@ RunSetup setup_from(const Json& json) {
   std::set<std::pair<std::uint32_t, std::uint32_t>> places;  // hosts and their ports that have a rank
   for (JobSetup& job : setup.jobs) {
     const std::size_t ranks = job.addresses.size();
-    if (ranks < 2 || ranks > workload::kMostRanks || job.ports.size() != ranks || job.hosts.size() != ranks ||
+    if (ranks < 2 || ranks > workload::kMaxRanks || job.ports.size() != ranks || job.hosts.size() != ranks ||
         job.spec.job.flows == 0 || job.spec.iterations == 0 || job.spec.job.rate.is_zero() ||
         (!job.programmed && ranks != ranks_in(job.spec.job)) || (job.programmed && job.spec.job.pattern))
       throw InputError("a job that can't be");
@@ -236,7 +236,7 @@ RunSetup setup_from(const Json& json) {
       if (!places.emplace(job.hosts[rank], job.ports[rank]).second) throw InputError("two ranks in one place");
     Nanos computes;
     for (const workload::Phase& phase : job.spec.job.phases) {
-      if (phase.compute.count < 0 || phase.compute > workload::kMostCompute - computes)
+      if (phase.compute.count < 0 || phase.compute > workload::kMaxCompute - computes)
         throw InputError("phases that compute for less than no time, or for more than a day");
       computes += phase.compute;
     }
@@ -250,7 +250,7 @@ RunSetup setup_from(const Json& json) {
 }
 
 Nanos time_from(const Json& json, const char* key) {
-  return Nanos(whole_field(json, key, -kMostTime.count, kMostTime.count));
+  return Nanos(whole_field(json, key, -kMaxTime.count, kMaxTime.count));
 }
 
 PlanState plan_state_from(const Json& json, const char* key) {
@@ -298,8 +298,8 @@ Json to_json(const SeriesOrder& order) {
   return {{"epoch", order.epoch.count}, {"interval", order.interval.count}, {"rows", order.rows}};
 }
 SeriesOrder series_order_from(const Json& json) {
-  return {time_from(json, "epoch"), Nanos(whole_field(json, "interval", std::int64_t{1}, kMostTime.count)),
-          whole_field<std::size_t>(json, "rows", 1, kMostSeriesRows)};
+  return {time_from(json, "epoch"), Nanos(whole_field(json, "interval", std::int64_t{1}, kMaxTime.count)),
+          whole_field<std::size_t>(json, "rows", 1, kMaxSeriesRows)};
 }
 
 Json rows_to_json(const RunSeries& series) {
@@ -330,12 +330,12 @@ void rows_from(const Json& json, const SeriesOrder& order, const SeriesLimits& l
     return wide.count % narrow.count == 0 && times > 0 && (times & (times - 1)) == 0;
   };
   if (!is_doubled(series.sampled_every, order.interval) || !is_doubled(series.interval, series.sampled_every) ||
-      series.interval.count / series.sampled_every.count > SeriesRecorder::kMostSamplesOfARow)
+      series.interval.count / series.sampled_every.count > SeriesRecorder::kMaxSamplesOfARow)
     throw InputError("rows of series at an interval that nobody has asked for");
   if (series.interval > order.interval && rows < (order.rows + 1) / 2)
     throw InputError("rows of series further apart than so few have to be");
   const auto before_last = static_cast<std::int64_t>(std::max<std::size_t>(rows, 2) - 2);
-  if (before_last > kMostTime.count / series.interval.count || last.count < 0 ||
+  if (before_last > kMaxTime.count / series.interval.count || last.count < 0 ||
       (rows > 1 && last <= series.interval * before_last))
     throw InputError("a last row of series before the others");
   series.times.clear();

@@ -81,7 +81,7 @@ struct RankLimits {
 RankResult result_from(const Json& json, const RankLimits& limits);
 
 /// Of series, for each connection: what the least memory of a recorder has, and more than any file has.
-inline constexpr std::size_t kMostSeriesRows = std::size_t{1} << 24U;
+inline constexpr std::size_t kMaxSeriesRows = std::size_t{1} << 24U;
 
 /// Has hosts record series.
 struct SeriesOrder {

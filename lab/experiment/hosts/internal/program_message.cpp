@@ -20,8 +20,8 @@ using Json = nlohmann::json;
 using workload::Operation;
 using workload::RankProgram;
 
-constexpr std::uint64_t most_bytes = std::uint64_t{1} << 53U;
-constexpr std::uint32_t most_ranks = 1U << 16U;
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 53U;
+constexpr std::uint32_t kMaxRanks = 1U << 16U;
 
 char letter_of(const Operation& operation) {
   switch (operation.kind) {
@@ -66,13 +66,13 @@ Operation operation_of(char letter) {
 /// A list of whole numbers that is read from its beginning on.
 class Column {
  public:
-  Column(const Json& json, const char* key, std::uint64_t most) : list_(json.at(key)), key_(key), most_(most) {
+  Column(const Json& json, const char* key, std::uint64_t most) : list_(json.at(key)), key_(key), max_(most) {
     if (!list_.is_array()) throw InputError(fmt::format("\"{}\" of a program is no list", key));
   }
   std::uint64_t next() {
     if (at_ == list_.size()) throw InputError(fmt::format("\"{}\" of a program is too short", key_));
     const Json& value = list_[at_++];
-    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > most_)
+    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > max_)
       throw InputError(fmt::format("\"{}\" of a program has a value that can't be", key_));
     return value.get<std::uint64_t>();
   }
@@ -83,17 +83,17 @@ class Column {
  private:
   const Json& list_;
   const char* key_;
-  std::uint64_t most_;
+  std::uint64_t max_;
   std::size_t at_ = 0;
 };
 
 }  // namespace
 
 Json to_json(const RankProgram& program) {
-  if (program.operations.size() > kMostSentOperations || program.waits.size() > kMostSentWaits)
-    throw InputError(fmt::format(
-        "rank {} has {} operations with {} waits, and a host can be told of {} and {}; replay fewer steps",
-        program.rank, program.operations.size(), program.waits.size(), kMostSentOperations, kMostSentWaits));
+  if (program.operations.size() > kMaxSentOperations || program.waits.size() > kMaxSentWaits)
+    throw InputError(
+        fmt::format("rank {} has {} operations with {} waits, and a host can be told of {} and {}; replay fewer steps",
+                    program.rank, program.operations.size(), program.waits.size(), kMaxSentOperations, kMaxSentWaits));
   std::string kinds;
   Json times = Json::array();
   Json peers = Json::array();
@@ -123,15 +123,15 @@ Json to_json(const RankProgram& program) {
 RankProgram program_from(const Json& json) {
   RankProgram program;
   const auto& kinds = json.at("kinds").get_ref<const std::string&>();
-  program.ranks = whole_field<std::uint32_t>(json, "ranks", 2, most_ranks);
+  program.ranks = whole_field<std::uint32_t>(json, "ranks", 2, kMaxRanks);
   program.rank = whole_field<std::uint32_t>(json, "rank", 0, program.ranks - 1);
-  if (kinds.size() > kMostSentOperations) throw InputError("a program with more operations than a host is told of");
-  Column times(json, "times", static_cast<std::uint64_t>(workload::kMostCompute.count));
+  if (kinds.size() > kMaxSentOperations) throw InputError("a program with more operations than a host is told of");
+  Column times(json, "times", static_cast<std::uint64_t>(workload::kMaxCompute.count));
   Column peers(json, "peers", program.ranks - 1);
-  Column bytes(json, "bytes", most_bytes);
+  Column bytes(json, "bytes", kMaxBytes);
   Column tags(json, "tags", UINT64_MAX);
-  Column counts(json, "counts", kMostSentOperations);
-  Column waits(json, "waits", kMostSentOperations);
+  Column counts(json, "counts", kMaxSentOperations);
+  Column waits(json, "waits", kMaxSentOperations);
   for (const char letter : kinds) {
     Operation operation = operation_of(letter);
     if (operation.communicates()) {

@@ -13,8 +13,8 @@
 namespace mltcp::experiment::protocol {
 
 /// Of a rank; the message's other limits (kLimits) hold, too.
-inline constexpr std::size_t kMostSentOperations = 500'000;
-inline constexpr std::size_t kMostSentWaits = 2'000'000;
+inline constexpr std::size_t kMaxSentOperations = 500'000;
+inline constexpr std::size_t kMaxSentWaits = 2'000'000;
 
 /// The fields of a message. Throws InputError "cause; cure" for a program above the limits, or one that can't be sent.
 nlohmann::json to_json(const workload::RankProgram& program);

@@ -22,9 +22,9 @@ using endpoint::Code;
 using endpoint::Completion;
 
 constexpr Nanos kLook{100'000'000};
-constexpr std::uint32_t kMostConnections = 64;
-constexpr std::size_t kMostRounds = 1 << 20;
-constexpr std::size_t kMostIntervals = 10'000;
+constexpr std::uint32_t kMaxConnections = 64;
+constexpr std::size_t kMaxRounds = 1 << 20;
+constexpr std::size_t kMaxIntervals = 10'000;
 constexpr const char* kSeeUdp =
     "see that its process runs, and that UDP passes between the two hosts (a firewall, a link that is down?)";
 
@@ -54,7 +54,7 @@ endpoint::EndpointConfig config_of(const PerfPlace& place, const std::string& fa
   if (!place.gateway.empty()) config.gateway = Address::parse(place.gateway);
   config.driving = endpoint::Driving::caller;
   config.idle = place.idle;
-  config.max_connections = kMostConnections;
+  config.max_connections = kMaxConnections;
   config.max_operations = 1U << 14;
   config.connection.max_sends = config.connection.max_receives = 2048;
   config.connection.congestion_control = congestion_control;
@@ -179,7 +179,7 @@ void End::prepare(const Batch& batch, bool is_client) {
     flow.to_receive = receives ? share : 0;
     for (std::uint32_t posted = 0; posted < batch.depth && flow.to_receive > 0; ++posted) post_receive(flow);
   }
-  if (ping && is_client) outcome_.rounds.reserve(std::min<std::size_t>(batch.messages, kMostRounds));
+  if (ping && is_client) outcome_.rounds.reserve(std::min<std::size_t>(batch.messages, kMaxRounds));
 }
 
 Outcome End::run(Nanos limit, Nanos every, const std::function<void()>& look) {
@@ -208,7 +208,7 @@ Outcome End::run(Nanos limit, Nanos every, const std::function<void()>& look) {
       throw RunError(
           silent(fmt::format("{} of {} did not come through within {}", batch_.messages == 1 ? "a message" : "messages",
                              bytes_to_text(batch_.bytes), to_text(limit)),
-                 "measure shorter messages (--most), or give more time (--limit)"));
+                 "measure shorter messages (--max), or give more time (--limit)"));
     look();
   }
   const Nanos now = monotonic_now();
@@ -276,7 +276,7 @@ void End::on_end(const Completion& end) {
   if (!ping) return;
   if (is_client_) {
     const Nanos now = monotonic_now();
-    if (outcome_.rounds.size() < kMostRounds) outcome_.rounds.push_back(now - round_begun_);
+    if (outcome_.rounds.size() < kMaxRounds) outcome_.rounds.push_back(now - round_begun_);
     round_begun_ = now;
   }
   if (flow.to_send > 0) post_send(flow);
@@ -297,7 +297,7 @@ std::string End::silent(const std::string& what, const std::string& cure, const 
 void End::on_interval(Nanos now, bool is_last) {
   const Nanos passed = now - begun_;
   if (passed - interval_.begun < every_ && !is_last) return;
-  if (outcome_.intervals.size() == kMostIntervals) return;
+  if (outcome_.intervals.size() == kMaxIntervals) return;
   interval_.ended = passed;
   if (interval_.ended > interval_.begun) outcome_.intervals.push_back(interval_);
   interval_ = {passed, passed, 0};

@@ -82,8 +82,8 @@ Batch batch_of(const Json& json) {
   } catch (const InputError& error) {
     throw Refused(error.what());
   }
-  batch.bytes = number_of(*found, "bytes", 1, kMostBytes);
-  batch.messages = number_of(*found, "messages", 1, kMostMessages);
+  batch.bytes = number_of(*found, "bytes", 1, kMaxBytes);
+  batch.messages = number_of(*found, "messages", 1, kMaxMessages);
   batch.depth = static_cast<std::uint32_t>(number_of(*found, "depth", 1, 1024));
   return batch;
 }

@@ -26,8 +26,8 @@ inline constexpr StreamRole kServerRole{"server", "--listen", "mltcp perf --list
 using Json = nlohmann::json;
 
 inline constexpr const char* kProtocol = "mltcp.perf/1";
-inline constexpr Bytes kMostBytes = (Bytes{1} << 32) - 1;
-inline constexpr std::uint64_t kMostMessages = std::uint64_t{1} << 40;
+inline constexpr Bytes kMaxBytes = (Bytes{1} << 32) - 1;
+inline constexpr std::uint64_t kMaxMessages = std::uint64_t{1} << 40;
 
 struct Batch {
   PerfTest test = PerfTest::latency;

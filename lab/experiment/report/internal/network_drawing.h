@@ -9,7 +9,7 @@
 namespace mltcp::experiment {
 
 /// Larger networks are not drawn.
-inline constexpr std::uint32_t kMostDrawnNodes = 20'000;
+inline constexpr std::uint32_t kMaxDrawnNodes = 20'000;
 
 /// {"names": by node, "tiers": [rows of nodes from left to right, hosts first; null = a gap], "cables": [[node,
 /// node]]}. A switch is placed by the mean of those below it (Sugiyama, Tagawa and Toda, IEEE Trans. SMC 11, 1981).

@@ -18,14 +18,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMostPoints = 1000;  // of a line: more than any screen shows beside each other
-constexpr std::size_t kMostCells = 400;    // columns of a heat map
+constexpr std::size_t kMaxPoints = 1000;  // of a line: more than any screen shows beside each other
+constexpr std::size_t kMaxCells = 400;    // columns of a heat map
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 double rounded(double value) { return std::round(value * 1e4) / 1e4; }
 
-std::string job_colour(std::size_t job) { return fmt::format("job-{}", job % kMostColours); }
+std::string job_colour(std::size_t job) { return fmt::format("job-{}", job % kMaxColours); }
 
 std::size_t group_of(std::size_t values, std::size_t columns) {
   return std::max<std::size_t>(1, (values + columns - 1) / columns);
@@ -116,10 +116,10 @@ struct IterationScale {
 
 }  // namespace
 
-std::string line_colour(std::size_t n) { return fmt::format("line-{}", n % kMostColours); }
+std::string line_colour(std::size_t n) { return fmt::format("line-{}", n % kMaxColours); }
 std::string line_dash(std::size_t n) {
   constexpr std::array<const char*, 4> dashes{"", "7 4", "2 3", "9 3 2 3"};
-  return dashes[n / kMostColours % dashes.size()];
+  return dashes[n / kMaxColours % dashes.size()];
 }
 
 Bands bands_of(const View& view, std::size_t run) {
@@ -139,7 +139,7 @@ Bands bands_of(const View& view, std::size_t run) {
   std::vector<std::uint32_t> users(length);
   for (const auto& [name, bins] : usage.jobs) {
     if (bins.empty()) continue;
-    const double burst = least_of_a_burst(bins);
+    const double burst = min_of_a_burst(bins);
     for (std::size_t b = 0; b < bins.size(); ++b) {
       total[b] += bins[b];
       if (bins[b] > 0 && static_cast<double>(bins[b]) >= burst) ++users[b];
@@ -295,7 +295,7 @@ Json iterations_chart(const View& view, std::size_t run) {
   const Run& of = view.results.runs[run];
   std::size_t length = 1;
   for (const JobResult& job : of.jobs) length = std::max(length, job.iterations.size());
-  const std::size_t group = group_of(length, kMostPoints);
+  const std::size_t group = group_of(length, kMaxPoints);
   Json series = Json::array();
   for (const JobResult& job : of.jobs) {
     std::vector<double> values;
@@ -340,7 +340,7 @@ Json offset_chart(const View& view, std::size_t run) {
   std::size_t length = 1;
   Json series = Json::array();
   for (const std::size_t j : group) length = std::max(length, of.jobs[j].starts.size());
-  const std::size_t joined = group_of(length, kMostPoints);
+  const std::size_t joined = group_of(length, kMaxPoints);
   for (std::size_t g = 1; g < group.size(); ++g) {
     const JobResult& job = of.jobs[group[g]];
     std::vector<double> values;
@@ -370,7 +370,7 @@ Json heat_chart(const View& view, std::size_t run) {
   const Run& of = view.results.runs[run];
   std::size_t length = 1;
   for (const JobResult& job : of.jobs) length = std::max(length, job.iterations.size());
-  const std::size_t group = group_of(length, kMostCells);
+  const std::size_t group = group_of(length, kMaxCells);
   Json rows = Json::array();
   Json values = Json::array();
   for (const JobResult& job : of.jobs) {
@@ -394,7 +394,7 @@ Json heat_chart(const View& view, std::size_t run) {
 }
 
 Json policies_chart(const View& view) {
-  const PolicyLines lines = policy_lines(view, kMostPoints);
+  const PolicyLines lines = policy_lines(view, kMaxPoints);
   if (lines.lines.empty()) return {};
   Json series = Json::array();
   Range range;

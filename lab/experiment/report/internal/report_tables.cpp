@@ -15,10 +15,10 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr std::size_t kMostWorstJobs = 5;     // jobs of a policy
-constexpr std::size_t kMostListedLinks = 10;  // without a script
-constexpr std::size_t kMostLinks = 2000;      // to choose from
-constexpr std::size_t kMostListedRanks = 2000;
+constexpr std::size_t kMaxWorstJobs = 5;     // jobs of a policy
+constexpr std::size_t kMaxListedLinks = 10;  // without a script
+constexpr std::size_t kMaxLinks = 2000;      // to choose from
+constexpr std::size_t kMaxListedRanks = 2000;
 
 std::string with_unit(const TimeUnit& unit, std::string_view column, Nanos value) {
   return cell(column, value.count > 0
@@ -129,7 +129,7 @@ std::uint64_t sum_over(const std::vector<JobResult>& jobs, Value value) {
 }
 
 std::vector<RunColumn> columns_of_runs(const View& view) {
-  constexpr std::size_t most_shifts = 8;  // by name in a cell
+  constexpr std::size_t max_shifts = 8;  // by name in a cell
   const std::vector<Run>& runs = view.results.runs;
   const auto any_run = [&](auto&& has) { return std::any_of(runs.begin(), runs.end(), has); };
   const auto any_job = [&](auto&& has) {
@@ -171,7 +171,7 @@ std::vector<RunColumn> columns_of_runs(const View& view) {
          const auto shift = [&](const JobResult& job) {
            return job.time_shift.count > 0 ? view.unit.text(job.time_shift) : std::string();
          };
-         return of_jobs(runs[r], shift, "none", most_shifts);
+         return of_jobs(runs[r], shift, "none", max_shifts);
        },
        any_job([](const JobResult& job) { return job.time_shift.count > 0; })},
       {"Damaged / checked messages",
@@ -248,7 +248,7 @@ std::string worst_table(const View& view) {
     auto jobs = judged_jobs(run);
     std::stable_sort(jobs.begin(), jobs.end(),
                      [](const auto* a, const auto* b) { return mean_slowdown(*a) > mean_slowdown(*b); });
-    jobs.resize(std::min(jobs.size(), kMostWorstJobs));
+    jobs.resize(std::min(jobs.size(), kMaxWorstJobs));
     rows += "</tbody><tbody>";
     for (std::size_t j = 0; j < jobs.size(); ++j) {
       rows += fmt::format("<tr{}>", j == 0 ? " class=\"first\"" : "");
@@ -282,7 +282,7 @@ std::string ranks_table(const View& view) {
   for (std::size_t r = 0; r < view.results.runs.size(); ++r)
     for (const JobResult& job : view.results.runs[r].jobs)
       for (const RankTimes& rank : job.ranks) {
-        if (++listed_ranks > kMostListedRanks) continue;
+        if (++listed_ranks > kMaxListedRanks) continue;
         const bool first = &rank == &job.ranks.front();
         rows += fmt::format("<tr{}><th scope=\"row\"><span class=\"name\">{}</span></th><th scope=\"row\">{}</th>",
                             first ? " class=\"first\"" : "", escaped(view.labels[r]), job_cell(view, job.name));
@@ -301,8 +301,8 @@ std::string ranks_table(const View& view) {
       "<details id=\"ranks\"{}><summary>Ranks: how long the iterations of each took, by its own clock</summary>\n",
       all <= 16 ? " open" : "");
   out += table("Ranks", columns, rows, "cards grouped");
-  if (all > kMostListedRanks)
-    out += fmt::format("<p>These are the first {}; all {} are in the result file.</p>\n", kMostListedRanks, all);
+  if (all > kMaxListedRanks)
+    out += fmt::format("<p>These are the first {}; all {} are in the result file.</p>\n", kMaxListedRanks, all);
   return out + "</details>\n";
 }
 
@@ -310,7 +310,7 @@ std::string links_table(const View& view) {
   const auto names = links_by_use(view);
   if (names.empty()) return "";
   std::string rows;
-  for (std::size_t n = 0; n < std::min(names.size(), kMostListedLinks); ++n) {
+  for (std::size_t n = 0; n < std::min(names.size(), kMaxListedLinks); ++n) {
     std::string cells;
     Rate rate;
     for (std::size_t r = 0; r < view.results.runs.size(); ++r) {
@@ -325,8 +325,8 @@ std::string links_table(const View& view) {
   }
   std::vector<std::string> columns{"Link", "Rate"};
   for (const std::string& label : view.labels) columns.push_back(fmt::format("Used, {}", escaped(label)));
-  return table(names.size() > kMostListedLinks
-                   ? fmt::format("The {} links used most, of {}", kMostListedLinks, names.size())
+  return table(names.size() > kMaxListedLinks
+                   ? fmt::format("The {} links used most, of {}", kMaxListedLinks, names.size())
                    : "The links, those used most first",
                columns, rows);
 }
@@ -334,7 +334,7 @@ std::string links_table(const View& view) {
 nlohmann::json links_data(const View& view) {
   using Json = nlohmann::json;
   auto names = links_by_use(view);
-  names.resize(std::min(names.size(), kMostLinks));
+  names.resize(std::min(names.size(), kMaxLinks));
   std::map<std::string, std::size_t> place;
   Json links = Json::array();
   for (std::size_t n = 0; n < names.size(); ++n) {

@@ -156,10 +156,10 @@ bool View::has_lanes(std::size_t run) const {
 }
 
 bool View::blurred(std::size_t run) const {
-  constexpr std::int64_t least_bins_per_iteration = 50;
+  constexpr std::int64_t min_bins_per_iteration = 50;
   const auto& of = results.runs[run].jobs;
   return has_usage(run) && std::any_of(of.begin(), of.end(), [&](const JobResult& job) {
-           return results.runs[run].bottleneck.usage.bin > job.p50 / least_bins_per_iteration;
+           return results.runs[run].bottleneck.usage.bin > job.p50 / min_bins_per_iteration;
          });
 }
 

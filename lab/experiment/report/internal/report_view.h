@@ -13,7 +13,7 @@
 namespace mltcp::experiment {
 
 /// Maximum number of jobs distinguished by colour. With more, nothing is coloured by job.
-inline constexpr std::size_t kMostColours = 8;
+inline constexpr std::size_t kMaxColours = 8;
 
 /// Minimum number of jobs for which simultaneous senders are counted; for two, the overlap says it all.
 inline constexpr std::size_t kFewestCounted = 3;
@@ -55,7 +55,7 @@ struct View {
 
   explicit View(const Results& all);
 
-  [[nodiscard]] bool many() const { return jobs.size() > kMostColours; }
+  [[nodiscard]] bool many() const { return jobs.size() > kMaxColours; }
   /// Whether the use of the bottleneck was recorded.
   [[nodiscard]] bool has_usage(std::size_t run) const;
   /// Whether it was not recorded, but the jobs' own times tell when each communicated.

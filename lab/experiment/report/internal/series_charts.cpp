@@ -14,8 +14,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMostNumbers = 800'000;  // of all panels of a page: some 4 MB
-constexpr std::size_t kMostPoints = 16'000;    // of a line: several for each pixel of any screen
+constexpr std::size_t kMaxNumbers = 800'000;  // of all panels of a page: some 4 MB
+constexpr std::size_t kMaxPoints = 16'000;    // of a line: several for each pixel of any screen
 constexpr std::size_t kFewestPoints = 500;
 constexpr double kSteps = 4095;  // of a value: finer than the pixels of a panel
 
@@ -60,7 +60,7 @@ SeriesCharts::SeriesCharts(const View& view, const SeriesFile* series) : view_(v
     // Two numbers a point: of the queue with two counters, and of each job in each of the other panels.
     if (runs_.back() != nullptr) lines += 2 * (2 + (view.many() ? 2 : run.jobs.size()) * (kPanels.size() - 1));
   }
-  points_ = std::clamp(kMostNumbers / lines, kFewestPoints, kMostPoints);
+  points_ = std::clamp(kMaxNumbers / lines, kFewestPoints, kMaxPoints);
 }
 
 bool SeriesCharts::any() const {
@@ -78,7 +78,7 @@ std::size_t SeriesCharts::group(const RunSeries& run) const {
   return std::max<std::size_t>(1, (run.times.size() + points_ - 1) / points_);
 }
 
-std::size_t SeriesCharts::most_joined() const {
+std::size_t SeriesCharts::max_joined() const {
   std::size_t most = 1;
   for (const RunSeries* run : runs_)
     if (run != nullptr) most = std::max(most, group(*run));
@@ -116,7 +116,7 @@ SeriesCharts::Values SeriesCharts::rows_of_job(const RunSeries& run, const std::
           break;
         case kRtt:
           least = std::max(least, static_cast<double>(state.rtt.count));
-          most = std::max(most, static_cast<double>(state.rtt_most.count));
+          most = std::max(most, static_cast<double>(state.rtt_max.count));
           break;
         default: {  // of a job's workers, which may be at different places of their iterations
           const double value = panel == kGain ? state.gain : state.bytes_ratio;

@@ -48,7 +48,7 @@ class SeriesCharts {
   /// That as a chart of kind "bands", for a run whose link nobody has recorded.
   [[nodiscard]] nlohmann::json sent(std::size_t run, std::string_view name) const;
   /// How many rows a drawn point joins, at most of all runs.
-  [[nodiscard]] std::size_t most_joined() const;
+  [[nodiscard]] std::size_t max_joined() const;
 
  private:
   struct Values {

@@ -11,7 +11,7 @@ namespace mltcp::experiment {
 inline void widen(ConnectionState& later, const ConnectionState& before) {
   later.cwnd_least_bytes = std::min(later.cwnd_least_bytes, before.cwnd_least_bytes);
   later.cwnd_most_bytes = std::max(later.cwnd_most_bytes, before.cwnd_most_bytes);
-  later.rtt_most = std::max(later.rtt_most, before.rtt_most);
+  later.rtt_max = std::max(later.rtt_max, before.rtt_max);
 }
 inline void widen(LinkState& later, const LinkState& before) {
   later.queue_most_bytes = std::max(later.queue_most_bytes, before.queue_most_bytes);

@@ -25,7 +25,7 @@ struct Site {
 /// The first UDP port that nobody has, where the datapath can tell.
 Site open_site(const HostDatapathConfig& config, HostPlace place) {
   const std::uint16_t free = free_host_ports(config, place);
-  place.address.port = free == 0 ? default_udp_port : free;
+  place.address.port = free == 0 ? kDefaultUdpPort : free;
   check_host_datapath(config, place);
   Site site{open_host_datapath(config), place.address};
   site.datapath->take_place(place);
