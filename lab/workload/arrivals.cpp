@@ -98,9 +98,9 @@ class ArrivalReader {
 }  // namespace
 
 double TypeChoices::mean_iterations() const {
-  if (min_iterations >= kMaxIterations) return min_iterations;
-  const double ratio = static_cast<double>(kMaxIterations) / min_iterations;
-  return static_cast<double>(kMaxIterations - min_iterations) / std::log(ratio);
+  if (min_iterations >= max_iterations) return min_iterations;
+  const double ratio = static_cast<double>(max_iterations) / min_iterations;
+  return static_cast<double>(max_iterations - min_iterations) / std::log(ratio);
 }
 
 namespace {
