@@ -135,13 +135,12 @@ std::vector<Transfer> ideal_transfers(const std::vector<Phase>& phases, Rate lin
 
 std::string to_toml(const Job& job) {
   std::string text = fmt::format("[[job]]\nname = \"{}\"\n", escaped(job.name));
-  auto out = std::back_inserter(text);
   for_each_field<Job>([&](const auto& field) {
     if constexpr (kIsFileKey<decltype(field)>)
       if (differs(job.*field.member, Job().*field.member))
-        fmt::format_to(out, "{} = {}\n", field.name, value_toml(job.*field.member));
+        text += fmt::format("{} = {}\n", field.name, value_toml(job.*field.member));
   });
-  if (!job.cc.empty()) fmt::format_to(out, "cc = \"{}\"\n", escaped(job.cc));
+  if (!job.cc.empty()) text += fmt::format("cc = \"{}\"\n", escaped(job.cc));
   text += "phases = [\n";
   for (const Phase& phase : job.phases) {
     text += "  " + phase_toml(phase) + ",";

@@ -173,22 +173,21 @@ std::string describe(const Profile& profile, Rate link) {
   const auto bytes = [](double of) { return rounded(static_cast<Bytes>(std::llround(of / 8))); };
   const IdealIteration ideal = ideal_iteration(to_phases(profile), link);
   std::string text;
-  auto out = std::back_inserter(text);
-  fmt::format_to(out, "{}: measured profile of one iteration, {}\n", one_line(profile.file),
-                 plural(profile.steps.size(), "step"));
-  fmt::format_to(out, "an iteration takes {:.3f} ms and sends {} for {:.1f}% of them, in {} at up to {}\n",
-                 profile.period.millis(), bytes(bits), 100 * sending.seconds() / profile.period.seconds(),
-                 plural(bursts.size(), "burst"), to_text(peak));
-  fmt::format_to(out, "alone on {} it takes {:.3f} ms and sends for {:.1f}% of them\n", to_text(link),
-                 ideal.length.millis(), ideal.duty_cycle() * 100);
+  text += fmt::format("{}: measured profile of one iteration, {}\n", one_line(profile.file),
+                      plural(profile.steps.size(), "step"));
+  text += fmt::format("an iteration takes {:.3f} ms and sends {} for {:.1f}% of them, in {} at up to {}\n",
+                      profile.period.millis(), bytes(bits), 100 * sending.seconds() / profile.period.seconds(),
+                      plural(bursts.size(), "burst"), to_text(peak));
+  text += fmt::format("alone on {} it takes {:.3f} ms and sends for {:.1f}% of them\n", to_text(link),
+                      ideal.length.millis(), ideal.duty_cycle() * 100);
   for (std::size_t i = 0; i < std::min(bursts.size(), most); ++i) {
     const Burst& burst = bursts[i];
     const double seconds = (burst.to - burst.from).seconds();
-    fmt::format_to(out, "  at {:>9.3f} ms for {:>9.3f} ms {:>11}, at {:.3f} Mbps on average and up to {:.3f} Mbps\n",
-                   burst.from.millis(), (burst.to - burst.from).millis(), bytes(burst.bits), burst.bits / seconds / 1e6,
-                   static_cast<double>(burst.peak.bits_per_second) / 1e6);
+    text += fmt::format("  at {:>9.3f} ms for {:>9.3f} ms {:>11}, at {:.3f} Mbps on average and up to {:.3f} Mbps\n",
+                        burst.from.millis(), (burst.to - burst.from).millis(), bytes(burst.bits),
+                        burst.bits / seconds / 1e6, static_cast<double>(burst.peak.bits_per_second) / 1e6);
   }
-  if (bursts.size() > most) fmt::format_to(out, "  and {} more\n", bursts.size() - most);
+  if (bursts.size() > most) text += fmt::format("  and {} more\n", bursts.size() - most);
   return text;
 }
 

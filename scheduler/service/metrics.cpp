@@ -17,23 +17,22 @@ namespace {
 class Text {
  public:
   void family(std::string_view name, std::string_view type, std::string_view help) {
-    fmt::format_to(std::back_inserter(out_), "# HELP mltcp_scheduler_{0} {2}\n# TYPE mltcp_scheduler_{0} {1}\n", name,
-                   type, help);
+    out_ += fmt::format("# HELP mltcp_scheduler_{0} {2}\n# TYPE mltcp_scheduler_{0} {1}\n", name, type, help);
   }
   /// `labels` with their braces, or empty.
   template <typename Value>
   void sample(std::string_view name, std::string_view labels, Value value) {
-    fmt::format_to(std::back_inserter(out_), "mltcp_scheduler_{}{} {}\n", name, labels, value);
+    out_ += fmt::format("mltcp_scheduler_{}{} {}\n", name, labels, value);
   }
   template <typename Value>
   void gauge(std::string_view name, std::string_view help, Value value) {
     family(name, "gauge", help);
     sample(name, "", value);
   }
-  [[nodiscard]] std::string take() const { return fmt::to_string(out_); }
+  [[nodiscard]] std::string take() { return std::move(out_); }
 
  private:
-  fmt::memory_buffer out_;
+  std::string out_;
 };
 
 /// In the order of Planning.

@@ -30,7 +30,7 @@ std::string id_among(std::span<const std::byte> notes, std::size_t alignment) {
         std::memcmp(notes.data() + name, gnu.data(), gnu.size()) == 0) {
       std::string digits;
       for (const std::byte byte : notes.subspan(content, head.n_descsz))
-        fmt::format_to(std::back_inserter(digits), "{:02x}", std::to_integer<unsigned>(byte));
+        digits += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
       return digits;
     }
     if (end > notes.size()) break;

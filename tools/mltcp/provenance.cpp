@@ -61,7 +61,7 @@ std::string sha256(std::string_view text) {
   if (EVP_Digest(text.data(), text.size(), digest.data(), &length, EVP_sha256(), nullptr) != 1)
     throw RunError("OpenSSL has no SHA-256, which results are signed with; check its configuration (OPENSSL_CONF)");
   std::string hex;
-  for (unsigned i = 0; i < length; ++i) fmt::format_to(std::back_inserter(hex), "{:02x}", digest[i]);
+  for (unsigned i = 0; i < length; ++i) hex += fmt::format("{:02x}", digest[i]);
   return hex;
 }
 

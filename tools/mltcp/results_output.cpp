@@ -88,33 +88,31 @@ std::string names_of(const std::vector<std::string>& names) {
 std::string schedule_text(const experiment::Run& run, const std::string& file) {
   if (!run.schedule) return "";
   std::string text;
-  auto lines = std::back_inserter(text);
   const experiment::ScheduleSummary& schedule = *run.schedule;
-  fmt::format_to(lines, "{}: score {:.3f} on {} link{} ({}){}\n", run.policy, schedule.score, schedule.links,
-                 schedule.links == 1 ? "" : "s",
-                 schedule.optimal ? "optimal" : fmt::format("at most {:.3f}", schedule.upper_bound),
-                 schedule.slots.empty()
-                     ? std::string()
-                     : fmt::format(", slots up to {:.2f}% longer than the jobs' periods", schedule.stretch * 100));
+  text += fmt::format("{}: score {:.3f} on {} link{} ({}){}\n", run.policy, schedule.score, schedule.links,
+                      schedule.links == 1 ? "" : "s",
+                      schedule.optimal ? "optimal" : fmt::format("at most {:.3f}", schedule.upper_bound),
+                      schedule.slots.empty()
+                          ? std::string()
+                          : fmt::format(", slots up to {:.2f}% longer than the jobs' periods", schedule.stretch * 100));
   if (schedule.replanned > 0)
-    fmt::format_to(lines, "{}: planned again {} time{}, as jobs no longer fitted their slots\n", run.policy,
-                   schedule.replanned, schedule.replanned == 1 ? "" : "s");
+    text += fmt::format("{}: planned again {} time{}, as jobs no longer fitted their slots\n", run.policy,
+                        schedule.replanned, schedule.replanned == 1 ? "" : "s");
   if (schedule.repaired > 0)
-    fmt::format_to(lines, "{}: slots were moved {} time{} for jobs that had missed theirs\n", run.policy,
-                   schedule.repaired, schedule.repaired == 1 ? "" : "s");
+    text += fmt::format("{}: slots were moved {} time{} for jobs that had missed theirs\n", run.policy,
+                        schedule.repaired, schedule.repaired == 1 ? "" : "s");
   if (schedule.cut_off)
-    fmt::format_to(lines, "{}: not all slots were tried, as that would have been too much work: there may be better\n",
-                   run.policy);
+    text += fmt::format("{}: not all slots were tried, as that would have been too much work: there may be better\n",
+                        run.policy);
   // Jobs of one group have one reason.
   std::map<std::string, std::vector<std::string>> without;
   for (std::size_t i = 0; i < std::min(schedule.reasons.size(), schedule.without_slots.size()); ++i)
     without[schedule.reasons[i]].push_back(schedule.without_slots[i]);
   for (const auto& [reason, names] : without)
-    fmt::format_to(lines, "{}: {} {} no slots: {}\n", run.policy, names_of(names), names.size() == 1 ? "has" : "have",
-                   one_line(reason));
+    text += fmt::format("{}: {} {} no slots: {}\n", run.policy, names_of(names), names.size() == 1 ? "has" : "have",
+                        one_line(reason));
   if (schedule.unplanned > 0 && schedule.score < 1)
-    fmt::format_to(lines, "{}: mltcp schedule {} --measure says what would make them fit\n", run.policy,
-                   one_line(file));
+    text += fmt::format("{}: mltcp schedule {} --measure says what would make them fit\n", run.policy, one_line(file));
   return text;
 }
 
@@ -123,11 +121,11 @@ std::string gates_text(const experiment::Run& run) {
   std::string text;
   for (const experiment::JobResult& job : run.jobs) {
     if (job.gate_waited.count == 0 && job.gate_corrections == 0 && job.plan_dropped.empty()) continue;
-    fmt::format_to(std::back_inserter(text),
-                   "{}: {} started {:.2f} ms later and waited {:.2f} ms for its slots, {} correction{} of drift{}\n",
-                   run.policy, job.name, job.time_shift.millis(), job.gate_waited.millis(), job.gate_corrections,
-                   job.gate_corrections == 1 ? "" : "s",
-                   job.plan_dropped.empty() ? "" : fmt::format("; its plan was dropped: {}", job.plan_dropped));
+    text +=
+        fmt::format("{}: {} started {:.2f} ms later and waited {:.2f} ms for its slots, {} correction{} of drift{}\n",
+                    run.policy, job.name, job.time_shift.millis(), job.gate_waited.millis(), job.gate_corrections,
+                    job.gate_corrections == 1 ? "" : "s",
+                    job.plan_dropped.empty() ? "" : fmt::format("; its plan was dropped: {}", job.plan_dropped));
   }
   return text;
 }

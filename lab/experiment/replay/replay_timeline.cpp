@@ -24,25 +24,22 @@ class Drawing {
  public:
   void process(std::uint32_t pid, const std::string& name) {
     next();
-    fmt::format_to(std::back_inserter(text_),
-                   R"({{"name":"process_name","ph":"M","pid":{},"args":{{"name":{}}}}},)"
-                   "\n"
-                   R"({{"name":"process_sort_index","ph":"M","pid":{},"args":{{"sort_index":{}}}}})",
-                   pid, json_text(name), pid, pid);
+    text_ += fmt::format(R"({{"name":"process_name","ph":"M","pid":{},"args":{{"name":{}}}}},)"
+                         "\n"
+                         R"({{"name":"process_sort_index","ph":"M","pid":{},"args":{{"sort_index":{}}}}})",
+                         pid, json_text(name), pid, pid);
   }
   void thread(std::uint32_t pid, std::uint32_t tid, std::string_view name) {
     next();
-    fmt::format_to(std::back_inserter(text_),
-                   R"({{"name":"thread_name","ph":"M","pid":{},"tid":{},"args":{{"name":{}}}}})", pid, tid,
-                   json_text(name));
+    text_ += fmt::format(R"({{"name":"thread_name","ph":"M","pid":{},"tid":{},"args":{{"name":{}}}}})", pid, tid,
+                         json_text(name));
   }
   void event(std::uint32_t pid, const GraphNode& node, std::string_view name, Nanos begin, Nanos length) {
     next();
     constexpr std::string_view kinds[] = {"compute", "collective", "send", "receive"};
-    fmt::format_to(std::back_inserter(text_),
-                   R"({{"name":{},"cat":"{}","ph":"X","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f}{}}})", json_text(name),
-                   kinds[static_cast<std::size_t>(node.kind)], pid, node.lane, micros(begin), micros(length),
-                   node.bytes > 0 ? fmt::format(R"(,"args":{{"bytes":{}}})", node.bytes) : "");
+    text_ += fmt::format(R"({{"name":{},"cat":"{}","ph":"X","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f}{}}})",
+                         json_text(name), kinds[static_cast<std::size_t>(node.kind)], pid, node.lane, micros(begin),
+                         micros(length), node.bytes > 0 ? fmt::format(R"(,"args":{{"bytes":{}}})", node.bytes) : "");
   }
   std::string take() { return R"({"displayTimeUnit":"ms","traceEvents":[)" + text_ + "\n]}\n"; }
 

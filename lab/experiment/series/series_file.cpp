@@ -28,7 +28,7 @@ namespace {
 
 constexpr TextFile kSeriesFile{"a file that `mltcp run --series FILE.json` wrote", std::size_t{1} << 30};
 
-using Text = fmt::memory_buffer;
+using Text = std::string;
 
 void append(Text& out, std::string_view text) { out.append(text); }
 
@@ -69,7 +69,7 @@ std::uint64_t whole_rate(double bits_per_second) { return static_cast<std::uint6
 
 template <typename M>
 void append_member(Text& out, const char* name, const M& value) {
-  fmt::format_to(std::back_inserter(out), "\"{}\": ", name);
+  out += fmt::format("\"{}\": ", name);
   if constexpr (std::is_same_v<M, std::string>)
     append(out, quoted_in_json(value));
   else
@@ -84,7 +84,7 @@ void append_columns(Text& out, const RunSeries& run, const std::vector<State>& s
   bool first = true;
   for_each_field<State>([&](const auto& field) {
     if (field.about.of_packets && !run.packets) return;
-    fmt::format_to(std::back_inserter(out), "{}\n      \"{}\": [", first ? "" : ",", field.name);
+    out += fmt::format("{}\n      \"{}\": [", first ? "" : ",", field.name);
     first = false;
     for (std::size_t row = 0; row < run.times.size(); ++row) {
       if (row > 0) append(out, ",");
@@ -97,7 +97,7 @@ void append_columns(Text& out, const RunSeries& run, const std::vector<State>& s
 template <typename Key, typename State>
 void append_entities(Text& out, const char* name, const RunSeries& run, const std::vector<Key>& keys,
                      const std::vector<State>& states) {
-  fmt::format_to(std::back_inserter(out), ",\n    \"{}\": [", name);
+  out += fmt::format(",\n    \"{}\": [", name);
   for (std::size_t number = 0; number < keys.size(); ++number) {
     append(out, number > 0 ? ",\n     {" : "\n     {");
     for_each_field<Key>([&](const auto& field) { append_member(out, field.name, keys[number].*field.member); });
@@ -179,9 +179,9 @@ std::string csv_of(const SeriesFile& series, std::vector<Key> RunSeries::*keys,
                    std::vector<State> RunSeries::*all_states) {
   Text out;
   append(out, "policy,seed,time_ns");
-  for_each_field<Key>([&](const auto& field) { fmt::format_to(std::back_inserter(out), ",{}", field.name); });
+  for_each_field<Key>([&](const auto& field) { out += fmt::format(",{}", field.name); });
   append(out, ",rate_bps");
-  for_each_field<State>([&](const auto& field) { fmt::format_to(std::back_inserter(out), ",{}", field.name); });
+  for_each_field<State>([&](const auto& field) { out += fmt::format(",{}", field.name); });
   append(out, "\n");
   for (const RunSeries& run : series.runs) {
     const std::vector<Key>& entities = run.*keys;
@@ -198,18 +198,17 @@ std::string csv_of(const SeriesFile& series, std::vector<Key> RunSeries::*keys,
         else
           append_number(name, value);
       });
-      names.push_back(fmt::to_string(name));
+      names.push_back(name);
     }
     Text lead;
     append(lead, csv_field(run.policy));
-    fmt::format_to(std::back_inserter(lead), ",{},", run.seed);
+    lead += fmt::format(",{},", run.seed);
     for (std::size_t row = 0; row < run.times.size(); ++row)
       for (std::size_t number = 0; number < entities.size(); ++number) {
         out.append(lead);
         append_number(out, run.times[row]);
         append(out, names[number]);
-        fmt::format_to(std::back_inserter(out), ",{}",
-                       whole_rate(rate_in_row(states, entities.size(), number, run.times, row)));
+        out += fmt::format(",{}", whole_rate(rate_in_row(states, entities.size(), number, run.times, row)));
         for_each_field<State>([&](const auto& field) {
           append(out, ",");
           if (!field.about.of_packets || run.packets)
@@ -218,15 +217,15 @@ std::string csv_of(const SeriesFile& series, std::vector<Key> RunSeries::*keys,
         append(out, "\n");
       }
   }
-  return fmt::to_string(out);
+  return out;
 }
 
 }  // namespace
 
 std::string series_json(const SeriesFile& series) {
   Text out;
-  fmt::format_to(std::back_inserter(out), "{{\"schema\": \"{}\", \"experiment\": {},\n \"runs\": [", kSeriesSchema,
-                 quoted_in_json(series.experiment));
+  out += fmt::format("{{\"schema\": \"{}\", \"experiment\": {},\n \"runs\": [", kSeriesSchema,
+                     quoted_in_json(series.experiment));
   for (std::size_t r = 0; r < series.runs.size(); ++r) {
     const RunSeries& run = series.runs[r];
     append(out, r > 0 ? ",\n   {" : "\n   {");
@@ -237,7 +236,7 @@ std::string series_json(const SeriesFile& series) {
     append_member(out, "duration_ns", run.duration);
     append_member(out, "interval_ns", run.interval);
     append_member(out, "sampled_every_ns", run.sampled_every);
-    fmt::format_to(std::back_inserter(out), "\"packets\": {},\n    \"time_ns\": [", run.packets);
+    out += fmt::format("\"packets\": {},\n    \"time_ns\": [", run.packets);
     for (std::size_t row = 0; row < run.times.size(); ++row) {
       if (row > 0) append(out, ",");
       append_number(out, run.times[row]);
@@ -249,10 +248,10 @@ std::string series_json(const SeriesFile& series) {
   }
   append(out, "]");
   if (series.provenance)
-    fmt::format_to(std::back_inserter(out), ",\n \"provenance\": {}",
-                   to_json(*series.provenance).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    out += fmt::format(",\n \"provenance\": {}",
+                       to_json(*series.provenance).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   append(out, "}\n");
-  return fmt::to_string(out);
+  return out;
 }
 
 SeriesFile parse_series(std::string_view text, const std::string& name) {

@@ -39,14 +39,14 @@ class TraceWriter {
           value);
   }
   [[nodiscard]] std::string take() {
-    fmt::format_to(std::back_inserter(out_), "\n]}}\n");
-    return fmt::to_string(out_);
+    out_ += "\n]}\n";
+    return std::move(out_);
   }
   explicit TraceWriter(const std::string& experiment) {
-    fmt::format_to(std::back_inserter(out_),
-                   "{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"experiment\":{}}},\n"
-                   "\"traceEvents\":[",
-                   quoted_in_json(experiment));
+    out_ += fmt::format(
+        "{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"experiment\":{}}},\n"
+        "\"traceEvents\":[",
+        quoted_in_json(experiment));
   }
 
  private:
@@ -54,11 +54,11 @@ class TraceWriter {
   static std::string micros(Nanos time) { return fmt::format("{}.{:03}", time.count / 1000, time.count % 1000); }
   template <typename... Values>
   void event(fmt::format_string<Values...> format, Values&&... values) {
-    fmt::format_to(std::back_inserter(out_), "{}", first_ ? "\n" : ",\n");
+    out_ += first_ ? "\n" : ",\n";
     first_ = false;
-    fmt::format_to(std::back_inserter(out_), format, std::forward<Values>(values)...);
+    out_ += fmt::format(format, std::forward<Values>(values)...);
   }
-  fmt::memory_buffer out_;
+  std::string out_;
   bool first_ = true;
 };
 
