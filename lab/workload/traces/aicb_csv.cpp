@@ -17,17 +17,16 @@ namespace mltcp::workload {
 namespace {
 
 constexpr std::uint64_t kMaxRanks = 1'000'000;
-constexpr std::uint64_t kMaxBytes = 1'000'000'000'000'000'000;
 constexpr std::uint64_t kMaxNodes = 16'000'000;
 constexpr auto kMaxTime = static_cast<double>(kLongestTrace.count);
 
 constexpr std::uint64_t kMaxOfOne = 2'000'000;  // of one rank that is looked at
 
-enum class Group : std::uint8_t { tensor, data, pipeline, expert, expert_data, expert_tensor, all };
+enum class GroupKind : std::uint8_t { tensor, data, pipeline, expert, expert_data, expert_tensor, all };
 
 struct Row {
   Collective collective = Collective::none;  ///< none: a computation
-  Group group = Group::all;
+  GroupKind group = GroupKind::all;
   Bytes bytes = 0;
   double time = 0;  ///< as in the file
   bool timed = false;
@@ -150,7 +149,7 @@ class AicbCsvReader {
       return;
     } else {
       take_collective(type, field("comm_group"), row);
-      row.bytes = type == "barrier" ? 0 : number(field("msg_size"), "msg_size", 0, kMaxBytes);
+      row.bytes = type == "barrier" ? 0 : number(field("msg_size"), "msg_size", 0, kMaxCallBytes);
       const auto size = static_cast<std::uint32_t>(number(field("comm_group_size"), "comm_group_size", 1, kMaxRanks));
       auto& known = sizes_[row.group];
       if (known != 0 && known != size)
@@ -178,14 +177,15 @@ class AicbCsvReader {
         {"reduce_scatter", Collective::reduce_scatter},
         {"reduce_scatter_tensor", Collective::reduce_scatter},
         {"all_to_all", Collective::all_to_all}};
-    static constexpr std::array<std::pair<std::string_view, Group>, 8> groups{std::pair{"tp_group", Group::tensor},
-                                                                              {"dp_group", Group::data},
-                                                                              {"pp_group", Group::pipeline},
-                                                                              {"ep_group", Group::expert},
-                                                                              {"ep_dp_group", Group::expert_data},
-                                                                              {"ep_tp_group", Group::expert_tensor},
-                                                                              {"all", Group::all},
-                                                                              {"all_nodes", Group::all}};
+    static constexpr std::array<std::pair<std::string_view, GroupKind>, 8> groups{
+        std::pair{"tp_group", GroupKind::tensor},
+        {"dp_group", GroupKind::data},
+        {"pp_group", GroupKind::pipeline},
+        {"ep_group", GroupKind::expert},
+        {"ep_dp_group", GroupKind::expert_data},
+        {"ep_tp_group", GroupKind::expert_tensor},
+        {"all", GroupKind::all},
+        {"all_nodes", GroupKind::all}};
     const auto found = std::find_if(kTypes.begin(), kTypes.end(), [&](const auto& each) { return each.first == type; });
     if (found == kTypes.end())
       lines_.fail(fmt::format("comm_type: {} is not known", in_quotes(type)), "leave the line out");
@@ -199,20 +199,21 @@ class AicbCsvReader {
   }
 
   void find_sizes() {
-    const auto size = [&](Group group) {
+    const auto size = [&](GroupKind group) {
       const auto found = sizes_.find(group);
       return found == sizes_.end() ? 0U : found->second;
     };
-    tensor_ = std::max(size(Group::tensor), 1U);
-    expert_ = std::max(size(Group::expert), 1U);
-    data_ = size(Group::data);
-    if (data_ == 0 && size(Group::expert_data) > 0) data_ = expert_ * size(Group::expert_data);
-    std::uint64_t ranks = last_ ? std::uint64_t{*last_} + 1 : std::max(options_.ranks, size(Group::all));
+    tensor_ = std::max(size(GroupKind::tensor), 1U);
+    expert_ = std::max(size(GroupKind::expert), 1U);
+    data_ = size(GroupKind::data);
+    if (data_ == 0 && size(GroupKind::expert_data) > 0) data_ = expert_ * size(GroupKind::expert_data);
+    std::uint64_t ranks = last_ ? std::uint64_t{*last_} + 1 : std::max(options_.ranks, size(GroupKind::all));
     if (data_ == 0) data_ = ranks > tensor_ ? static_cast<std::uint32_t>(ranks / tensor_) : expert_;
     const std::uint64_t one = std::uint64_t{tensor_} * data_;
     const std::uint64_t most = std::min<std::uint64_t>(kMaxRanks, options_.max_ranks);
     if (one > most) builder_.fail(fmt::format("{} times {} ranks are too many", tensor_, data_), "give fewer");
-    stages_ = std::max<std::uint32_t>(size(Group::pipeline), ranks > one ? static_cast<std::uint32_t>(ranks / one) : 1);
+    stages_ =
+        std::max<std::uint32_t>(size(GroupKind::pipeline), ranks > one ? static_cast<std::uint32_t>(ranks / one) : 1);
     ranks = std::max(ranks, one * stages_);
     if (ranks != one * stages_ || ranks > most)
       builder_.fail(
@@ -228,7 +229,7 @@ class AicbCsvReader {
     }
   }
 
-  std::vector<std::uint32_t> members(Group group, std::uint32_t rank) const {
+  std::vector<std::uint32_t> members(GroupKind group, std::uint32_t rank) const {
     const std::uint32_t one = tensor_ * data_;
     const std::uint32_t in_stage = rank % one;
     const std::uint32_t stage = rank - in_stage;
@@ -236,59 +237,59 @@ class AicbCsvReader {
     const std::uint32_t data = in_stage / tensor_;
     std::vector<std::uint32_t> all;
     switch (group) {
-      case Group::tensor:
+      case GroupKind::tensor:
         for (std::uint32_t i = 0; i < tensor_; ++i) all.push_back(rank - tensor + i);
         break;
-      case Group::data:
+      case GroupKind::data:
         for (std::uint32_t i = 0; i < data_; ++i) all.push_back(stage + tensor + i * tensor_);
         break;
-      case Group::pipeline:
+      case GroupKind::pipeline:
         for (std::uint32_t i = 0; i < stages_; ++i) all.push_back(in_stage + i * one);
         break;
-      case Group::expert:
+      case GroupKind::expert:
         for (std::uint32_t i = 0; i < expert_; ++i)
           all.push_back(stage + tensor + (data / expert_ * expert_ + i) * tensor_);
         break;
-      case Group::expert_data:
+      case GroupKind::expert_data:
         for (std::uint32_t i = data % expert_; i < data_; i += expert_) all.push_back(stage + tensor + i * tensor_);
         break;
-      case Group::expert_tensor:
+      case GroupKind::expert_tensor:
         for (std::uint32_t i = 0; i < expert_ * tensor_; ++i)
           all.push_back(stage + data / expert_ * expert_ * tensor_ + i);
         break;
-      case Group::all:
+      case GroupKind::all:
         break;
     }
     return all;
   }
 
   /// The group of a rank. Lists of members are long, so each is made once, for its first.
-  std::uint32_t group_of(Group group, std::uint32_t rank) {
+  std::uint32_t group_of(GroupKind group, std::uint32_t rank) {
     const std::uint32_t one = tensor_ * data_;
     const std::uint32_t tensor = rank % tensor_;
     const std::uint32_t data = rank % one / tensor_;
     const std::uint32_t stage = rank - rank % one;
     std::uint32_t first = 0;
     switch (group) {
-      case Group::tensor:
+      case GroupKind::tensor:
         first = rank - tensor;
         break;
-      case Group::data:
+      case GroupKind::data:
         first = stage + tensor;
         break;
-      case Group::pipeline:
+      case GroupKind::pipeline:
         first = rank % one;
         break;
-      case Group::expert:
+      case GroupKind::expert:
         first = stage + tensor + data / expert_ * expert_ * tensor_;
         break;
-      case Group::expert_data:
+      case GroupKind::expert_data:
         first = stage + tensor + data % expert_ * tensor_;
         break;
-      case Group::expert_tensor:
+      case GroupKind::expert_tensor:
         first = stage + data / expert_ * expert_ * tensor_;
         break;
-      case Group::all:
+      case GroupKind::all:
         break;
     }
     const auto [found, is_new] = groups_.try_emplace({group, first}, 0);
@@ -308,7 +309,7 @@ class AicbCsvReader {
     const double unit = times_of_communication_ ? 1e6 : 1;  // nanoseconds
     for (std::uint32_t rank = from; rank <= to; ++rank) {
       const std::uint32_t position = builder_.rank(rank);
-      std::map<Group, std::uint32_t> groups;  // of this rank
+      std::map<GroupKind, std::uint32_t> groups;  // of this rank
       std::optional<std::uint32_t> last;
       for (const Row& row : rows_) {
         GraphNode node;
@@ -359,9 +360,9 @@ class AicbCsvReader {
   std::uint32_t first_ = 0;
   std::optional<std::uint32_t> last_;
   std::vector<Row> rows_;
-  std::map<Group, std::uint32_t> sizes_;
-  std::map<std::pair<Group, std::uint32_t>, std::uint32_t> groups_;  ///< by their first member
-  std::uint32_t steps_ = 0;                                          ///< iterations that have ended
+  std::map<GroupKind, std::uint32_t> sizes_;
+  std::map<std::pair<GroupKind, std::uint32_t>, std::uint32_t> groups_;  ///< by their first member
+  std::uint32_t steps_ = 0;                                              ///< iterations that have ended
   bool in_step_ = false;
   bool computations_ = false;
   bool times_of_communication_ = false;

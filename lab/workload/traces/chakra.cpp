@@ -25,7 +25,6 @@ namespace mltcp::workload {
 namespace {
 
 constexpr std::size_t kMaxMessage = std::size_t{64} << 20;
-constexpr Bytes kMaxBytes = std::uint64_t{1} << 50;  // of a communication
 constexpr auto kMaxTime = static_cast<std::uint64_t>(kLongestTrace.count);
 constexpr std::string_view kRecordAgain = "record or convert it again";
 
@@ -284,7 +283,7 @@ class ChakraReader {
 
   Bytes bytes_of(const Entry& entry, std::uint32_t index) const {
     const std::int64_t size = entry.size.value_or(0);
-    if (size < 0 || static_cast<Bytes>(size) > kMaxBytes)
+    if (size < 0 || static_cast<Bytes>(size) > kMaxMessageBytes)
       builder_.fail(fmt::format("node {}: comm_size {} is out of range", index + 1, size), kRecordAgain);
     return static_cast<Bytes>(size);
   }

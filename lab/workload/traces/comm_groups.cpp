@@ -14,10 +14,9 @@
 namespace mltcp::workload {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 constexpr std::size_t kMaxText = std::size_t{16} << 20;
-constexpr std::uint32_t kMaxRank = 1'000'000;
 constexpr JsonLimits kLimits{2, 2'000'000};
 constexpr std::string_view kCure = "write names of groups and lists of their ranks, as in { \"1\": [0, 1] }";
 
@@ -50,12 +49,12 @@ void CommGroups::read(TraceInput& input) {
     if (text.size() > kMaxText) fail(fmt::format("it has more than {} MiB", kMaxText >> 20U));
   }
   if (const std::string beyond = beyond_limits(text, kLimits); !beyond.empty()) fail(fmt::format("it {}", beyond));
-  const json root = json::parse(text, nullptr, false);
+  const Json root = Json::parse(text, nullptr, false);
   if (!root.is_object()) fail("it is no JSON object, or cut off");
   for (const auto& [name, list] : root.items()) {
     if (!list.is_array() || list.empty()) fail(fmt::format("group {} is no list of ranks", in_quotes(name)));
     std::vector<std::uint32_t> ranks;
-    for (const json& one : list) {
+    for (const Json& one : list) {
       const auto rank = whole_number<std::uint32_t>(one, 0, kMaxRank - 1);
       if (!rank) fail(fmt::format("group {} has what is no rank", in_quotes(name)));
       ranks.push_back(*rank);

@@ -25,13 +25,9 @@ namespace mltcp::workload {
 namespace {
 
 constexpr std::string_view kDumpAgain = "copy or dump it again";
-constexpr Bytes kMaxBytes = std::uint64_t{1} << 50;
-constexpr std::uint32_t kMaxRank = 1'000'000;
 constexpr std::int64_t kMinClock = 1'000'000'000'000'000'000;  // ns: in 2001
-constexpr std::int64_t kMaxClock = 4'000'000'000'000'000'000;  // in 2096
 constexpr std::int64_t kMaxGap = 1'000'000'000'000'000;        // eleven days
 constexpr std::size_t kMaxMembers = 16'000'000;                // of all groups
-constexpr std::size_t kPlace = 64;                             // of an entry of a map, beside what it holds
 
 using Kind = GraphNode::Kind;
 
@@ -40,7 +36,7 @@ struct Tensors {
   bool told = false;
 };
 
-struct Operation {
+struct FlightEntry {
   Kind kind = Kind::collective;
   NamedCollective what;
   bool gathers = false;  ///< a gather or a scatter, which `what` is taken as
@@ -55,7 +51,7 @@ struct Operation {
   std::uint64_t number = 0;  ///< of collectives of the group, from 1; 0: none
 };
 
-struct Group {
+struct ProcessGroup {
   std::string name;
   std::vector<std::uint32_t> ranks;                   ///< as listed; empty if they are not
   bool all = false;                                   ///< of the job, or taken for that
@@ -98,7 +94,7 @@ class FlightRecorderReader {
       place_ = [&] { return elements.place(); };
       elements.read(each, member);
     }
-    for (Group& group : groups_) settle(group);
+    for (ProcessGroup& group : groups_) settle(group);
     if (entries_ == 0)
       builder_.fail("it has no entries",
                     "set TORCH_FR_BUFFER_SIZE=2000 (older PyTorch: TORCH_NCCL_TRACE_BUFFER_SIZE) and dump again");
@@ -120,7 +116,7 @@ class FlightRecorderReader {
   std::size_t group_named(std::string_view name) {
     const auto [at, added] = group_of_.try_emplace(std::string(name), groups_.size());
     if (added) {
-      builder_.hold(sizeof(Group) + sizeof(*at) + kPlace + 2 * name.size());
+      builder_.hold(sizeof(ProcessGroup) + sizeof(*at) + kPlace + 2 * name.size());
       groups_.emplace_back();
       groups_.back().name = name;
     }
@@ -130,7 +126,7 @@ class FlightRecorderReader {
   void add_groups(const rapidjson::Value& config) {
     if (!config.IsObject()) return;
     for (const auto& [key, value] : config.GetObject()) {
-      Group& group = groups_[group_named(json::text(&key))];
+      ProcessGroup& group = groups_[group_named(json::text(&key))];
       group.ranks = ranks_of(json::member(value, "ranks"));
       members_ += group.ranks.size();
       builder_.hold(group.ranks.size() * sizeof(kMaxRank));
@@ -194,9 +190,9 @@ class FlightRecorderReader {
       ++records_;
     }
     const std::string_view name = title.substr(title.find(':') == std::string_view::npos ? 0 : title.find(':') + 1);
-    Operation one;
+    FlightEntry one;
     one.group = group_of(entry);
-    Group& group = groups_[one.group];
+    ProcessGroup& group = groups_[one.group];
     // Since version 2.0 messages have numbers of their own; before, they counted among collectives.
     const auto collective = number(entry, "collective_seq_id");
     const auto any = collective ? collective : number(entry, "seq_id");
@@ -256,7 +252,7 @@ class FlightRecorderReader {
       return;
     }
     one.created = number(entry, "time_created_ns").value_or(0);
-    plausible_ = plausible_ && one.created >= kMinClock && one.created <= kMaxClock &&
+    plausible_ = plausible_ && one.created >= kMinClock && one.created <= kLatestStart.count &&
                  (operations_.empty() || one.created - operations_.back().created <= kMaxGap);
     // A clock that was set back stands still.
     if (!operations_.empty()) one.created = std::max(one.created, operations_.back().created);
@@ -277,7 +273,7 @@ class FlightRecorderReader {
   }
 
   /// No more entries have the number of the last one.
-  void settle(Group& group) {
+  void settle(ProcessGroup& group) {
     scheduled_ += group.open;
     if (group.open > 0) hangs(group.first_open, group.open_shown);
     group.open = 0;
@@ -300,7 +296,7 @@ class FlightRecorderReader {
   }
 
   /// "send 1->2", "recv 3<-0": the own rank first.
-  static bool ends(std::string_view name, Operation& one) {
+  static bool ends(std::string_view name, FlightEntry& one) {
     const std::string_view arrow = one.kind == Kind::send ? "->" : "<-";
     const std::size_t middle = name.find(arrow);
     const std::size_t space = name.find(' ');
@@ -333,10 +329,10 @@ class FlightRecorderReader {
         if (!json::whole(&dimension, size) || size < 0)
           fail(fmt::format("\"{}\" has something that is no size", sizes));
         bytes *= static_cast<std::uint64_t>(size);
-        if (bytes > kMaxBytes) break;
+        if (bytes > kMaxMessageBytes) break;
       }
-      if (bytes > kMaxBytes || all.bytes + static_cast<Bytes>(bytes) > kMaxBytes)
-        fail(fmt::format("\"{}\" is of more than {} bytes", sizes, kMaxBytes));
+      if (bytes > kMaxMessageBytes || all.bytes + static_cast<Bytes>(bytes) > kMaxMessageBytes)
+        fail(fmt::format("\"{}\" is of more than {} bytes", sizes, kMaxMessageBytes));
       all.bytes += static_cast<Bytes>(bytes);
       all.told = true;
     }
@@ -347,10 +343,12 @@ class FlightRecorderReader {
   // ---- the graph ----
 
   /// S of collective.h, from what a rank puts in and what comes out; `ranks` of the group, 0 if that is not known.
-  static Bytes size_of(const Operation& one, Bytes ranks) {
+  static Bytes size_of(const FlightEntry& one, Bytes ranks) {
     const Bytes in = one.in.bytes;
     const Bytes out = one.out.bytes;
-    const auto of_all = [&](Bytes part) { return ranks == 0 ? part : std::min(part, kMaxBytes / ranks) * ranks; };
+    const auto of_all = [&](Bytes part) {
+      return ranks == 0 ? part : std::min(part, kMaxMessageBytes / ranks) * ranks;
+    };
     if (one.what.barrier) return 0;
     if (one.gathers) return std::max({in, out, of_all(std::min(in == 0 ? out : in, out == 0 ? in : out))});
     if (one.what.collective == Collective::all_gather) return out > in ? out : of_all(in);
@@ -361,7 +359,7 @@ class FlightRecorderReader {
 
   void write() {
     if (own_ == kUnknownRank)
-      for (const Operation& one : operations_)
+      for (const FlightEntry& one : operations_)
         if (one.kind != Kind::collective && one.own < groups_[one.group].ranks.size()) {
           own_ = groups_[one.group].ranks[one.own];
           break;
@@ -372,8 +370,8 @@ class FlightRecorderReader {
     computing_ = builder_.lane("computation");
     Nanos at = operations_.empty() ? Nanos(0) : Nanos(operations_.front().created);
     std::int64_t posted = 0;
-    for (const Operation& one : operations_) {
-      Group& group = groups_[one.group];
+    for (const FlightEntry& one : operations_) {
+      ProcessGroup& group = groups_[one.group];
       if (!std::exchange(group.used, true)) use(group);
       const bool message = one.kind != Kind::collective;
       GraphNode node;
@@ -384,7 +382,7 @@ class FlightRecorderReader {
       if (measured_) {
         node.start = message ? Nanos(one.created) : std::max(Nanos(one.created), group.ended);
         node.length = one.length;
-        constexpr Nanos latest(kMaxClock + kMaxGap);
+        constexpr Nanos latest(kLatestStart.count + kMaxGap);
         group.ended = std::min(std::max(group.ended, node.start + node.length), latest);
       }
       if (plausible_) compute_until(at, measured_ ? node.start : Nanos(one.created));
@@ -395,7 +393,7 @@ class FlightRecorderReader {
     }
   }
 
-  void use(Group& group) {
+  void use(ProcessGroup& group) {
     group.lane = builder_.lane(fmt::format("group {}", one_line(group.name)));
     if (group.ranks.empty()) {
       group.all = group.name == "0";
@@ -424,7 +422,7 @@ class FlightRecorderReader {
     at = until;
   }
 
-  bool find_collective(const Operation& one, Group& group, GraphNode& node) {
+  bool find_collective(const FlightEntry& one, ProcessGroup& group, GraphNode& node) {
     node.collective = one.what.collective;
     node.bytes = size_of(one, group.ranks.size());
     node.group = group.index;
@@ -447,14 +445,14 @@ class FlightRecorderReader {
   }
 
   /// Collectives that were launched together have one number: then their place among those of their kind counts, too.
-  static std::uint64_t tag_of(const Operation& one, Group& group) {
+  static std::uint64_t tag_of(const FlightEntry& one, ProcessGroup& group) {
     constexpr unsigned bits = 12;
     if (one.number == 0 || one.number >> (63U - bits) != 0) return 0;
     if (std::exchange(group.number, one.number) != one.number) group.equal.clear();
     return one.number << bits | std::min<std::uint64_t>(group.equal[one.what.collective]++, (1U << bits) - 1);
   }
 
-  bool find_other(const Operation& one, const Group& group, GraphNode& node) {
+  bool find_other(const FlightEntry& one, const ProcessGroup& group, GraphNode& node) {
     node.bytes = one.kind == Kind::send ? one.in.bytes : one.out.bytes;
     if (node.bytes == 0) node.bytes = std::max(one.in.bytes, one.out.bytes);
     const auto in_job = [&](std::uint32_t rank) {
@@ -522,8 +520,8 @@ class FlightRecorderReader {
   std::uint32_t own_;
   std::function<std::string()> place_;
   std::map<std::string, std::size_t, std::less<>> group_of_;
-  std::vector<Group> groups_;
-  std::vector<Operation> operations_;
+  std::vector<ProcessGroup> groups_;
+  std::vector<FlightEntry> operations_;
   std::uint32_t world_ = 0;
   std::size_t members_ = 0;
   bool plausible_ = true;  ///< times of all operations

@@ -19,7 +19,6 @@ namespace mltcp::workload {
 namespace {
 
 constexpr std::uint64_t kMaxFlows = 10'000'000;
-constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 50;
 constexpr double kMaxSeconds = 1e9;  // 31 years
 constexpr std::size_t kColumns = 6;
 
@@ -103,7 +102,7 @@ class HpccFlowsReader {
     if (flow.source == flow.destination) lines_.fail("a flow from a node to itself", "name two nodes");
     whole(priority, "the priority group", 0, UINT32_MAX);
     whole(port, "the port", 0, UINT32_MAX);
-    flow.bytes = whole(bytes, "the bytes", 1, kMaxBytes);
+    flow.bytes = whole(bytes, "the bytes", 1, kMaxMessageBytes);
     const auto seconds = number_of<double>(start);
     if (!seconds || !(*seconds >= 0) || *seconds > kMaxSeconds)
       lines_.fail(fmt::format("{} of the start is no number of seconds from 0 to {}", in_quotes(start), kMaxSeconds),

@@ -19,7 +19,6 @@ namespace {
 constexpr std::uint64_t kMaxNodes = 1'000'000;
 constexpr std::uint64_t kMaxFlows = 10'000'000;
 constexpr std::uint64_t kMaxSignals = 1'000'000;  // that a barrier sends
-constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 50;
 constexpr auto kMaxPicos = static_cast<double>(kLongestTrace.count) * 1000;
 constexpr std::uint64_t kSignalTag = std::uint64_t{1} << 32;  // of messages that tell of another's end
 
@@ -135,7 +134,7 @@ class HtsimCmReader {
       if (key == "start")
         flow.start = picoseconds(text), flow.has_start = true;
       else if (key == "size")
-        flow.bytes = number(text, "the size", 1, kMaxBytes);
+        flow.bytes = number(text, "the size", 1, kMaxMessageBytes);
       else if (key == "trigger")
         flow.trigger = number(text, "the trigger", 1, UINT32_MAX);
       else if (key == "send_done_trigger")

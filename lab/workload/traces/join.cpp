@@ -24,9 +24,9 @@ namespace {
 using Kind = GraphNode::Kind;
 using Ranks = std::vector<std::uint32_t>;
 
-constexpr Bytes kMaxBytes = std::uint64_t{1} << 60;  // of a collective
-constexpr std::size_t kMaxMembers = 16'000'000;      // of all groups
-constexpr Nanos kMaxApart(86'400'000'000'000);       // beginnings of ranks, by one clock: a day
+constexpr Bytes kMaxCollectiveBytes = std::uint64_t{1} << 60;  // of a collective
+constexpr std::size_t kMaxMembers = 16'000'000;                // of all groups
+constexpr Nanos kMaxApart(86'400'000'000'000);                 // beginnings of ranks, by one clock: a day
 
 /// "rank 3", "ranks 1, 2, 5 and 40 more".
 std::string shown(const Ranks& ranks) {
@@ -338,7 +338,7 @@ class Join {
         for (GraphNode& node : rank.nodes) {
           if (node.kind != Kind::collective || node.collective != Collective::all_gather) continue;
           const Bytes ranks = members_[p][node.group].size;
-          if (node.bytes > kMaxBytes / ranks)
+          if (node.bytes > kMaxCollectiveBytes / ranks)
             fail(parts_[p].graph.sources.front(),
                  fmt::format("an all-gather of {} bytes by each of {} ranks is out of range", node.bytes, ranks),
                  "record it again");

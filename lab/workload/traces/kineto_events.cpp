@@ -18,6 +18,8 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/lab/workload/traces/read_traces.h"
+#include "mltcp/lab/workload/traces/recorded.h"
 
 namespace mltcp::workload {
 namespace {
@@ -35,7 +37,6 @@ constexpr int kMaxDepth = 64;
 constexpr std::size_t kMaxValues = 1'000'000;  // of an event
 constexpr std::size_t kChunk = std::size_t{1} << 16;
 constexpr std::size_t kMaxKept = std::size_t{1} << 30;  // bytes in memory
-constexpr std::size_t kPlace = 64;                      // bytes of an entry of a map with a text, beside the text
 constexpr std::size_t kMaxElement = 64;                 // characters of an element of a list that is looked at
 constexpr std::size_t kMaxQuietChunks = 256;            // 16 MiB without a value: a text that long is no profiler's
 constexpr std::string_view kCure = "give a trace that torch.profiler exported";
@@ -45,51 +46,6 @@ std::string lower(std::string_view text) {
   std::string result(text);
   for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return result;
-}
-
-/// Bytes of an element as PyTorch spells its type, in a graph ("Float") or in C++ ("float", "c10::BFloat16").
-std::optional<Bytes> element_bytes(std::string_view type) {
-  static const std::map<std::string, Bytes, std::less<>> sizes{{"float", 4},
-                                                               {"double", 8},
-                                                               {"half", 2},
-                                                               {"bfloat16", 2},
-                                                               {"long", 8},
-                                                               {"long int", 8},
-                                                               {"int", 4},
-                                                               {"short", 2},
-                                                               {"char", 1},
-                                                               {"short int", 2},
-                                                               {"signed char", 1},
-                                                               {"unsigned char", 1},
-                                                               {"byte", 1},
-                                                               {"bool", 1},
-                                                               {"int64", 8},
-                                                               {"int32", 4},
-                                                               {"int8", 1},
-                                                               {"uint8", 1},
-                                                               {"int16", 2},
-                                                               {"uint16", 2},
-                                                               {"unsigned short", 2},
-                                                               {"uint32", 4},
-                                                               {"unsigned int", 4},
-                                                               {"uint64", 8},
-                                                               {"unsigned long", 8},
-                                                               {"float16", 2},
-                                                               {"float32", 4},
-                                                               {"float64", 8},
-                                                               {"complexhalf", 4},
-                                                               {"complexfloat", 8},
-                                                               {"complexdouble", 16},
-                                                               {"complex<float>", 8},
-                                                               {"complex<double>", 16},
-                                                               {"float8_e4m3fn", 1},
-                                                               {"float8_e5m2", 1},
-                                                               {"float8_e4m3fnuz", 1},
-                                                               {"float8_e5m2fnuz", 1}};
-  std::string name = lower(type);
-  if (name.starts_with("c10::")) name.erase(0, 5);
-  const auto found = sizes.find(name);
-  return found == sizes.end() ? std::nullopt : std::optional(found->second);
 }
 
 /// What kind of communication a name tells of.

@@ -16,7 +16,7 @@ namespace {
 
 using namespace mltcp::literals;
 using Kind = KinetoDetails::Kind;
-using Call = KinetoEvents::Kernel::Call;
+using KernelCall = KinetoEvents::Kernel::Call;
 
 constexpr int kLooked = 4;  // annotations and operations that enclose each other
 
@@ -134,9 +134,9 @@ class StepFinder {
     for (const auto& kernel : events_.communications) {
       run(kernel);
       const auto launch = kernel.launch();
-      if (kernel.known == Call::none && !events_.of_host) ++unlaunched;
-      if (kernel.known == Call::nearest) ++nearest;
-      if (kernel.known == Call::earlier) ++before;
+      if (kernel.known == KernelCall::none && !events_.of_host) ++unlaunched;
+      if (kernel.known == KernelCall::nearest) ++nearest;
+      if (kernel.known == KernelCall::earlier) ++before;
       if (launch) all.push_back({&kernel, events_.launch(kernel.correlation), *launch});
     }
     std::stable_sort(all.begin(), all.end(), [](const Launched& a, const Launched& b) { return a.at < b.at; });

@@ -16,8 +16,7 @@ namespace mltcp::workload {
 namespace {
 
 // Bounds that no real trace comes near, so that a number beyond them is a mistake and sums stay in range.
-constexpr std::uint64_t kMaxNanos = 10'000'000'000'000'000;     // 115 days
-constexpr std::uint64_t kMaxBytes = 1'000'000'000'000'000'000;  // 1 EB
+constexpr std::uint64_t kMaxNanos = 10'000'000'000'000'000;  // 115 days
 constexpr std::uint64_t kMaxWorkers = 10'000'000;
 constexpr std::size_t kMaxLayers = 1'000'000;
 constexpr std::size_t kMaxRecomputedLayers = 1'000'000;
@@ -299,7 +298,7 @@ class Parser {
       LayerPass& target = layer.passes[pass];
       target.compute = Nanos(static_cast<std::int64_t>(number(line, at, kColumnNames[at], kMaxNanos)));
       read_collective(line, at + 1, static_cast<Pass>(pass), target);
-      target.size = number(line, at + 2, kColumnNames[at + 2], kMaxBytes);
+      target.size = number(line, at + 2, kColumnNames[at + 2], kMaxCallBytes);
       if (target.collective == Collective::none && target.size != 0) {
         if (ignored_sizes_++ == 0) first_ignored_line_ = line.number;
         target.size = 0;

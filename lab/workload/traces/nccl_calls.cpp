@@ -11,9 +11,8 @@
 namespace mltcp::workload {
 namespace {
 
-constexpr Uint128 kMaxBytes = 1'000'000'000'000'000'000;  // of a call: 1 EB
-constexpr std::size_t kMaxWaits = 8;                      // of each of several messages
-constexpr std::string_view kChild = "split ";             // how an identifier of our own begins
+constexpr std::size_t kMaxWaits = 8;           // of each of several messages
+constexpr std::string_view kChild = "split ";  // how an identifier of our own begins
 
 }  // namespace
 
@@ -277,7 +276,7 @@ void NcclCalls::write(std::uint32_t position, Owner& owner, bool timed) {
       case Operation::other:
         break;
     }
-    node.bytes = static_cast<Bytes>(std::min(bytes, kMaxBytes));
+    node.bytes = static_cast<Bytes>(std::min<Uint128>(bytes, kMaxCallBytes));
     if (message) {
       node.kind = call.operation == Operation::send ? GraphNode::Kind::send : GraphNode::Kind::receive;
       if (other == kUnknownRank) ++peerless_;

@@ -18,8 +18,6 @@
 
 namespace mltcp::workload {
 
-inline constexpr std::size_t kPlace = 64;  ///< bytes of an entry of a map, beside what it holds
-
 struct NcclCall {
   std::string_view name;    ///< "AllReduce"
   Bytes bytes = 0;          ///< count and type: what NCCL is called with, of one rank

@@ -14,10 +14,9 @@
 namespace mltcp::workload {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 constexpr std::uint32_t kMaxRanks = 10'000'000;
-constexpr std::uint64_t kMaxBytes = 1'000'000'000'000'000'000;  // of a call: 1 EB
 constexpr std::int64_t kLatestMicros = kLatestStart.count / 1000;
 constexpr std::int64_t kMaxMicros = kLongestTrace.count / 1000;  // of an operation
 constexpr JsonLimits kLimits{16, 20'000};
@@ -136,8 +135,8 @@ class NcclInspectorReader {
 
   void take(const std::string& text) {
     if (const std::string beyond = beyond_limits(text, kLimits); !beyond.empty()) fail(fmt::format("it {}", beyond));
-    json object = json::parse(text, nullptr, false);
-    if (object.is_discarded()) object = json::parse(without_infinities(text), nullptr, false);
+    Json object = Json::parse(text, nullptr, false);
+    if (object.is_discarded()) object = Json::parse(without_infinities(text), nullptr, false);
     if (object.is_discarded()) fail("it is no JSON");
     if (const auto header = object.find("header"); header != object.end()) take_header(*header, object);
     const auto collective = object.find("coll_perf");
@@ -146,7 +145,7 @@ class NcclInspectorReader {
     if (message != object.end()) take_call(*message, "p2p", true);
   }
 
-  void take_header(const json& header, const json& object) {
+  void take_header(const Json& header, const Json& object) {
     if (!header.is_object()) fail("its \"header\" is no object");
     const auto ranks = whole<std::uint32_t>(header, "n_ranks", 1, kMaxRanks);
     const auto rank = whole<std::uint32_t>(header, "rank", 0, kMaxRanks);
@@ -174,7 +173,7 @@ class NcclInspectorReader {
     return calls_.owner(known == rank ? process : fmt::format("{} rank {} of {}", process, rank, id), rank);
   }
 
-  void take_call(const json& perf, const std::string& prefix, bool message) {
+  void take_call(const Json& perf, const std::string& prefix, bool message) {
     if (!communicator_) fail("there is no \"header\" before it");
     if (!perf.is_object()) fail(fmt::format("its \"{}_perf\" is no object", prefix));
     Found one;
@@ -183,7 +182,7 @@ class NcclInspectorReader {
     one.name = name->get<std::string>();
     one.communicator = *communicator_;
     one.message = message;
-    const auto bytes = whole<std::uint64_t>(perf, prefix + "_msg_size_bytes", 0, kMaxBytes);
+    const auto bytes = whole<std::uint64_t>(perf, prefix + "_msg_size_bytes", 0, kMaxCallBytes);
     if (!bytes) fail(fmt::format("\"{}_msg_size_bytes\" is missing", prefix));
     one.bytes = *bytes;
     one.number = whole<std::uint64_t>(perf, prefix + "_sn", 0, UINT64_MAX).value_or(0);
@@ -200,11 +199,11 @@ class NcclInspectorReader {
   }
 
   /// When its kernels began; what the host did before that is not the network's.
-  void take_times(const json& times, const std::string& prefix, Found& one) const {
+  void take_times(const Json& times, const std::string& prefix, Found& one) const {
     auto start = whole<std::int64_t>(times, prefix + "_start_ts", 0, kLatestMicros);
     std::optional<std::int64_t> kernel;
     if (const auto events = times.find("kernel_events"); events != times.end() && events->is_array())
-      for (const json& event : *events)
+      for (const Json& event : *events)
         if (event.is_object())
           if (const auto began = whole<std::int64_t>(event, "kernel_start_ts", 0, kLatestMicros); began.value_or(0) > 0)
             kernel = std::min(kernel.value_or(*began), *began);
@@ -213,7 +212,7 @@ class NcclInspectorReader {
   }
 
   template <typename T>
-  std::optional<T> whole(const json& object, const std::string& key, T least, T most) const {
+  std::optional<T> whole(const Json& object, const std::string& key, T least, T most) const {
     const auto value = object.find(key);
     if (value == object.end()) return std::nullopt;
     const auto number = whole_number<T>(*value, least, most);

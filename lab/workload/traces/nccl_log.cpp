@@ -17,10 +17,9 @@ namespace {
 
 constexpr std::string_view kMark = " NCCL INFO ";
 constexpr std::uint32_t kMaxRanks = 10'000'000;
-constexpr std::uint64_t kMaxBytes = 1'000'000'000'000'000'000;  // of a call: 1 EB
 
 /// Bytes of an element by ncclDataType_t.
-constexpr std::array<Bytes, 12> kTypes{1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+constexpr std::array<Bytes, 12> kElementTypes{1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
 
 std::optional<std::uint64_t> number(std::string_view text, int base = 10) {
   std::uint64_t value = 0;
@@ -168,11 +167,11 @@ class NcclLogReader {
     const std::string_view rest = said.substr(at + 8);
     const auto ranks = number(rest.substr(0, std::min(rest.find_first_of("],"), rest.size())));
     if (!ranks || *ranks == 0 || *ranks > kMaxRanks) return false;
-    if (*type >= kTypes.size())
+    if (*type >= kElementTypes.size())
       lines_.fail(fmt::format("the data type {} is not known", *type),
-                  fmt::format("those of ncclDataType_t are 0 to {}", kTypes.size() - 1));
-    if (*count > kMaxBytes / kTypes[*type]) lines_.fail("a call has more than 1 EB", "record it again");
-    call.bytes = *count * kTypes[*type];
+                  fmt::format("those of ncclDataType_t are 0 to {}", kElementTypes.size() - 1));
+    if (*count > kMaxCallBytes / kElementTypes[*type]) lines_.fail("a call has more than 1 EB", "record it again");
+    call.bytes = *count * kElementTypes[*type];
     call.root = static_cast<std::uint32_t>(*root);
     call.order = *order;
     if (const auto global = number_after(said, "globalrank"); global && *global < kMaxRanks)

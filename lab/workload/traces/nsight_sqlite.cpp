@@ -29,11 +29,10 @@ namespace {
 using Kind = KinetoDetails::Kind;
 
 constexpr std::int64_t kMaxTime = 100'000'000'000'000'000;  // ns: three years
-constexpr std::int64_t kMaxRank = 10'000'000;
-constexpr std::int64_t kProcess = ~std::int64_t{0xFFFFFF};  // of a thread's number, what is its process's
-constexpr std::size_t kPlace = 64;                          // of an entry of a map, beside what it holds
-constexpr std::size_t kMaxText = 4096;                      // NCCL's are below 1 KiB; each is gone through often
-constexpr std::size_t kMaxBeside = 256;                     // messages of a kernel: streams are bounded
+constexpr std::int64_t kHighestRank = 10'000'000;
+constexpr std::int64_t kProcessOf = ~std::int64_t{0xFFFFFF};  // of a thread's number, what is its process's
+constexpr std::size_t kMaxText = 4096;                        // NCCL's are below 1 KiB; each is gone through often
+constexpr std::size_t kMaxBeside = 256;                       // messages of a kernel: streams are bounded
 
 /// What a range of NCCL tells: as far as it does.
 struct Payload {
@@ -182,7 +181,7 @@ class NsightReader {
       kernel.device = row.whole(2).value_or(0);
       kernel.stream = row.whole(3).value_or(0);
       kernel.correlation = row.whole(4).value_or(-1);
-      kernel.process = row.whole(5).value_or(0) & kProcess;
+      kernel.process = row.whole(5).value_or(0) & kProcessOf;
       kernel.name = -1;
       for (const int column : {6, 7})
         if (kernel.name < 0 && is_communication(text_of(row.whole(column)))) kernel.name = *row.whole(column);
@@ -230,7 +229,7 @@ class NsightReader {
     std::sort(launched_.begin(), launched_.end());
   }
 
-  [[nodiscard]] bool is_own(std::int64_t thread) const { return process_ == 0 || (thread & kProcess) == process_; }
+  [[nodiscard]] bool is_own(std::int64_t thread) const { return process_ == 0 || (thread & kProcessOf) == process_; }
 
   void read_calls_of_cuda() {
     database_.each("CUPTI_ACTIVITY_KIND_RUNTIME", {"start", "end", "globalTid", "correlationId", "nameId"},
@@ -388,7 +387,7 @@ class NsightReader {
   // ---- communicators ----
 
   void learn(const Payload& payload) {
-    if (!payload.ranks || *payload.ranks < 1 || *payload.ranks > kMaxRank) return;
+    if (!payload.ranks || *payload.ranks < 1 || *payload.ranks > kHighestRank) return;
     const auto ranks = static_cast<std::uint32_t>(*payload.ranks);
     const bool largest = ranks > events_.workers;
     if (largest) events_.workers = ranks;
@@ -428,7 +427,7 @@ class NsightReader {
       details.kind = name == "Send" ? Kind::send : Kind::receive;
       (name == "Send" ? details.in : details.out) = bytes;
       // A rank of a part of the job is no rank of the job.
-      if (payload.peer && *payload.peer >= 0 && *payload.peer < kMaxRank && ranks == events_.workers)
+      if (payload.peer && *payload.peer >= 0 && *payload.peer < kHighestRank && ranks == events_.workers)
         details.peer = *payload.peer;
       return details;
     }

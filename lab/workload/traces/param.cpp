@@ -23,8 +23,6 @@ namespace mltcp::workload {
 namespace {
 
 constexpr std::string_view kRecordAgain = "record it again";
-constexpr Bytes kMaxBytes = std::uint64_t{1} << 50;
-constexpr std::int64_t kMaxRank = 1'000'000;
 constexpr std::int64_t kMaxGap = 1'000'000'000'000'000;  // ns: eleven days
 
 class ParamReader {
@@ -141,13 +139,13 @@ class ParamReader {
   }
 
   Bytes bytes(const rapidjson::Value& entry, const char* key) {
-    const auto elements = number(entry, key, static_cast<std::int64_t>(kMaxBytes));
+    const auto elements = number(entry, key, static_cast<std::int64_t>(kMaxMessageBytes));
     if (!elements) return 0;
     if (*elements < 0) fail(fmt::format("{} {} is negative", key, *elements));
     const auto size = element_bytes(json::text(json::member(entry, "dtype")));
     if (!size) ++untyped_;
     constexpr Bytes guessed = 4;
-    return std::min(static_cast<Bytes>(*elements), kMaxBytes / 16) * size.value_or(guessed);
+    return std::min(static_cast<Bytes>(*elements), kMaxMessageBytes / 16) * size.value_or(guessed);
   }
 
   void groups(const rapidjson::Value& entry) {

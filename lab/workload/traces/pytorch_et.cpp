@@ -21,11 +21,8 @@ namespace mltcp::workload {
 namespace {
 
 constexpr std::string_view kRecordAgain = "record it again";
-constexpr Bytes kMaxBytes = std::uint64_t{1} << 50;
-constexpr std::int64_t kMaxRank = 1'000'000;
 constexpr std::size_t kMaxGroups = 100'000;
 constexpr int kMaxDepth = 8;
-constexpr std::size_t kPlace = 64;  // bytes of an entry of a map, beside what it holds
 
 /// A node of interest; the file has them in the order in which they ended.
 struct Node {
@@ -40,7 +37,7 @@ struct Node {
   Bytes in = 0;
   Bytes out = 0;
 };
-struct Group {
+struct ProcessGroup {
   std::vector<std::uint32_t> ranks;
   std::uint32_t size = 0;
 };
@@ -54,10 +51,10 @@ Bytes tensor_bytes(const rapidjson::Value& value, int depth = 0) {
   if (value.Size() == size && value[0].IsNumber() && value[size - 1].IsString()) {
     if (!value[elements].IsUint64() || !value[element_size].IsUint64()) return 0;
     const Uint128 bytes = static_cast<Uint128>(value[elements].GetUint64()) * value[element_size].GetUint64();
-    return bytes > kMaxBytes ? kMaxBytes + 1 : static_cast<Bytes>(bytes);
+    return bytes > kMaxMessageBytes ? kMaxMessageBytes + 1 : static_cast<Bytes>(bytes);
   }
   Bytes sum = 0;
-  for (const auto& one : value.GetArray()) sum = std::min(sum + tensor_bytes(one, depth + 1), kMaxBytes + 1);
+  for (const auto& one : value.GetArray()) sum = std::min(sum + tensor_bytes(one, depth + 1), kMaxMessageBytes + 1);
   return sum;
 }
 
@@ -149,8 +146,10 @@ class PytorchEtReader {
         if (key == "pg_name" && !json::text(of).empty()) node.group = json::text(of);
         if ((key == "root_rank" || key == "dst_rank" || key == "src_rank") && whole && number >= 0) node.who = number;
       }
-    if (element && (node.in == 0 || in > 0)) node.in = in > kMaxBytes / *element ? kMaxBytes + 1 : in * *element;
-    if (element && (node.out == 0 || out > 0)) node.out = out > kMaxBytes / *element ? kMaxBytes + 1 : out * *element;
+    if (element && (node.in == 0 || in > 0))
+      node.in = in > kMaxMessageBytes / *element ? kMaxMessageBytes + 1 : in * *element;
+    if (element && (node.out == 0 || out > 0))
+      node.out = out > kMaxMessageBytes / *element ? kMaxMessageBytes + 1 : out * *element;
     if (node.operation.empty()) {
       ++nameless_;
       return;
@@ -175,7 +174,7 @@ class PytorchEtReader {
       return;
     }
     for (const auto& one : list.GetArray()) {
-      Group group;
+      ProcessGroup group;
       std::int64_t size = 0;
       if (json::whole(json::member(one, "group_size"), size) && size > 0 && size <= kMaxRank)
         group.size = static_cast<std::uint32_t>(size);
@@ -245,10 +244,10 @@ class PytorchEtReader {
     node.name = builder_.name(from.operation);
     node.lane = builder_.lane("communication");
     node.start = Nanos::never();
-    if (from.in > kMaxBytes || from.out > kMaxBytes)
+    if (from.in > kMaxMessageBytes || from.out > kMaxMessageBytes)
       builder_.fail(fmt::format("node of id {}: its size is out of range", from.id), kRecordAgain);
     const auto group = groups_.find(from.group);
-    const Group known = group == groups_.end() ? Group{{}, from.group_size} : group->second;
+    const ProcessGroup known = group == groups_.end() ? ProcessGroup{{}, from.group_size} : group->second;
     const bool send = from.operation == "send" || from.operation == "isend";
     if (send || from.operation == "recv" || from.operation == "irecv") {
       node.bytes = std::max(from.in, from.out);
@@ -286,7 +285,7 @@ class PytorchEtReader {
   GraphBuilder builder_;
   JsonElements elements_;
   std::vector<Node> kept_;
-  std::map<std::string, Group> groups_;
+  std::map<std::string, ProcessGroup> groups_;
   std::map<std::pair<std::string, std::string>, std::size_t> taken_as_;
   std::uint32_t world_ = 0;
   std::size_t nodes_ = 0;

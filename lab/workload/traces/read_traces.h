@@ -54,6 +54,13 @@ struct TraceOptions {
 inline constexpr Nanos kLongestTrace{10'000'000'000'000'000};
 /// The latest start that is one, since 1970: the year 2096.
 inline constexpr Nanos kLatestStart{4'000'000'000'000'000'000};
+/// What one rank sends at once, or is told to: 1 PiB; and what a recorded call may, as some count for all ranks: 1 EB.
+inline constexpr Bytes kMaxMessageBytes = Bytes{1} << 50;
+inline constexpr Bytes kMaxCallBytes = 1'000'000'000'000'000'000;
+/// The highest number of a rank that is believed.
+inline constexpr std::uint32_t kMaxRank = 1'000'000;
+/// Bytes of an entry of a map, beside what it holds: for budgets of memory.
+inline constexpr std::size_t kPlace = 64;
 
 /// A rank whose number the input does not tell: it gets the lowest one that is free.
 inline constexpr std::uint32_t kUnknownRank = std::numeric_limits<std::uint32_t>::max();
