@@ -89,7 +89,8 @@ if(MLTCP_PCH)
   # One for each level of optimisation: GCC takes functions from it as they were compiled there.
   mltcp_precompile(mltcp_precompiled HEADERS <fmt/format.h> LINKS fmt::fmt)
   mltcp_precompile(mltcp_precompiled_cold OPTIONS ${MLTCP_COLD_OPTIONS} LINKS fmt::fmt nlohmann_json::nlohmann_json TBB::tbb
-    HEADERS <fmt/format.h> <fmt/ranges.h> <nlohmann/json.hpp> <oneapi/tbb/parallel_for.h> <oneapi/tbb/task_arena.h>)
+    HEADERS <fmt/format.h> <fmt/ranges.h> ${PROJECT_SOURCE_DIR}/base/json/json_templates.h
+      <oneapi/tbb/parallel_for.h> <oneapi/tbb/task_arena.h>)
 endif()
 
 # Several files at a time share what their headers and templates take, half to two thirds of all. A batch is chosen to
@@ -187,6 +188,9 @@ function(mltcp_library name)
   if(MLTCP_PCH AND NOT arg_OWN_OPTIONS)
     if(arg_COLD)
       target_precompile_headers(${target} REUSE_FROM mltcp_precompiled_cold)
+      if(NOT name STREQUAL "json")
+        target_link_libraries(${target} PRIVATE $<LINK_ONLY:mltcp_json>)  # for json_templates.h
+      endif()
     else()
       target_precompile_headers(${target} REUSE_FROM mltcp_precompiled)
     endif()

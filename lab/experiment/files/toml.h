@@ -9,7 +9,7 @@
 
 // Some invalid input, such as a table header [=], passes the parser's checks and violates its assertions, which would
 // abort, or with NDEBUG be undefined behaviour. They are made to throw instead, so that such input is refused normally.
-// Only this file may include the parser, as its functions are inline.
+// Only this file may include the parser.
 namespace mltcp::experiment {
 struct ParserAssertion {};
 [[noreturn]] inline void fail_parser_assertion() { throw ParserAssertion(); }
@@ -17,6 +17,7 @@ struct ParserAssertion {};
 #undef NDEBUG
 #define TOML_ASSERT(condition) ((condition) ? void() : ::mltcp::experiment::fail_parser_assertion())
 #define TOML_ENABLE_FORMATTERS 0
+#define TOML_HEADER_ONLY 0  // its functions are compiled in internal/toml.cpp, not by all who read files
 // The parser's search for white space, outside of texts and behind a line's end in one, runs into a place that it calls
 // unreachable for some characters: U+00A1 to U+0499, U+2C5E to U+2FFF, U+3001 to U+3057 and U+FB26 to U+FEFE. There the
 // answer is no.

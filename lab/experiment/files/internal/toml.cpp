@@ -1,4 +1,5 @@
-// TOML for the readers of this folder (see toml.h).
+// TOML for the readers of this folder (see toml.h), and the parser's own functions.
+#define TOML_IMPLEMENTATION
 #include "mltcp/lab/experiment/files/toml.h"
 
 #include <fmt/format.h>

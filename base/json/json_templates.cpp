@@ -1,0 +1,3 @@
+// See json_templates.h.
+#define MLTCP_JSON_TEMPLATES
+#include "json_templates.h"
