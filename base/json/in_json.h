@@ -34,8 +34,8 @@ struct WrittenUnless {
 template <typename T>
 WrittenUnless(bool T::*) -> WrittenUnless<T>;
 
-/// The fields of an optional struct are written among those of the enclosing one. The field's name is that of the
-/// struct's first field, whose presence indicates the struct's.
+/// The fields of a struct are written among those of the enclosing one. If it is optional, the field's name is that of
+/// the struct's first field, whose presence indicates the struct's.
 struct Spread {};
 
 }  // namespace mltcp

@@ -2,6 +2,7 @@
 // in_json.h. Not installed.
 #pragma once
 
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -95,7 +96,10 @@ void internal::write_fields(const T& value, nlohmann::ordered_json& json) {
   for_each_field<T>([&](const auto& field) {
     const auto& member = value.*field.member;
     if constexpr (kIsSpread<decltype(field.about)>) {
-      if (member) write_fields(*member, json);
+      if constexpr (HasFields<std::remove_cvref_t<decltype(member)>>)
+        write_fields(member, json);
+      else if (member)
+        write_fields(*member, json);
     } else if constexpr (requires { field.about.written(member); }) {
       json[field.name] = written(field.about.written(member));
     } else {
@@ -127,6 +131,8 @@ void read(const JsonObject& json, const char* key, const About& about, M& value)
     value = json.number(key);
   } else if constexpr (std::is_same_v<M, std::uint64_t>) {
     value = json.whole(key);
+  } else if constexpr (std::is_same_v<M, std::int64_t>) {
+    value = static_cast<M>(json.whole(key, std::numeric_limits<M>::max()));
   } else if constexpr (std::is_same_v<M, Nanos>) {
     value = json.nanos(key);
   } else if constexpr (std::is_same_v<M, Rate>) {
@@ -151,11 +157,16 @@ void read(const JsonObject& json, const char* key, const About& about, M& value)
 template <HasFields T>
 void read(const JsonObject& json, T& value) {
   for_each_field<T>([&](const auto& field) {
-    if (!json.has(field.name) && internal::may_be_missing(field.about)) return;
-    if constexpr (internal::kIsSpread<decltype(field.about)>)
-      read(json, (value.*field.member).emplace());
-    else
-      read(json, field.name, field.about, value.*field.member);
+    auto& member = value.*field.member;
+    constexpr bool spread = internal::kIsSpread<decltype(field.about)>;
+    if constexpr (spread && HasFields<std::remove_cvref_t<decltype(member)>>) {
+      read(json, member);
+    } else if (json.has(field.name) || !internal::may_be_missing(field.about)) {
+      if constexpr (spread)
+        read(json, member.emplace());
+      else
+        read(json, field.name, field.about, member);
+    }
   });
   complete(json, value);
 }

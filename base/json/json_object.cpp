@@ -2,8 +2,9 @@
 #include "mltcp/base/json/json_object.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <cmath>
+#include <algorithm>
 #include <utility>
 
 #include "mltcp/base/error.h"
@@ -11,6 +12,7 @@
 #include "mltcp/base/json/json_fields.h"
 #include "mltcp/base/json/json_values.h"
 #include "mltcp/base/json/provenance_fields.h"
+#include "mltcp/base/nearest.h"
 #include "mltcp/base/text.h"
 
 namespace mltcp {
@@ -18,22 +20,57 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr JsonLimits kLimits{.depth = 64, .values = 32'000'000};
 constexpr double kMost = 1e18;  // beyond it a number is no measurement, and no column holds it
+constexpr std::size_t kMaxKeyShown = 60;
+
+/// Of all objects in a value.
+std::size_t members_of(const Json& value) {
+  std::size_t members = value.is_object() ? value.size() : 0;
+  if (value.is_structured())
+    for (const Json& element : value) members += members_of(element);
+  return members;
+}
+
+/// Outside of texts, colons of valid JSON follow keys.
+std::size_t keys_of(std::string_view text) {
+  std::size_t keys = 0;
+  bool in_text = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (in_text && text[i] == '\\')
+      ++i;
+    else if (text[i] == '"')
+      in_text = !in_text;
+    else if (!in_text && text[i] == ':')
+      ++keys;
+  }
+  return keys;
+}
 
 }  // namespace
 
 JsonObject::JsonObject(const Json& json, const std::string& file, const std::string& cure, std::string place)
     : json_(json), file_(file), cure_(cure), place_(std::move(place)) {
-  if (!json_.is_object()) fail(place_.empty() ? "the file" : place_, "is not an object");
+  if (!json_.is_object()) fail(place_, "is not an object");
 }
 
 std::string JsonObject::place_of(std::string_view key) const {
-  return place_.empty() ? std::string(key) : fmt::format("{}.{}", place_, key);
+  return fmt::format("{}{}{}", place_, place_.empty() || key.empty() ? "" : ".", key);
 }
 
-void JsonObject::fail(std::string_view place, std::string_view problem) const {
-  throw InputError(one_line(fmt::format("{}: {} {}; {}", file_, place, problem, cure_)));
+std::string JsonObject::where(std::string_view key) const { return fmt::format("{}: {}", file_, place_of(key)); }
+
+void JsonObject::fail(std::string_view place, std::string_view problem, std::string_view cure) const {
+  throw InputError(one_line(fmt::format("{}: {} {}; {}", file_, place.empty() ? "it" : place, problem, cure)));
+}
+
+void JsonObject::only(std::initializer_list<std::string_view> keys) const {
+  for (const std::string& key : this->keys()) {
+    if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
+    const auto meant = nearest(key, std::vector<std::string>(keys.begin(), keys.end()));
+    refuse(key.substr(0, kMaxKeyShown), "is not known",
+           meant ? fmt::format("did you mean \"{}\"?", *meant)
+                 : fmt::format("the keys here are {}", fmt::join(keys, ", ")));
+  }
 }
 
 const Json& JsonObject::at(std::string_view key) const {
@@ -41,8 +78,10 @@ const Json& JsonObject::at(std::string_view key) const {
   return json_[key];
 }
 
-const Json& JsonObject::list(std::string_view key) const {
+const Json& JsonObject::list(std::string_view key, std::size_t most) const {
   if (!at(key).is_array()) fail(place_of(key), "is not a list");
+  if (at(key).size() > most)
+    refuse(key, fmt::format("has {} entries", at(key).size()), fmt::format("give at most {}", most));
   return json_[key];
 }
 
@@ -57,10 +96,10 @@ bool JsonObject::truth(std::string_view key) const {
 }
 
 template <typename Visit>
-void JsonObject::for_each(std::string_view key, const Visit& visit) const {
+void JsonObject::for_each(std::string_view key, const Visit& visit, std::size_t most) const {
   const std::string place = place_of(key);
   std::size_t index = 0;
-  for (const Json& value : list(key)) visit(value, fmt::format("{}[{}]", place, index++));
+  for (const Json& value : list(key, most)) visit(value, fmt::format("{}[{}]", place, index++));
 }
 
 double JsonObject::real(const Json& value, const std::string& place, double most, double least) const {
@@ -80,18 +119,15 @@ std::optional<double> JsonObject::later_real(std::string_view key) const {
   return real(key);
 }
 
-std::uint64_t JsonObject::whole(const Json& value, const std::string& place) const {
-  const auto number = whole_number<std::uint64_t>(value);
-  if (!number) fail(place, "is not a whole number of 0 or more");
+std::uint64_t JsonObject::whole(const Json& value, const std::string& place, std::uint64_t most,
+                                std::uint64_t least) const {
+  const auto number = whole_number<std::uint64_t>(value, least, most);
+  if (!number) fail(place, fmt::format("is not a whole number from {} to {}", least, most));
   return *number;
 }
 
-std::uint64_t JsonObject::whole(std::string_view key) const { return whole(at(key), place_of(key)); }
-
-std::uint32_t JsonObject::number(std::string_view key) const {
-  const auto value = whole_number<std::uint32_t>(at(key));
-  if (!value) fail(place_of(key), "is not a whole number from 0 to 2^32 - 1");
-  return *value;
+std::uint64_t JsonObject::whole(std::string_view key, std::uint64_t most, std::uint64_t least) const {
+  return whole(at(key), place_of(key), most, least);
 }
 
 Nanos JsonObject::nanos(const Json& value, const std::string& place) const {
@@ -102,12 +138,13 @@ Nanos JsonObject::nanos(const Json& value, const std::string& place) const {
 
 Nanos JsonObject::nanos(std::string_view key) const { return nanos(at(key), place_of(key)); }
 
-std::vector<std::string> JsonObject::texts(std::string_view key) const {
+std::vector<std::string> JsonObject::texts(std::string_view key, std::size_t most) const {
   std::vector<std::string> result;
-  for_each(key, [&](const Json& value, const std::string& place) {
+  const auto add = [&](const Json& value, const std::string& place) {
     if (!value.is_string()) fail(place, "is not a text");
     result.push_back(value.get<std::string>());
-  });
+  };
+  for_each(key, add, most);
   return result;
 }
 
@@ -138,9 +175,12 @@ std::vector<std::string> JsonObject::keys() const {
 
 JsonObject JsonObject::object(std::string_view key) const { return {at(key), file_, cure_, place_of(key)}; }
 
-std::vector<JsonObject> JsonObject::objects(std::string_view key) const {
+std::vector<JsonObject> JsonObject::objects(std::string_view key, std::size_t most) const {
   std::vector<JsonObject> result;
-  for_each(key, [&](const Json& value, const std::string& place) { result.emplace_back(value, file_, cure_, place); });
+  const auto add = [&](const Json& value, const std::string& place) {
+    result.emplace_back(value, file_, cure_, place);
+  };
+  for_each(key, add, most);
   return result;
 }
 
@@ -163,11 +203,14 @@ std::vector<std::vector<std::uint64_t>> JsonObject::tuples(std::string_view key,
   return result;
 }
 
-Json parsed(std::string_view text, const std::string& file, const std::string& cure) {
-  if (const std::string wrong = beyond_limits(text, kLimits); !wrong.empty())
+Json parsed(std::string_view text, const std::string& file, const std::string& cure, const JsonLimits& limits) {
+  if (const std::string wrong = beyond_limits(text, limits); !wrong.empty())
     throw InputError(one_line(fmt::format("{}: {}; {}", file, wrong, cure)));
   try {
-    return Json::parse(text.begin(), text.end());
+    Json json = Json::parse(text.begin(), text.end());
+    if (members_of(json) != keys_of(text))
+      throw InputError(fmt::format("{}: an object has a key twice; give each key once", file));
+    return json;
   } catch (const Json::exception& error) {  // of syntax, or a number that no double holds
     if (file.ends_with(".toml"))
       throw InputError(
@@ -176,6 +219,10 @@ Json parsed(std::string_view text, const std::string& file, const std::string& c
                                file, file)));
     throw InputError(one_line(fmt::format("{}: not JSON, {}; {}", file, problem_of(error), cure)));
   }
+}
+
+std::string json_text(const nlohmann::ordered_json& json, int indentation) {
+  return json.dump(indentation, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 std::optional<Provenance> provenance_of(const JsonObject& root) {

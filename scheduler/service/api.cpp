@@ -13,15 +13,22 @@
 #include <vector>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/json/json_fields.h"
 #include "mltcp/base/text.h"
-#include "mltcp/scheduler/service/internal/api_json.h"
+#include "mltcp/scheduler/service/internal/service_fields.h"
+#include "mltcp/scheduler/service/slurm_mark.h"
 
 namespace mltcp::service {
 namespace {
 
 constexpr std::uint32_t kDefaultCandidates = 10;
-constexpr std::int64_t kMaxCandidates = 1000;
+constexpr std::uint32_t kMaxCandidates = 1000;
 constexpr std::size_t kMaxPlacements = 1000;
+constexpr std::size_t kMaxHosts = 65'536;
+const std::string kBody = "body";
+const std::string kBodyCure = "docs/scheduler-service.md says what this path takes";
+
+using Json = nlohmann::ordered_json;
 
 std::string path_of(const ApiRequest& request) { return fmt::format("/{}", fmt::join(request.path, "/")); }
 
@@ -55,7 +62,26 @@ void only_parameters(const ApiRequest& request, std::initializer_list<std::strin
                                    known.size() == 0 ? "leave it out" : fmt::format("{} are", fmt::join(known, ", "))));
 }
 
-JsonDocument body_of(const ApiRequest& request) { return {request.body, "body", kMaxBodyBytes, kBodyLimits}; }
+nlohmann::json body_of(const ApiRequest& request) { return parsed(request.body, kBody, kBodyCure, kBodyLimits); }
+
+JobRequest request_from(const JsonObject& body, Rate host_rate) {
+  JobRequest request;
+  request.id = body.text("id");
+  if (is_slurm_id(request.id))
+    body.refuse("id", "is of the form of Slurm's jobs, and what has one and is none has ended", "give another");
+  request.name = body.later_text("name");
+  request.workers = body.number("workers", kMaxWorkers, 1);
+  if (body.has("flows")) request.flows = body.number("flows", kMaxFlows, 1);
+  if (body.has("allowed_hosts")) request.allowed_hosts = body.texts("allowed_hosts", kMaxHosts);
+  if (body.has("max_per_host")) request.max_per_host = body.number("max_per_host", kMaxWorkers);
+  const JobProfile profile = profile_from_json(body.object("profile"));
+  request.demand = demand_of(profile, host_rate);
+  if (!body.has("flows")) request.flows = std::max<std::uint32_t>(1, profile.job.flows);
+  if (!body.has("name")) request.name = profile.job.name;
+  return request;
+}
+
+ApiAnswer json_answer(const Json& json, int status = 200) { return {status, json_text(json), {}}; }
 
 Json to_json(const SchedulerService& service) {
   const Topology& topology = service.topology();
@@ -100,7 +126,7 @@ ApiRequest request_of(std::string method, std::string_view target, std::string b
   return request;
 }
 
-std::string Api::error_body(std::string_view message) { return to_text(Json{{"error", one_line(message)}}); }
+std::string Api::error_body(std::string_view message) { return json_text({{"error", one_line(message)}}); }
 
 ApiAnswer Api::answer(const ApiRequest& request, Nanos now, bool may_wait) {
   ApiAnswer answer = answered(request, now, may_wait);
@@ -161,16 +187,14 @@ ApiAnswer Api::routed(const ApiRequest& request, Nanos now, bool may_wait) {
   if (is({"v1", "health"})) {
     allow(request, {"GET"});
     const std::vector<JobPlan> plans = service_.plans();
-    return {200,
-            to_text(Json{{"status", "ok"},
-                         {"jobs", plans.size()},
-                         {"revision", service_.revision()},
-                         {"epoch_unix_ns", service_.epoch_unix_ns()}}),
-            {}};
+    return json_answer({{"status", "ok"},
+                        {"jobs", plans.size()},
+                        {"revision", service_.revision()},
+                        {"epoch_unix_ns", service_.epoch_unix_ns()}});
   }
   if (is({"v1", "topology"})) {
     allow(request, {"GET"});
-    return {200, to_text(to_json(service_)), {}};
+    return json_answer(to_json(service_));
   }
   if (is({"v1", "placements"})) {
     allow(request, {"POST"});
@@ -179,69 +203,65 @@ ApiAnswer Api::routed(const ApiRequest& request, Nanos now, bool may_wait) {
   if (is({"v1", "plans"})) {
     allow(request, {"GET"});
     const std::vector<JobPlan> plans = service_.plans();
-    return {200, to_text(Json{{"plans", list_to_json(plans)}}), {}};
+    return json_answer({{"plans", written(plans)}});
   }
   if (is({"v1", "jobs"})) {
     allow(request, {"GET", "POST"});
     if (request.method == "POST") return arrive(request);
-    return {200, to_text(Json{{"jobs", list_to_json(service_.jobs())}}), {}};
+    return json_answer({{"jobs", written(service_.jobs())}});
   }
   if (parts.size() == 3 && parts[0] == "v1" && parts[1] == "jobs") {
     allow(request, {"GET", "DELETE"});
     if (request.method == "DELETE")
-      return {200, to_text(Json{{"id", parts[2]}, {"moves", list_to_json(service_.depart(parts[2]))}}), {}};
+      return json_answer({{"id", parts[2]}, {"moves", written(service_.depart(parts[2]))}});
     for (const RunningJob& job : service_.jobs())
-      if (job.request.id == parts[2]) return {200, to_text(mltcp::service::to_json(job)), {}};
+      if (job.request.id == parts[2]) return json_answer(written(job));
     static_cast<void>(service_.plan(parts[2]));  // says that it is not there
   }
   throw NoSuchPath();
 }
 
 ApiAnswer Api::arrive(const ApiRequest& request) {
-  const JsonDocument document = body_of(request);
-  const JsonReader body = document.root();
+  const nlohmann::json json = body_of(request);
+  const JsonObject body(json, kBody, kBodyCure, "");
   body.only({"id", "name", "workers", "flows", "profile", "allowed_hosts", "max_per_host", "hosts", "assume_room"});
   const JobRequest job = request_from(body, service_.topology().fastest_host());
   std::vector<std::string> hosts;
   if (body.has("hosts")) {
     hosts = body.texts("hosts", kMaxWorkers);
-    if (hosts.empty()) body.fail("hosts", "the list is empty", "name the host of every worker, or leave it out");
+    if (hosts.empty()) body.refuse("hosts", "is empty", "name the host of every worker, or leave it out");
   }
-  const bool assumed = body.optional_truth("assume_room").value_or(false);
-  if (assumed && hosts.empty()) body.fail("assume_room", "no hosts are named that could have it", "give hosts, too");
+  const bool assumed = body.has("assume_room") && body.truth("assume_room");
+  if (assumed && hosts.empty()) body.refuse("assume_room", "goes with hosts that could have it", "give hosts, too");
   const Arrival arrival =
       service_.arrive(job, hosts, assumed ? SchedulerService::Room::assumed : SchedulerService::Room::needed);
-  return {arrival.known ? 200 : 201,
-          to_text(Json{{"plan", mltcp::service::to_json(arrival.plan)}, {"moves", list_to_json(arrival.moves)}}),
-          {}};
+  return json_answer(written(arrival), arrival.known ? 200 : 201);
 }
 
 ApiAnswer Api::rank(const ApiRequest& request) {
-  const JsonDocument document = body_of(request);
-  const JsonReader body = document.root();
+  const nlohmann::json json = body_of(request);
+  const JsonObject body(json, kBody, kBodyCure, "");
   body.only({"id", "name", "workers", "flows", "profile", "allowed_hosts", "max_per_host", "candidates", "placements"});
   const JobRequest job = request_from(body, service_.topology().fastest_host());
   if (!body.has("placements")) {
-    const std::int64_t candidates =
-        body.has("candidates") ? body.whole("candidates", 1, kMaxCandidates) : kDefaultCandidates;
-    return {200,
-            to_text(Json{{"placements", list_to_json(service_.rank(job, static_cast<std::uint32_t>(candidates)))}}),
-            {}};
+    const std::uint32_t candidates =
+        body.has("candidates") ? body.number("candidates", kMaxCandidates, 1) : kDefaultCandidates;
+    return json_answer({{"placements", written(service_.rank(job, candidates))}});
   }
-  if (body.has("candidates")) body.fail("candidates", "placements are named", "give one of the two");
+  if (body.has("candidates")) body.refuse("candidates", "are asked for and placements named", "give one of the two");
   std::vector<std::vector<std::string>> placements;
-  for (const JsonReader& one : body.list("placements", kMaxPlacements)) {
+  for (const JsonObject& one : body.objects("placements", kMaxPlacements)) {
     one.only({"hosts"});
     placements.push_back(one.texts("hosts", kMaxWorkers));
   }
-  return {200, to_text(Json{{"placements", list_to_json(service_.rank(job, placements))}}), {}};
+  return json_answer({{"placements", written(service_.rank(job, placements))}});
 }
 
 ApiAnswer Api::plan(const std::string& id, const ApiRequest& request, bool may_wait) {
   const std::uint64_t after = number(request, "after", std::uint64_t{1} << 62U);
   const std::uint64_t wait_ms = number(request, "wait_ms", static_cast<std::uint64_t>(kLongestWait.count / 1'000'000));
   const JobPlan plan = service_.plan(id);
-  ApiAnswer answer{200, to_text(mltcp::service::to_json(plan)), {}};
+  ApiAnswer answer = json_answer(written(plan));
   if (may_wait && wait_ms > 0 && plan.revision <= after)
     answer.wait = ApiAnswer::Wait{id, after, Nanos(static_cast<std::int64_t>(wait_ms) * 1'000'000)};
   return answer;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "mltcp/base/json.h"
 #include "mltcp/base/units.h"
 #include "mltcp/scheduler/service/kubernetes.h"
 #include "mltcp/scheduler/service/metrics.h"
@@ -44,6 +45,8 @@ struct ApiAnswer {
 inline constexpr Nanos kLongestWait(300'000'000'000);
 /// Maximum length of a body.
 inline constexpr std::size_t kMaxBodyBytes = 4U << 20;
+/// Of bodies, which may be lists of Kubernetes' nodes.
+inline constexpr JsonLimits kBodyLimits{40, 1'000'000};
 
 class Api {
  public:

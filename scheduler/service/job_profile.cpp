@@ -5,19 +5,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/json/json_object.h"
 #include "mltcp/base/text.h"
 #include "mltcp/lab/experiment/files/job_file.h"
 #include "mltcp/lab/experiment/run/demand.h"
 #include "mltcp/lab/workload/inspection.h"
 #include "mltcp/lab/workload/profile.h"
 #include "mltcp/lab/workload/traces/trace_summary.h"
-#include "mltcp/scheduler/service/internal/json_reader.h"
+#include "mltcp/scheduler/service/scheduler_service.h"
 
 namespace mltcp::service {
 namespace {
@@ -25,8 +25,8 @@ namespace {
 using workload::Phase;
 
 // Beyond these a value is assumed to be a mistake, as in experiment files.
-constexpr std::int64_t kMaxPhaseBytes = 1'000'000'000'000'000;
-constexpr std::int64_t kMaxCompute = 24LL * 3600 * 1'000'000'000;
+constexpr Bytes kMaxPhaseBytes = 1'000'000'000'000'000;
+constexpr std::uint64_t kMaxCompute = 24ULL * 3600 * 1'000'000'000;
 constexpr std::size_t kMaxPhases = 10'000;
 constexpr std::uint32_t kMaxWorkers = 1'000'000;
 constexpr double kMaxScale = 1e6;
@@ -35,64 +35,71 @@ constexpr JsonLimits kProfileLimits{8, 4 * kMaxPhases + 1000};
 constexpr std::string_view kUsage =
     "give compute_ns and communicate_bytes, or phases, or toml, or trace, or csv (docs/scheduler-service.md)";
 
-Phase compute_phase(std::int64_t nanos) {
-  Phase phase;
-  phase.compute = Nanos(nanos);
-  return phase;
+/// 0 if missing.
+Nanos time_of(const JsonObject& json, std::string_view key, std::uint64_t least) {
+  return Nanos(json.has(key) ? static_cast<std::int64_t>(json.whole(key, kMaxCompute, least)) : 0);
 }
 
-Phase communicate_phase(std::int64_t bytes, const JsonReader& reader) {
+Rate rate_of(const JsonObject& json) {
+  return Rate(json.has("rate_bps") ? json.whole("rate_bps", scheduler::kHighestRate.bits_per_second, 1) : 0);
+}
+
+void add_computing(const JsonObject& json, std::vector<Phase>& phases) {
+  Phase phase;
+  phase.compute = time_of(json, "compute_ns", 0);
+  if (phase.compute.count > 0) phases.push_back(phase);
+}
+
+void add_communication(const JsonObject& json, std::vector<Phase>& phases) {
   Phase phase;
   phase.kind = Phase::Kind::communicate;
-  phase.bytes = static_cast<Bytes>(bytes);
-  if (const auto rate = reader.optional_rate("rate_bps")) phase.rate = *rate;
-  return phase;
+  phase.bytes = json.whole("communicate_bytes", kMaxPhaseBytes, 1);
+  phase.rate = rate_of(json);
+  phase.overlap = json.has("overlap") && json.truth("overlap");
+  phases.push_back(phase);
 }
 
-std::vector<Phase> read_phases(const JsonReader& reader) {
+std::vector<Phase> read_phases(const JsonObject& json) {
   std::vector<Phase> phases;
-  for (const JsonReader& one : reader.list("phases", kMaxPhases)) {
+  for (const JsonObject& one : json.objects("phases", kMaxPhases)) {
     one.only({"compute_ns", "communicate_bytes", "rate_bps", "overlap"});
     const bool compute = one.has("compute_ns");
-    if (compute == one.has("communicate_bytes"))
-      one.fail("", "a phase computes or communicates", "give one of the two");
-    if (compute) {
-      for (const std::string_view key : {"rate_bps", "overlap"})
-        if (one.has(key)) one.fail(key, "it is about communication", "leave it out of a phase that computes");
-      const std::int64_t nanos = one.whole("compute_ns", 0, kMaxCompute);
-      if (nanos > 0) phases.push_back(compute_phase(nanos));
-      continue;
-    }
-    phases.push_back(communicate_phase(one.whole("communicate_bytes", 1, kMaxPhaseBytes), one));
-    phases.back().overlap = one.optional_truth("overlap").value_or(false);
+    if (compute == one.has("communicate_bytes")) one.refuse("", "computes or communicates", "give one of the two");
+    for (const std::string_view key : {"rate_bps", "overlap"})
+      if (compute && one.has(key)) one.refuse(key, "is about communication", "leave it out of a phase that computes");
+    (compute ? add_computing : add_communication)(one, phases);
   }
   return phases;
 }
 
-std::vector<Phase> read_trace(const JsonReader& reader) {
-  const JsonReader trace = reader.object("trace");
+std::vector<Phase> read_trace(const JsonObject& json) {
+  const JsonObject trace = json.object("trace");
   trace.only({"text", "workers", "network", "gather_size", "compute_scale", "bytes_scale"});
   workload::TraceView view;
   view.one_worker = true;
-  if (trace.has("workers")) view.workers = static_cast<std::uint32_t>(trace.whole("workers", 2, kMaxWorkers));
+  if (trace.has("workers")) view.workers = trace.number("workers", kMaxWorkers, 2);
   if (trace.has("network")) {
     view.network = workload::network_from(trace.text("network"));
-    if (!view.network)
-      trace.fail("network", "it is not known", "give \"weight-gradient\", \"inter-server\" or \"all\"");
+    if (!view.network) trace.refuse("network", "is not known", "give \"weight-gradient\", \"inter-server\" or \"all\"");
   }
   if (trace.has("gather_size")) {
-    const std::string& written = trace.text("gather_size");
+    const std::string written = trace.text("gather_size");
     if (written != "total" && written != "shard")
-      trace.fail("gather_size", "it is not known", "give \"total\" or \"shard\"");
+      trace.refuse("gather_size", "is not known", "give \"total\" or \"shard\"");
     view.gather_size = written == "total" ? workload::GatherSize::total : workload::GatherSize::shard;
   }
-  if (const auto scale = trace.optional_factor("compute_scale", kMaxScale)) view.compute_scale = *scale;
-  if (const auto scale = trace.optional_factor("bytes_scale", kMaxScale)) view.bytes_scale = *scale;
-  const workload::GraphSummary summary = workload::summarise_trace_text(trace.text("text"), trace.path("text"), view);
+  if (trace.has("compute_scale")) view.compute_scale = trace.real("compute_scale", kMaxScale, 1 / kMaxScale);
+  if (trace.has("bytes_scale")) view.bytes_scale = trace.real("bytes_scale", kMaxScale, 1 / kMaxScale);
+  const workload::GraphSummary summary = workload::summarise_trace_text(trace.text("text"), trace.where("text"), view);
   for (const std::string_view key : {"network", "gather_size"})
     if (trace.has(key) && !workload::is_training_loop(summary))
-      trace.fail(key, "this trace tells what was sent", "leave it out");
+      trace.refuse(key, "is not for a trace that tells what was sent", "leave it out");
   return workload::to_job(summary, "job").phases;
+}
+
+void check_size(std::string_view text, const std::string& where) {
+  if (text.size() > kMaxProfileBytes)
+    throw InputError(fmt::format("{}: it has {} bytes; give at most {}", where, text.size(), kMaxProfileBytes));
 }
 
 /// In more than 64 bits, unlike the sums of Job.
@@ -104,55 +111,56 @@ void check_sums(const workload::Job& job, const std::string& where) {
     bytes += phase.bytes;
   }
   if (bytes == 0) throw InputError(fmt::format("{}: the job sends nothing; {}", where, kUsage));
-  if (nanos > static_cast<std::uint64_t>(kMaxCompute) || bytes > static_cast<std::uint64_t>(kMaxPhaseBytes))
+  if (nanos > kMaxCompute || bytes > kMaxPhaseBytes)
     throw InputError(fmt::format("{}: an iteration computes for {:.6g} s and sends {:.6g} B; give at most {} and {}",
                                  where, static_cast<double>(nanos) * 1e-9, static_cast<double>(bytes),
-                                 to_text(Nanos(kMaxCompute)), bytes_to_text(kMaxPhaseBytes)));
+                                 to_text(Nanos(std::int64_t{kMaxCompute})), bytes_to_text(kMaxPhaseBytes)));
 }
 
 }  // namespace
 
-JobProfile profile_from_json(const JsonReader& reader) {
+JobProfile profile_from_json(const JsonObject& json) {
   constexpr std::string_view ways[] = {"communicate_bytes", "phases", "toml", "trace", "csv"};
   std::string_view way;
   for (const std::string_view key : ways) {
-    if (!reader.has(key)) continue;
-    if (!way.empty()) reader.fail(key, fmt::format("the profile has {} too", way), "keep one of the two");
+    if (!json.has(key)) continue;
+    if (!way.empty()) json.refuse(key, fmt::format("stands beside {}", way), "keep one of the two");
     way = key;
   }
-  if (way.empty()) reader.fail("", "this is no profile of a job", kUsage);
+  if (way.empty()) json.refuse("", "is no profile of a job", kUsage);
   JobProfile profile;
-  const std::string where = reader.path(way);
+  const std::string where = json.where(way);
   if (way == "communicate_bytes") {
-    reader.only({"compute_ns", "communicate_bytes", "rate_bps", "period_ns"});
-    const std::int64_t nanos = reader.has("compute_ns") ? reader.whole("compute_ns", 0, kMaxCompute) : 0;
-    if (nanos > 0) profile.job.phases.push_back(compute_phase(nanos));
-    profile.job.phases.push_back(communicate_phase(reader.whole("communicate_bytes", 1, kMaxPhaseBytes), reader));
+    json.only({"compute_ns", "communicate_bytes", "rate_bps", "period_ns", "flows"});
+    add_computing(json, profile.job.phases);
+    add_communication(json, profile.job.phases);
   } else {
-    reader.only({way, "rate_bps", "period_ns"});
+    json.only({way, "rate_bps", "period_ns", "flows"});
     if (way == "phases")
-      profile.job.phases = read_phases(reader);
+      profile.job.phases = read_phases(json);
     else if (way == "toml")
-      profile.job = experiment::parse_job(reader.text(way), where);
+      profile.job = experiment::parse_job(json.text(way), where);
     else if (way == "trace")
-      profile.job.phases = read_trace(reader);
+      profile.job.phases = read_trace(json);
     else
-      profile.job.phases = workload::to_phases(workload::parse_profile(reader.text(way), where));
+      profile.job.phases = workload::to_phases(workload::parse_profile(json.text(way), where));
   }
-  if (const auto rate = reader.optional_rate("rate_bps")) profile.job.rate = *rate;
-  if (reader.has("period_ns")) profile.period = Nanos(reader.whole("period_ns", 1, kMaxCompute));
+  if (json.has("rate_bps")) profile.job.rate = rate_of(json);
+  if (json.has("flows")) profile.job.flows = json.number("flows", kMaxFlows, 1);
+  profile.period = time_of(json, "period_ns", 1);
   check_sums(profile.job, where);
   return profile;
 }
 
 JobProfile profile_from_json(std::string_view text, const std::string& where) {
-  const JsonDocument document(text, where, kMaxProfileBytes, kProfileLimits);
-  return profile_from_json(document.root());
+  check_size(text, where);
+  const std::string cure(kUsage);
+  const nlohmann::json json = parsed(text, where, cure, kProfileLimits);
+  return profile_from_json(JsonObject(json, where, cure, ""));
 }
 
 JobProfile profile_from_toml(std::string_view text, const std::string& where) {
-  if (text.size() > kMaxProfileBytes)
-    throw InputError(fmt::format("{}: it has {} bytes; give at most {}", where, text.size(), kMaxProfileBytes));
+  check_size(text, where);
   JobProfile profile;
   profile.job = experiment::parse_job(text, where);
   check_sums(profile.job, where);

@@ -7,7 +7,8 @@
 //   {"trace": {"text": "...", ...}}           a trace layer by layer, with workers, network, ... as in experiment files
 //   {"csv": "time_ms,rate_bps\n0,0\n..."}     a profile measured at a port
 // and besides in each of them "rate_bps" (the most that a worker sends; default: the hosts' rate) and "period_ns" (a
-// measured iteration of the job alone; default: computed, as if bytes took nothing but bytes / rate).
+// measured iteration of the job alone; default: computed, as if bytes took nothing but bytes / rate), and "flows" (the
+// job's connections from a worker to the next).
 //
 // Texts come from strangers: nothing in them makes the service read a file or load a library.
 #pragma once
@@ -19,6 +20,10 @@
 #include "mltcp/base/units.h"
 #include "mltcp/lab/workload/job.h"
 #include "mltcp/scheduler/demand.h"
+
+namespace mltcp {
+class JsonObject;
+}
 
 namespace mltcp::service {
 
@@ -38,6 +43,8 @@ struct JobProfile {
 
 /// Reads a profile of JSON. Throws InputError "WHERE: KEY: cause; cure", in one line; `where` is, for one, "profile".
 JobProfile profile_from_json(std::string_view text, const std::string& where);
+/// The same of a part of a document.
+JobProfile profile_from_json(const JsonObject& json);
 /// Reads a job of TOML: one [[job]], or its keys alone.
 JobProfile profile_from_toml(std::string_view text, const std::string& where);
 /// Either, told apart by the first character: JSON begins with a brace.

@@ -11,8 +11,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -20,72 +18,33 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/fingerprint.h"
+#include "mltcp/base/json/json_fields.h"
 #include "mltcp/base/text.h"
-#include "mltcp/scheduler/service/internal/json_reader.h"
+#include "mltcp/scheduler/service/internal/service_fields.h"
 
 namespace mltcp::service {
+
+static void complete(const JsonObject& json, JobRequest& request) {
+  if (!json.has("demand")) read(json, request.demand);  // of version 1
+  scheduler::check(request.demand);
+}
+
 namespace {
 
-constexpr std::string_view kSchema = "mltcp.scheduler-journal/1";
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kSchema = "mltcp.scheduler-journal/2";
+constexpr std::string_view kOlderSchema = "mltcp.scheduler-journal/1";
 constexpr TextFile kJournalFile{"a journal", std::size_t{1} << 32};
-constexpr std::size_t kMaxLineBytes = std::size_t{1} << 28;
 constexpr JsonLimits kLineLimits{8, std::size_t{1} << 24};
 constexpr std::uint64_t kMinToRewrite = 1U << 20;  // of events, in bytes
 constexpr std::string_view kSumKey = ",\"sum\":\"";
 constexpr std::size_t kSumDigits = 32;
-constexpr std::int64_t kMaxWhole = std::numeric_limits<std::int64_t>::max();
-constexpr std::size_t kMaxListed = std::size_t{1} << 22;
+constexpr std::uint64_t kMaxStored = std::uint64_t{1} << 22;
+const std::string kLine = "line";
+const std::string kLineCure = "this is none of this version";
 
 // ---- lines ---------------------------------------------------------------------------------------------------------
-
-void add_told(Json& json, const std::optional<bool>& slots, const std::string& reason) {
-  if (!slots) return;
-  json["slots"] = *slots;
-  if (!reason.empty()) json["reason"] = reason;
-}
-
-Json to_json(const StoredJob& job) {
-  Json bursts = Json::array();
-  for (const scheduler::Burst& burst : job.request.demand.bursts)
-    bursts.push_back(
-        {{"from_ns", burst.from.count}, {"to_ns", burst.to.count}, {"rate_bps", burst.rate.bits_per_second}});
-  Json json{{"id", job.request.id},
-            {"name", job.request.name},
-            {"workers", job.request.workers},
-            {"flows", job.request.flows},
-            {"period_ns", job.request.demand.period.count},
-            {"bursts", std::move(bursts)},
-            {"hosts", job.hosts},
-            {"number", job.number},
-            {"slot_period_ns", job.slot_period.count},
-            {"time_shift_ns", job.time_shift.count},
-            {"revision", job.revision}};
-  add_told(json, job.slots, job.reason);
-  return json;
-}
-
-StoredJob job_from(const JsonReader& reader) {
-  constexpr auto max_number = std::int64_t{std::numeric_limits<std::uint32_t>::max()};
-  StoredJob job;
-  job.request.id = reader.text("id");
-  job.request.name = reader.text("name");
-  job.request.workers = static_cast<std::uint32_t>(reader.whole("workers", 1, kMaxWorkers));
-  job.request.flows = static_cast<std::uint32_t>(reader.whole("flows", 1, max_number));
-  job.request.demand.period = Nanos(reader.whole("period_ns", 1, kMaxWhole));
-  for (const JsonReader& burst : reader.list("bursts", kMaxListed))
-    job.request.demand.bursts.push_back({Nanos(burst.whole("from_ns", 0, kMaxWhole)),
-                                         Nanos(burst.whole("to_ns", 0, kMaxWhole)),
-                                         Rate(static_cast<std::uint64_t>(burst.whole("rate_bps", 1, kMaxWhole)))});
-  scheduler::check(job.request.demand);
-  job.hosts = reader.texts("hosts", kMaxWorkers);
-  job.number = static_cast<std::uint32_t>(reader.whole("number", 1, max_number));
-  job.slot_period = Nanos(reader.whole("slot_period_ns", 1, kMaxWhole));
-  job.time_shift = Nanos(reader.whole("time_shift_ns", 0, kMaxWhole));
-  job.revision = static_cast<std::uint64_t>(reader.whole("revision", 0, kMaxWhole));
-  job.slots = reader.optional_truth("slots");
-  if (reader.has("reason")) job.reason = reader.text("reason");
-  return job;
-}
 
 /// The object as a line: with its number first and its check sum last.
 std::string line_of(std::uint64_t number, const Json& members) {
@@ -148,33 +107,6 @@ void apply(const JournalEvent& event, ServiceState& state) {
     job->reason = change.reason;
   }
   state.revision = event.revision;
-}
-
-Json to_json(const JournalEvent& event) {
-  Json arrived = Json::array();
-  for (const StoredJob& job : event.arrived) arrived.push_back(to_json(job));
-  Json changed = Json::array();
-  for (const JournalEvent::Change& change : event.changed) {
-    changed.push_back(
-        {{"id", change.id}, {"slot_period_ns", change.slot_period.count}, {"time_shift_ns", change.time_shift.count}});
-    add_told(changed.back(), change.slots, change.reason);
-  }
-  return {{"revision", event.revision},
-          {"arrived", std::move(arrived)},
-          {"departed", event.departed},
-          {"changed", std::move(changed)}};
-}
-
-JournalEvent event_from(const JsonReader& reader) {
-  JournalEvent event;
-  event.revision = static_cast<std::uint64_t>(reader.whole("revision", 0, kMaxWhole));
-  for (const JsonReader& job : reader.list("arrived", kMaxListed)) event.arrived.push_back(job_from(job));
-  event.departed = reader.texts("departed", kMaxListed);
-  for (const JsonReader& change : reader.list("changed", kMaxListed))
-    event.changed.push_back({change.text("id"), Nanos(change.whole("slot_period_ns", 1, kMaxWhole)),
-                             Nanos(change.whole("time_shift_ns", 0, kMaxWhole)), change.optional_truth("slots"),
-                             change.has("reason") ? change.text("reason") : std::string()});
-  return event;
 }
 
 // ---- files ---------------------------------------------------------------------------------------------------------
@@ -299,24 +231,20 @@ void Journal::read(std::string text) {
       break;
     }
     try {
-      const JsonDocument document(line, "line", kMaxLineBytes, kLineLimits);
-      const JsonReader reader = document.root();
-      if (reader.whole("line", 0, kMaxWhole) != static_cast<std::int64_t>(lines_))
-        throw InputError("a line is missing before it");
+      const nlohmann::json json = parsed(line, kLine, kLineCure, kLineLimits);
+      const JsonObject object(json, kLine, kLineCure, "");
+      if (object.whole("line") != lines_) throw InputError("a line is missing before it");
       if (lines_ == 0) {
-        if (reader.text("schema") != kSchema)
-          throw InputError(
-              fmt::format("it has the schema {} and this version reads {}", in_quotes(reader.text("schema")), kSchema));
+        if (const std::string schema = object.text("schema"); schema != kSchema && schema != kOlderSchema)
+          throw InputError(fmt::format("it has the schema {} and this version reads {}", in_quotes(schema), kSchema));
         state_ = {};
-        state_.epoch_unix_ns = reader.whole("epoch_unix_ns", 0, kMaxWhole);
-        state_.revision = static_cast<std::uint64_t>(reader.whole("revision", 0, kMaxWhole));
-        state_.last_number =
-            static_cast<std::uint32_t>(reader.whole("last_number", 0, std::numeric_limits<std::uint32_t>::max()));
-        snapshot_lines += static_cast<std::uint64_t>(reader.whole("jobs", 0, kMaxListed));
+        mltcp::read(object, state_);
+        snapshot_lines += object.whole("jobs", kMaxStored);
       } else if (lines_ < snapshot_lines) {
-        state_.jobs.push_back(job_from(reader.object("job")));
+        mltcp::read(object.object("job"), state_.jobs.emplace_back());
       } else {
-        const JournalEvent event = event_from(reader.object("event"));
+        JournalEvent event;
+        mltcp::read(object.object("event"), event);
         check(event, state_);
         apply(event, state_);
       }
@@ -335,13 +263,11 @@ void Journal::rewrite() {
   const auto fail = [&](std::string_view what, const std::string& because) {
     throw Unavailable(fmt::format("{}: {} ({}); nothing has changed: {}", name, what, because, kCure));
   };
-  std::string text = line_of(0, {{"schema", kSchema},
-                                 {"epoch_unix_ns", state_.epoch_unix_ns},
-                                 {"revision", state_.revision},
-                                 {"last_number", state_.last_number},
-                                 {"jobs", state_.jobs.size()}});
+  Json head{{"schema", kSchema}, {"jobs", state_.jobs.size()}};
+  head.update(written(state_));
+  std::string text = line_of(0, head);
   std::uint64_t lines = 1;
-  for (const StoredJob& job : state_.jobs) text += line_of(lines++, {{"job", to_json(job)}});
+  for (const StoredJob& job : state_.jobs) text += line_of(lines++, {{"job", written(job)}});
   const int opened = open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (opened < 0) fail("it can't be opened", why());
   std::string wrong = write_all(opened, text);
@@ -399,7 +325,7 @@ void Journal::append(const JournalEvent& event) {
     failed_ = true;
     check_place();
     if (broken_) rewrite();
-    const std::string line = line_of(lines_, {{"event", to_json(event)}});
+    const std::string line = line_of(lines_, {{"event", written(event)}});
     write_event(line);
     failed_ = false;
     size_ += line.size();

@@ -35,7 +35,7 @@ struct StoredJob {
   Nanos time_shift;
   std::uint64_t revision = 0;  ///< of its plan
   // As its plan was told last, which follows from the topology besides:
-  std::optional<bool> slots{};  ///< nothing: in a journal of an older version
+  std::optional<bool> slots{};  ///< nothing: in a journal of a still older version
   std::string reason{};
 
   bool operator==(const StoredJob&) const = default;

@@ -5,15 +5,14 @@
 
 #include <algorithm>
 #include <charconv>
-#include <map>
 #include <set>
 #include <system_error>
 #include <utility>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/json/json_object.h"
 #include "mltcp/base/text.h"
 #include "mltcp/scheduler/service/api.h"
-#include "mltcp/scheduler/service/internal/api_json.h"
 
 namespace mltcp::service {
 namespace {
@@ -27,14 +26,8 @@ constexpr int kHighestScore = 10;  // MaxExtenderPriority
 constexpr std::size_t kMaxNodes = 65'536;
 
 /// A text of an object of texts; empty if there is none.
-std::string text_in(const Json& object, std::string_view list, std::string_view key) {
-  const auto texts = object.find(list);
-  if (texts == object.end() || !texts->is_object()) return {};
-  const auto found = texts->find(key);
-  if (found == texts->end()) return {};
-  if (!found->is_string())
-    throw InputError(fmt::format("pod: {} {} is no text; write it in quotes", list, in_quotes(key)));
-  return found->get<std::string>();
+std::string text_in(const JsonObject& metadata, std::string_view texts, std::string_view key) {
+  return metadata.has(texts) && !metadata.is_null(texts) ? metadata.object(texts).later_text(key) : std::string();
 }
 
 std::optional<std::uint32_t> whole_from(std::string_view text) {
@@ -50,7 +43,7 @@ struct KubernetesExtender::Args {
   Pod pod;
   std::vector<std::string> nodes;  ///< names
   /// The nodes as they were given, if not by their names alone.
-  std::optional<Json> given;
+  std::optional<nlohmann::json> given;
 };
 
 bool KubernetesExtender::Group::complete() const {
@@ -58,34 +51,32 @@ bool KubernetesExtender::Group::complete() const {
 }
 
 KubernetesExtender::Args KubernetesExtender::read(std::string_view text) {
-  const JsonDocument document(text, "ExtenderArgs", kMaxBodyBytes, kBodyLimits);
-  const JsonReader root = document.root();
+  const std::string name = "ExtenderArgs";
+  const std::string cure = "give them as kube-scheduler does (extender/v1)";
+  nlohmann::json json = parsed(text, name, cure, kBodyLimits);
+  const JsonObject root(json, name, cure, "");
   Args args;
-  const JsonReader pod = root.object("Pod");
-  const Json& metadata = pod.object("metadata").value();
-  if (const auto found = metadata.find("uid"); found != metadata.end() && found->is_string())
-    args.pod.uid = found->get<std::string>();
+  const JsonObject metadata = root.object("Pod").object("metadata");
+  args.pod.uid = metadata.later_text("uid");
   const std::string job = text_in(metadata, "annotations", kJobKey);
   args.pod.workers = text_in(metadata, "annotations", kWorkersKey);
   args.pod.profile = text_in(metadata, "annotations", kProfileKey);
-  std::string name_space = "default";
-  if (const auto found = metadata.find("namespace"); found != metadata.end() && found->is_string())
-    name_space = found->get<std::string>();
-  if (!job.empty()) args.pod.job = fmt::format("{}/{}", name_space, job);
+  if (!job.empty())
+    args.pod.job = fmt::format("{}/{}", metadata.has("namespace") ? metadata.text("namespace") : "default", job);
   for (const auto& [list, key] : {std::pair{"annotations", kCompletionIndex}, std::pair{"labels", kPodIndex}})
     if (const std::string index = text_in(metadata, list, key); !index.empty()) args.pod.index = whole_from(index);
-  if (root.has("NodeNames") && !root.value("NodeNames").is_null()) {
+  if (root.has("NodeNames") && !root.is_null("NodeNames")) {
     args.nodes = root.texts("NodeNames", kMaxNodes);
     return args;
   }
-  if (!root.has("Nodes") || root.value("Nodes").is_null())
-    root.fail("NodeNames", "the key is missing, and so is Nodes", "give one of the two");
-  const JsonReader nodes = root.object("Nodes");
-  args.given = nodes.value();
+  if (!root.has("Nodes") || root.is_null("Nodes"))
+    root.refuse("NodeNames", "is missing, and so is Nodes", "give one of the two");
+  const JsonObject nodes = root.object("Nodes");
   const std::string_view items = nodes.has("items") ? "items" : "Items";
-  if (nodes.has(items) && !nodes.value(items).is_null())
-    for (const JsonReader& node : nodes.list(items, kMaxNodes))
+  if (nodes.has(items) && !nodes.is_null(items))
+    for (const JsonObject& node : nodes.objects(items, kMaxNodes))
       args.nodes.push_back(node.object("metadata").text("name"));
+  args.given = std::move(json["Nodes"]);
   return args;
 }
 
@@ -210,8 +201,7 @@ std::string KubernetesExtender::filter(std::string_view text, Nanos now) {
   const std::scoped_lock lock(mutex_);
   expire_locked(now);
   std::vector<std::string> passing = args.nodes;
-  // A map first: keys of an object of Json are looked for one by one.
-  std::map<std::string, std::string> failed;
+  nlohmann::json failed = nlohmann::json::object();
   std::string error;
   if (!args.pod.job.empty()) {
     std::string why = fmt::format("job {} has its place on another node", in_quotes(args.pod.job));
@@ -234,13 +224,13 @@ std::string KubernetesExtender::filter(std::string_view text, Nanos now) {
       passing.clear();
     }
   }
-  Json result = Json::object();
+  nlohmann::json result = nlohmann::json::object();
   if (args.given) {
     const std::set<std::string> kept(passing.begin(), passing.end());
     const std::string_view items = args.given->contains("items") ? "items" : "Items";
-    Json nodes = Json::array();
+    nlohmann::json nodes = nlohmann::json::array();
     if (const auto all = args.given->find(items); all != args.given->end() && all->is_array())
-      for (Json& node : *all)
+      for (nlohmann::json& node : *all)
         if (kept.contains(node["metadata"]["name"].get<std::string>())) nodes.push_back(std::move(node));
     (*args.given)["items"] = std::move(nodes);
     result["Nodes"] = std::move(*args.given);
@@ -249,10 +239,10 @@ std::string KubernetesExtender::filter(std::string_view text, Nanos now) {
     result["Nodes"] = nullptr;
     result["NodeNames"] = passing;
   }
-  result["FailedNodes"] = failed;
-  result["FailedAndUnresolvableNodes"] = Json::object();
+  result["FailedNodes"] = std::move(failed);
+  result["FailedAndUnresolvableNodes"] = nlohmann::json::object();
   result["Error"] = one_line(error);
-  return to_text(result);
+  return json_text(result);
 }
 
 std::string KubernetesExtender::prioritize(std::string_view text, Nanos now) {
@@ -267,10 +257,10 @@ std::string KubernetesExtender::prioritize(std::string_view text, Nanos now) {
       // There is no better one than another.
     }
   }
-  Json list = Json::array();
+  nlohmann::json list = nlohmann::json::array();
   for (const std::string& node : args.nodes)
     list.push_back({{"Host", node}, {"Score", best.contains(node) ? kHighestScore : 0}});
-  return to_text(list);
+  return json_text(list);
 }
 
 void KubernetesExtender::expire(Nanos now) {

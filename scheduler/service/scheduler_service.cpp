@@ -648,9 +648,8 @@ class SchedulerService::Impl {
       one.excess += 1 - link.solution.score;
       const bool own = link.competed && std::any_of(link.uses.begin(), link.uses.end(),
                                                     [&](const scheduler::LinkUse& use) { return use.job == added; });
-      if (!own || (!one.worst_link.empty() && link.solution.score >= one.worst_score)) continue;
-      one.worst_link = link_name(link.link);
-      one.worst_score = link.solution.score;
+      if (!own || (one.worst_link && link.solution.score >= one.worst_link->score)) continue;
+      one.worst_link = {link_name(link.link), link.solution.score};
     }
     for (const ClusterSolution::Job& job : solution.jobs)
       one.stretch += job.slot_period.seconds() / job.period.seconds() - 1;

@@ -82,9 +82,12 @@ struct RankedPlacement {
   /// Sum over all jobs of what their slots are longer than their periods, as shares of these. Placements are ordered by
   /// excess and this together.
   double stretch = 0;
-  double own_score = 1;    ///< mean over the links on which it would compete; 1 without
-  std::string worst_link;  ///< the one with the lowest score of them; empty: it would compete on none
-  double worst_score = 1;
+  double own_score = 1;  ///< mean over the links on which it would compete; 1 without
+  struct Worst {
+    std::string name;
+    double score = 1;
+  };
+  std::optional<Worst> worst_link;  ///< the one with the lowest score of them; nothing: it would compete on none
   Nanos time_shift;
   Nanos slot_period;
   std::uint32_t moves = 0;  ///< number of other jobs that would get another slot

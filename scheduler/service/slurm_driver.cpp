@@ -224,7 +224,7 @@ JobRequest SlurmDriver::request_of(const Seen& seen) const {
   JobRequest request;
   request.id = seen.id;
   request.name = fmt::format("job {} of {}", seen.job.id, seen.job.user);
-  const JobProfile profile = profile_from_line(seen.mark.profile, "profile");
+  const JobProfile profile = profile_from_text(seen.mark.profile, "profile");
   request.demand = demand_of(profile, service_.topology().fastest_host());
   request.flows = profile.job.flows;
   // What it has counts, once it runs.

@@ -3,14 +3,36 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
-
 #include "mltcp/base/error.h"
-#include "mltcp/base/json.h"
+#include "mltcp/base/json/json_fields.h"
 #include "mltcp/scheduler/service/scheduler_service.h"
 
 namespace mltcp::service {
+
+static constexpr auto fields_of(const SlurmMark::Plan* /*type*/) {
+  using T = SlurmMark::Plan;
+  return list_of<T>(field("number", &T::number), field("hosts", &T::hosts), left_out(&T::slots),
+                    field("slot_unix_ns", &T::slot_unix_ns, WrittenWith(&T::slots)),
+                    field("slot_period_ns", &T::slot_period_ns, WrittenWith(&T::slots)),
+                    field("time_shift_ns", &T::time_shift_ns, WrittenWith(&T::slots)),
+                    field("reason", &T::reason, WrittenUnless(&T::slots)),
+                    field("score", &T::score, InJson{.least = -1e18, .most = 1}), field("revision", &T::revision));
+}
+
+static void complete(const JsonObject& json, SlurmMark::Plan& plan) {
+  plan.slots = json.has("slot_unix_ns");
+  for (const char* key : {"slot_period_ns", "time_shift_ns"})
+    if (json.has(key) != plan.slots) json.fail(key, "does not go with slot_unix_ns");
+  if (json.has("reason") == plan.slots) json.fail("reason", "does not go with slot_unix_ns");
+}
+
+static constexpr auto fields_of(const SlurmMark* /*type*/) {
+  using T = SlurmMark;
+  return list_of<T>(left_out(&T::before), left_out(&T::behind), left_out(&T::profile),
+                    field("reason", &T::reason, kIfSet), field("held", &T::held, kIfSet),
+                    field("asked_nodes", &T::asked_nodes, kIfSet), field("plan", &T::plan, kIfSet));
+}
+
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -31,34 +53,6 @@ std::string plain(std::string_view text) {
     if (static_cast<unsigned char>(character) < ' ' || static_cast<unsigned char>(character) > '~') character = '?';
   }
   return result;
-}
-
-std::vector<std::string> names_of(const Json& array) {
-  std::vector<std::string> names;
-  for (const auto& name : array) names.push_back(name.get<std::string>());
-  return names;
-}
-
-template <typename Number>
-Number number_of(const Json& object, const char* key) {
-  return whole_number<Number>(object.at(key)).value();
-}
-
-SlurmMark::Plan plan_of(const Json& object) {
-  SlurmMark::Plan plan;
-  plan.number = number_of<std::uint32_t>(object, "number");
-  plan.hosts = names_of(object.at("hosts"));
-  plan.slots = object.contains("slot_unix_ns");
-  if (plan.slots) {
-    plan.slot_unix_ns = number_of<std::int64_t>(object, "slot_unix_ns");
-    plan.slot_period_ns = number_of<std::int64_t>(object, "slot_period_ns");
-    plan.time_shift_ns = number_of<std::int64_t>(object, "time_shift_ns");
-  } else {
-    plan.reason = object.at("reason").get<std::string>();
-  }
-  plan.score = object.at("score").get<double>();
-  plan.revision = number_of<std::uint64_t>(object, "revision");
-  return plan;
 }
 
 }  // namespace
@@ -83,45 +77,25 @@ std::optional<SlurmMark> parse_mark(std::string_view comment) {
   }
   if (end == comment.size()) return std::nullopt;
   const std::string_view text = comment.substr(begin + kOpening.size(), end + 1 - begin - kOpening.size());
-  if (!beyond_limits(text, kLimits).empty()) return std::nullopt;
+  const std::string name;
   SlurmMark mark;
   try {
-    Json object = Json::parse(text);
-    mark.before = comment.substr(0, begin);
-    mark.behind = comment.substr(end + 1);
+    const nlohmann::json json = parsed(text, name, name, kLimits);
+    const JsonObject object(json, name, name, "");
+    read(object, mark);
     mark.profile = object.at("profile").dump();
-    if (object.contains("reason")) mark.reason = object["reason"].get<std::string>();
-    if (object.contains("held")) mark.held = object["held"].get<bool>();
-    if (object.contains("asked_nodes")) mark.asked_nodes = names_of(object["asked_nodes"]);
-    if (object.contains("plan")) mark.plan = plan_of(object["plan"]);
-  } catch (const nlohmann::json::exception&) {
-    return std::nullopt;
-  } catch (const std::bad_optional_access&) {
+  } catch (const InputError&) {
     return std::nullopt;
   }
+  mark.before = comment.substr(0, begin);
+  mark.behind = comment.substr(end + 1);
   return mark;
 }
 
 std::string to_text(const SlurmMark& mark) {
-  Json object;
-  object["profile"] = Json::parse(mark.profile);
+  Json object{{"profile", Json::parse(mark.profile)}};
+  object.update(written(mark));
   if (!mark.reason.empty()) object["reason"] = plain(mark.reason);
-  if (mark.held) object["held"] = true;
-  if (!mark.asked_nodes.empty()) object["asked_nodes"] = mark.asked_nodes;
-  if (mark.plan) {
-    Json& plan = object["plan"];
-    plan["number"] = mark.plan->number;
-    plan["hosts"] = mark.plan->hosts;
-    if (mark.plan->slots) {
-      plan["slot_unix_ns"] = mark.plan->slot_unix_ns;
-      plan["slot_period_ns"] = mark.plan->slot_period_ns;
-      plan["time_shift_ns"] = mark.plan->time_shift_ns;
-    } else {
-      plan["reason"] = plain(mark.plan->reason);
-    }
-    plan["score"] = mark.plan->score;
-    plan["revision"] = mark.plan->revision;
-  }
   return mark.before + std::string(kOpening) + object.dump() + mark.behind;
 }
 
@@ -143,10 +117,9 @@ std::string to_line(const JobProfile& profile) {
   if (profile.period.count > 0 && profile.period < kShortestIteration)
     throw InputError(fmt::format("profile: period_ns: an iteration takes {}; give {} ns or more",
                                  mltcp::to_text(profile.period), kShortestIteration.count));
-  Json object;
-  Json& phases = object["phases"] = Json::array();
+  Json phases = Json::array();
   for (const workload::Phase& phase : profile.job.phases) {
-    Json entry;
+    Json& entry = phases.emplace_back();
     if (phase.kind == workload::Phase::Kind::compute) {
       entry["compute_ns"] = phase.compute.count;
     } else {
@@ -154,28 +127,12 @@ std::string to_line(const JobProfile& profile) {
       if (!phase.rate.is_zero()) entry["rate_bps"] = phase.rate.bits_per_second;
       if (phase.overlap) entry["overlap"] = true;
     }
-    phases.push_back(std::move(entry));
   }
+  Json object{{"phases", std::move(phases)}};
   if (!profile.job.rate.is_zero()) object["rate_bps"] = profile.job.rate.bits_per_second;
   if (profile.period.count > 0) object["period_ns"] = profile.period.count;
   if (profile.job.flows != 1) object["flows"] = profile.job.flows;
   return object.dump();
-}
-
-JobProfile profile_from_line(std::string_view text, const std::string& where) {
-  // Only what is well-formed and bounded is taken apart here; about the rest the reader of profiles has better words.
-  if (text.find("\"flows\"") == std::string_view::npos || !beyond_limits(text, kLimits).empty())
-    return profile_from_text(text, where);
-  Json object = Json::parse(text, nullptr, false);
-  if (!object.is_object() || !object.contains("flows")) return profile_from_text(text, where);
-  const auto flows = whole_number<std::uint32_t>(object["flows"], 1, kMaxFlows);
-  if (!flows)
-    throw InputError(
-        fmt::format("{}: flows: this is out of range; give a whole number from 1 to {}", where, kMaxFlows));
-  object.erase("flows");
-  JobProfile profile = profile_from_text(object.dump(), where);
-  profile.job.flows = *flows;
-  return profile;
 }
 
 }  // namespace mltcp::service

@@ -24,7 +24,7 @@ namespace mltcp::service {
 struct SlurmMark {
   std::string before;                    ///< others' text
   std::string behind;                    //
-  std::string profile;                   ///< for profile_from_line()
+  std::string profile;                   ///< for profile_from_text()
   std::string reason;                    ///< why there will be no plan; empty: there is or will be one
   bool held = false;                     ///< by its user, who submitted it so: it is theirs to release
   std::vector<std::string> asked_nodes;  ///< by the user, where the placement has taken their place
@@ -55,10 +55,7 @@ std::optional<SlurmMark> parse_mark(std::string_view comment);
 std::string to_text(const SlurmMark& mark);
 SlurmMark::Plan to_mark(const JobPlan& plan);
 
-/// A profile in one line of JSON, as `mltcp profile` prints it and job_submit.lua marks it: that of profile_from_json()
-/// with "flows" besides, the job's connections from a worker to the next.
+/// A profile in one line of JSON, as `mltcp profile` prints it and job_submit.lua marks it.
 std::string to_line(const JobProfile& profile);
-/// Reads such a line, or whatever else profile_from_text() does. Throws InputError.
-JobProfile profile_from_line(std::string_view text, const std::string& where);
 
 }  // namespace mltcp::service

@@ -93,7 +93,7 @@ void fuzz_words(Input input) {
       return;
     case 8:
       is_read([&] {
-        const service::JobProfile profile = service::profile_from_line(text, "profile");
+        const service::JobProfile profile = service::profile_from_text(text, "profile");
         is_read([&] { static_cast<void>(service::demand_of(profile, Rate(10'000'000'000))); });
       });
       return;

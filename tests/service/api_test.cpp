@@ -170,36 +170,34 @@ TEST_F(api, topology__tells_hosts_and_their_room) {
 TEST_F(api, bad_requests__get_a_status_and_one_line) {
   service_.arrive(job("there", 100_ms, 40_ms), {"a1", "b1"});
   const auto post = [&](int status, const std::string& body) { return error(status, "POST", {"v1", "jobs"}, body); };
-  EXPECT_THAT(post(400, ""), HasSubstr("body: it is empty"));
-  EXPECT_THAT(post(400, "{"), HasSubstr("body: this is not JSON"));
-  EXPECT_THAT(post(400, "nul"), HasSubstr("body: this is not JSON"));
-  EXPECT_THAT(post(400, "\"\xff\""), HasSubstr("body: this is not JSON"));
+  EXPECT_THAT(post(400, ""), HasSubstr("body: not JSON"));
+  EXPECT_THAT(post(400, "{"), HasSubstr("body: not JSON"));
+  EXPECT_THAT(post(400, "nul"), HasSubstr("body: not JSON"));
+  EXPECT_THAT(post(400, "\"\xff\""), HasSubstr("body: not JSON"));
   EXPECT_THAT(post(400, std::string(100'000, '[')), HasSubstr("nests more than 40 levels deep"));
   EXPECT_THAT(post(400, "[" + std::string(1'000'001, ',') + "]"), HasSubstr("has more than 1000000 values"));
-  std::string members = "{\"0\": 0";
-  for (int i = 1; i <= 1000; ++i) members += fmt::format(", \"{}\": 0", i);
-  EXPECT_THAT(post(400, members + "}"), HasSubstr("an object has more than 1000 members"));
-  EXPECT_THAT(post(400, "{}"), HasSubstr("body: id: the key is missing"));
-  EXPECT_THAT(post(400, R"({"id": 5, "workers": 2, "profile": {}})"), HasSubstr("body: id: a text is expected"));
-  EXPECT_THAT(post(400, R"({"id": "x", "profile": {}})"), HasSubstr("body: workers: the key is missing"));
-  EXPECT_THAT(post(400, R"({"id": "x", "workers": 2})"), HasSubstr("body: profile: the key is missing"));
-  EXPECT_THAT(post(400, R"({"id": "x", "workers": 2, "profile": 1})"), HasSubstr("body: profile: an object"));
+  EXPECT_THAT(post(400, "{}"), HasSubstr("body: id is missing; docs/scheduler-service.md"));
+  EXPECT_THAT(post(400, R"({"id": 5, "workers": 2, "profile": {}})"), HasSubstr("body: id is not a text"));
+  EXPECT_THAT(post(400, R"({"id": "x", "profile": {}})"), HasSubstr("body: workers is missing"));
+  EXPECT_THAT(post(400, R"({"id": "x", "workers": 2})"), HasSubstr("body: profile is missing"));
+  EXPECT_THAT(post(400, R"({"id": "x", "workers": 2, "profile": 1})"), HasSubstr("body: profile is not an object"));
   EXPECT_THAT(post(400, R"({"id": "x", "worker": 2})"), HasSubstr("did you mean \"workers\"?"));
-  EXPECT_THAT(post(400, R"({"id": "x", "workers": 2, "hosts": [], )" + profile + "}"), HasSubstr("the list is empty"));
+  EXPECT_THAT(post(400, R"({"id": "x", "workers": 2, "hosts": [], )" + profile + "}"),
+              HasSubstr("hosts is empty; name the host of every worker"));
   EXPECT_THAT(post(400, R"({"id": "x", "workers": 2, "hosts": [1, 2], )" + profile + "}"),
-              HasSubstr("a list of texts"));
+              HasSubstr("hosts[0] is not a text"));
   EXPECT_THAT(post(400, R"({"id": "x", "workers": 2, "hosts": ["a1", "zz"], )" + profile + "}"),
               HasSubstr("no host is called \"zz\""));
   EXPECT_THAT(post(400, R"({"id": "x", "workers": 2, "assume_room": true, )" + profile + "}"),
               HasSubstr("give hosts, too"));
   EXPECT_THAT(post(400, R"({"id": "slurm-17-1764063600", "workers": 2, )" + profile + "}"),
-              HasSubstr("body: id: ids of this form are those of Slurm's jobs"));
+              HasSubstr("body: id is of the form of Slurm's jobs"));
   EXPECT_THAT(post(400, R"({"id": "a b", "workers": 2, )" + profile + "}"), HasSubstr("is no id of a job"));
   EXPECT_THAT(post(409, R"({"id": "x", "workers": 33, )" + profile + "}"), HasSubstr("there is room for 30"));
   EXPECT_THAT(post(409, R"({"id": "there", "workers": 3, )" + profile + "}"), HasSubstr("runs already"));
   EXPECT_THAT(
       error(400, "POST", {"v1", "placements"}, R"({"id": "x", "workers": 2, "candidates": 0, )" + profile + "}"),
-      HasSubstr("candidates: 0 is out of range"));
+      HasSubstr("candidates is not a whole number from 1 to 1000"));
   EXPECT_THAT(error(400, "POST", {"v1", "placements"},
                     R"({"id": "x", "workers": 2, "candidates": 5, "placements": [], )" + profile + "}"),
               HasSubstr("give one of the two"));
@@ -222,11 +220,11 @@ TEST_F(api, bad_requests__get_a_status_and_one_line) {
 TEST_F(api, long_requests__take_time_in_proportion) {
   std::string members = "{\"0\": 0";
   for (int i = 1; i < 200'000; ++i) members += fmt::format(",\"{}\":0", i);
-  EXPECT_THAT(error(400, "POST", {"v1", "jobs"}, members + "}"), HasSubstr("more than 1000 members"));
+  EXPECT_THAT(error(400, "POST", {"v1", "jobs"}, members + "}"), HasSubstr("body: 0 is not known"));
   std::string objects = "{\"id\": [{}";
   for (int i = 1; i < 400'000; ++i) objects += ",{}";
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_THAT(error(400, "POST", {"v1", "jobs"}, objects + "]}"), HasSubstr("body: id: a text is expected"));
+  EXPECT_THAT(error(400, "POST", {"v1", "jobs"}, objects + "]}"), HasSubstr("body: id is not a text"));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 

@@ -7,7 +7,10 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstring>
+#include <sstream>
 
+#include "mltcp/base/fingerprint.h"
 #include "services.h"
 
 namespace mltcp::service::journal_test {
@@ -200,6 +203,27 @@ TEST_F(journal, lines_missing_or_twice__are_noticed) {
   EXPECT_THAT(refusal(), AllOf(HasSubstr(":2: "), HasSubstr("a line is missing")));
   std::ofstream(file(), std::ios::binary) << text.substr(0, begins[2]) + second + text.substr(begins[2]);
   EXPECT_THAT(refusal(), HasSubstr(":3: "));
+}
+
+TEST_F(journal, of_version_1__is_read) {
+  ServiceState before;
+  {
+    Journal written = opened();
+    written.append(events()[0]);
+    before = written.state();
+  }
+  // Its jobs had the members of "demand" among their own.
+  std::string older;
+  std::istringstream lines(content(file()));
+  for (std::string line; std::getline(lines, line);) {
+    line.resize(line.rfind(",\"sum\""));
+    for (const auto& [now, then] : {std::pair{"journal/2", "journal/1"}, {"\"demand\":{", ""}, {"}]}", "}]"}})
+      if (const std::size_t at = line.find(now); at != std::string::npos) line.replace(at, std::strlen(now), then);
+    older += line + ",\"sum\":\"" + Fingerprint().add(line).text() + "\"}\n";
+  }
+  EXPECT_THAT(older, ::testing::Not(HasSubstr("demand")));
+  std::ofstream(file(), std::ios::binary) << older;
+  EXPECT_EQ(opened().state(), before);
 }
 
 TEST_F(journal, two_services__do_not_share_a_folder) {

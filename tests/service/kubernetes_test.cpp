@@ -144,7 +144,7 @@ TEST_F(kubernetes, bad_annotations__are_an_error_of_the_pod) {
               HasSubstr("annotation mltcp.dev/workers of a pod of job \"ml/train\" is \"none\""));
   EXPECT_THAT(error(pod("u", "train", "0")), HasSubstr("mltcp.dev/workers"));
   EXPECT_THAT(error(pod("u", "train", "2", "")), HasSubstr("has no annotation mltcp.dev/profile"));
-  EXPECT_THAT(error(pod("u", "train", "2", "{}")), HasSubstr("annotation mltcp.dev/profile: this is no profile"));
+  EXPECT_THAT(error(pod("u", "train", "2", "{}")), HasSubstr("annotation mltcp.dev/profile: it is no profile"));
   EXPECT_THAT(error(pod("u", "tr ain")), HasSubstr("is no id of a job"));
   Json indexed = pod("u", "train");
   indexed["metadata"]["labels"]["apps.kubernetes.io/pod-index"] = "2";
@@ -170,15 +170,15 @@ TEST_F(kubernetes, bad_arguments__are_refused) {
   const auto refused = [&](const std::string& text) {
     return message_of<InputError>([&] { extender_.filter(text, now_); });
   };
-  EXPECT_THAT(refused(""), HasSubstr("ExtenderArgs: it is empty"));
-  EXPECT_THAT(refused("{}"), HasSubstr("Pod: the key is missing"));
-  EXPECT_THAT(refused(R"({"Pod": 1})"), HasSubstr("Pod: an object is expected"));
-  EXPECT_THAT(refused(R"({"Pod": {}})"), HasSubstr("Pod: metadata: the key is missing"));
-  EXPECT_THAT(refused(R"({"Pod": {"metadata": {}}})"), HasSubstr("NodeNames: the key is missing"));
-  EXPECT_THAT(refused(R"({"Pod": {"metadata": {}}, "NodeNames": [1]})"), HasSubstr("a list of texts"));
+  EXPECT_THAT(refused(""), HasSubstr("ExtenderArgs: not JSON"));
+  EXPECT_THAT(refused("{}"), HasSubstr("Pod is missing"));
+  EXPECT_THAT(refused(R"({"Pod": 1})"), HasSubstr("Pod is not an object"));
+  EXPECT_THAT(refused(R"({"Pod": {}})"), HasSubstr("Pod.metadata is missing"));
+  EXPECT_THAT(refused(R"({"Pod": {"metadata": {}}})"), HasSubstr("NodeNames is missing"));
+  EXPECT_THAT(refused(R"({"Pod": {"metadata": {}}, "NodeNames": [1]})"), HasSubstr("NodeNames[0] is not a text"));
   EXPECT_THAT(refused(R"({"Pod": {"metadata": {}}, "Nodes": {"items": [{}]}})"), HasSubstr("metadata"));
   EXPECT_THAT(refused(R"({"Pod": {"metadata": {"annotations": {"mltcp.dev/job": 5}}}, "NodeNames": []})"),
-              HasSubstr("is no text"));
+              HasSubstr("mltcp.dev/job is not a text"));
 }
 
 TEST_F(kubernetes, nodes_that_do_not_pass__are_all_named_in_a_time_that_grows_as_they_do) {

@@ -124,12 +124,12 @@ TEST(scheduler_service, rank__orders_by_what_would_follow_and_changes_nothing) {
   EXPECT_EQ(ranked[0].kind, "given");
   EXPECT_EQ(ranked[0].score, 1);
   EXPECT_EQ(ranked[0].excess, 0);
-  EXPECT_EQ(ranked[0].worst_link, "");
+  EXPECT_FALSE(ranked[0].worst_link);
   EXPECT_THAT(ranked[2].hosts, ElementsAre("a2", "b2"));
   EXPECT_LT(ranked[2].score, 1);
   EXPECT_GT(ranked[2].excess, 0);
-  EXPECT_THAT(ranked[2].worst_link, HasSubstr("leaf 0 -> spine 0"));
-  EXPECT_LT(ranked[2].worst_score, 0.9);
+  EXPECT_THAT(ranked[2].worst_link->name, HasSubstr("leaf 0 -> spine 0"));
+  EXPECT_LT(ranked[2].worst_link->score, 0.9);
   EXPECT_GE(ranked[2].upper_bound, ranked[2].score);
   EXPECT_EQ(service.plans(), before);
   EXPECT_EQ(service.revision(), 1U);

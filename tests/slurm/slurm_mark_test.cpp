@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using namespace literals;
 
-const std::string profile = R"({"compute_ns":150000000,"communicate_bytes":13500000})";
+const std::string profile = R"({"communicate_bytes":13500000,"compute_ns":150000000})";
 
 TEST(slurm_mark, as_job_submit_writes_it__is_read) {
   const auto mark = parse_mark("mltcp:{\"profile\":" + profile + "}");
@@ -85,31 +85,32 @@ TEST(slurm_mark, what_is_none__is_left_alone) {
 }
 
 TEST(profile_line, what_mltcp_profile_prints__is_read_as_the_same) {
-  const JobProfile toml = profile_from_line(
+  const JobProfile toml = profile_from_text(
       "[[job]]\nname = \"a\"\nphases = [ { compute = \"20 ms\" }, { communicate = \"5 MB\", rate = \"500 Mbps\" }, "
       "{ communicate = \"9 MB\" } ]\nflows = 4\nrate = \"1 Gbps\"\n",
       "a.toml");
   const std::string line = to_line(toml);
   EXPECT_EQ(line, R"({"phases":[{"compute_ns":20000000},{"communicate_bytes":5000000,"rate_bps":500000000},)"
                   R"({"communicate_bytes":9000000}],"rate_bps":1000000000,"flows":4})");
-  const JobProfile again = profile_from_line(line, "line");
+  const JobProfile again = profile_from_text(line, "line");
   EXPECT_EQ(to_line(again), line);
   EXPECT_EQ(demand_of(again, Rate::from_gbps(10)), demand_of(toml, Rate::from_gbps(10)));
 }
 
 TEST(profile_line, iterations_that_are_too_short__are_refused_in_a_line) {
-  const JobProfile brief = profile_from_line(R"({"communicate_bytes":1,"period_ns":1000})", "f");
+  const JobProfile brief = profile_from_text(R"({"communicate_bytes":1,"period_ns":1000})", "f");
   EXPECT_THAT(message_of<InputError>([&] { static_cast<void>(to_line(brief)); }), HasSubstr("give 100000 ns or more"));
 }
 
 TEST(profile_line, bad_ones__are_refused_in_a_line) {
-  for (const auto& [text, what] :
-       {std::pair{"{\"compute_ns\":1,\"communicate_bytes\":1,\"flows\":0}", "p: flows: this is out of range; give"},
-        {"{\"compute_ns\":1,\"communicate_bytes\":1,\"flows\":1e3}", "p: flows: this is out of range; give"},
-        {"{\"flows\":2}", "p"},
-        {"{\"flows\":2", "p"},
-        {"name = 3", "p"}}) {
-    const std::string said = message_of<InputError>([&] { profile_from_line(text, "p"); });
+  for (const auto& [text, what] : {std::pair{"{\"compute_ns\":1,\"communicate_bytes\":1,\"flows\":0}",
+                                             "p: flows is not a whole number from 1 to 1024; give"},
+                                   {"{\"compute_ns\":1,\"communicate_bytes\":1,\"flows\":1e3}",
+                                    "p: flows is not a whole number from 1 to 1024; give"},
+                                   {"{\"flows\":2}", "p"},
+                                   {"{\"flows\":2", "p"},
+                                   {"name = 3", "p"}}) {
+    const std::string said = message_of<InputError>([&] { profile_from_text(text, "p"); });
     EXPECT_THAT(said, HasSubstr(what)) << text;
     EXPECT_THAT(said, Not(HasSubstr("\n"))) << text;
   }

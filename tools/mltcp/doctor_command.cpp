@@ -8,6 +8,7 @@
 #include "command_line.h"
 #include "commands.h"
 #include "mltcp/base/error.h"
+#include "mltcp/base/json/json_object.h"
 #include "mltcp/plugins/kernel/doctor.h"
 #include "mltcp/socket/doctor.h"
 #if MLTCP_HAS_VERBS
@@ -96,7 +97,7 @@ void write(const Examination& found, const Provenance& provenance, const std::st
                              {"cure", check.cure}});
   }
   all["provenance"] = to_json(provenance);
-  write_file(file, all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  write_file(file, json_text(all, 2));
 }
 
 void print(const Examination& found) {

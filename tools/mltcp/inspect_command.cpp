@@ -18,6 +18,7 @@
 #include "command_line.h"
 #include "commands.h"
 #include "mltcp/base/error.h"
+#include "mltcp/base/json/json_object.h"
 #include "mltcp/base/text.h"
 #include "mltcp/base/units.h"
 #include "mltcp/lab/experiment/files/experiment_file.h"
@@ -176,9 +177,7 @@ int print_graph(const InspectArguments& arguments, const Wanted& wanted) {
   const workload::GraphSummary summary = experiment::summarise_job_traces(paths, wanted.trace);
   if ((wanted.trace.network || wanted.trace.workers != 0) && !workload::is_training_loop(summary))
     throw InputError("--network, --workers: this trace tells what was sent, and by whom; leave them out");
-  if (arguments.json)
-    write_file(*arguments.json,
-               to_json(summary).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n');
+  if (arguments.json) write_file(*arguments.json, json_text(to_json(summary), 2));
   if (arguments.json == "-") return 0;
   if (arguments.toml)
     print_toml(workload::to_job(summary, wanted.name), summary.warnings);

@@ -13,6 +13,7 @@
 #include "command_line.h"
 #include "commands.h"
 #include "mltcp/base/error.h"
+#include "mltcp/base/json/json_object.h"
 #include "mltcp/base/text.h"
 #ifndef MLTCP_KERNEL_LACKS
 #include "mltcp/base/json/provenance.h"
@@ -256,7 +257,7 @@ void write(const kernel::Status& status, const Provenance& provenance, const std
                            {"bytes_ratio", job.bytes_ratio},
                            {"gain", job.gain}});
   all["provenance"] = to_json(provenance);
-  write_file(file, all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  write_file(file, json_text(all, 2));
 }
 
 int show(const KernelArguments& arguments) {

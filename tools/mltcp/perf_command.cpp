@@ -17,6 +17,7 @@
 #include "end_on_signal.h"
 #include "key_option.h"
 #include "mltcp/base/error.h"
+#include "mltcp/base/json/json_object.h"
 #include "mltcp/base/json/provenance.h"
 #include "mltcp/base/text.h"
 #include "mltcp/cc/registry.h"
@@ -275,7 +276,7 @@ int measure(const PerfArguments& arguments) {
   if (!arguments.json) return 0;
   auto json = nlohmann::ordered_json::parse(to_json_text(results));
   json["provenance"] = to_json(provenance);
-  write_file(*arguments.json, json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  write_file(*arguments.json, json_text(json, 2));
   return 0;
 }
 

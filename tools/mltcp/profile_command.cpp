@@ -30,7 +30,7 @@ int print(const ProfileArguments& arguments) {
   constexpr TextFile kind{"a job's profile", service::kMaxProfileBytes};
   const std::string text = read_text_file(arguments.file, arguments.file, kind);
   try {
-    fmt::print("{}\n", service::to_line(service::profile_from_line(text, arguments.file)));
+    fmt::print("{}\n", service::to_line(service::profile_from_text(text, arguments.file)));
   } catch (const InputError&) {
     experiment::refuse_other_kind(text, arguments.file, kind.what, {experiment::FileKind::experiment});
     throw;

@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "end_on_signal.h"
 #include "mltcp/base/error.h"
+#include "mltcp/base/json/json_object.h"
 #include "mltcp/base/json/provenance.h"
 #include "mltcp/lab/experiment/soak/soak.h"
 #include "output_file.h"
@@ -139,7 +140,7 @@ int soak(const SoakArguments& arguments) {
   if (arguments.json) {
     auto json = nlohmann::ordered_json::parse(to_json_text(settings, results));
     json["provenance"] = to_json(provenance);
-    write_file(*arguments.json, json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+    write_file(*arguments.json, json_text(json, 2));
   }
   return results.failures.empty() ? 0 : 1;
 }

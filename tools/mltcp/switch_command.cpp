@@ -5,6 +5,7 @@
 #include "command_line.h"
 #include "commands.h"
 #include "mltcp/base/error.h"
+#include "mltcp/base/json/json_object.h"
 #include "mltcp/lab/experiment/files/switch_file.h"
 
 #if MLTCP_HAS_DPDK
@@ -670,7 +671,7 @@ int run_switch(const SwitchArguments& arguments) {
     all["warnings"] = warnings;
     if (arguments.every) all["series"] = series->to_json();
     all["provenance"] = to_json(provenance);
-    write_file(*arguments.json, all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    write_file(*arguments.json, json_text(all, 2));
   }
   if (arguments.series) write_series(*arguments.series, {"switch", {series->links()}, provenance}, {});
   return 0;

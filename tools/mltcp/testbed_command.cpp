@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "key_option.h"
 #include "mltcp/base/error.h"
+#include "mltcp/base/json/json_object.h"
 #include "mltcp/lab/experiment/files/switch_file.h"
 #include "mltcp/lab/testbed/layout.h"
 #include "series_output.h"
@@ -634,7 +635,7 @@ class TestbedRun {
     results["switches"] = std::move(switches);
     // Who wants to do it again calls this, and not the coordinator that it has started.
     if (results.contains("provenance")) results["provenance"]["command"] = command_line();
-    write_file(*arguments_.json, results.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    write_file(*arguments_.json, json_text(results, 2));
     return wrong;
   }
 

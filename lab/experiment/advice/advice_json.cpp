@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "mltcp/base/json/json_object.h"
 #include "mltcp/base/json/provenance.h"
 #include "mltcp/lab/experiment/advice/advice.h"
 
@@ -57,7 +58,7 @@ std::string to_json(const Advice& advice) {
   }
   json["warnings"] = advice.warnings;
   if (advice.provenance) json["provenance"] = to_json(*advice.provenance);
-  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return json_text(json, 2);
 }
 
 }  // namespace mltcp::experiment

@@ -148,7 +148,7 @@ std::string to_json(const ClusterResults& results) {
     if (name == "runs") out["schemes"] = written(summarize(results));
     out[name] = std::move(value);
   }
-  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(out, 1);
 }
 
 }  // namespace mltcp::experiment

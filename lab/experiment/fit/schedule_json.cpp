@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "mltcp/base/json/json_object.h"
 #include "mltcp/base/json/provenance.h"
 #include "mltcp/lab/experiment/fit/compatibility.h"
 
@@ -119,7 +120,7 @@ std::string to_json(const ScheduleResult& schedule) {
   if (const auto& both = schedule.enough_together)
     root["enough_together"] = {{"slack", both->slack}, {"max_stretch", both->max_stretch}};
   if (schedule.provenance) root["provenance"] = to_json(*schedule.provenance);
-  return root.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return json_text(root, 2);
 }
 
 }  // namespace mltcp::experiment

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "mltcp/base/csv.h"
+#include "mltcp/base/json/json_object.h"
 #include "mltcp/base/json/provenance.h"
 
 namespace mltcp::experiment {
@@ -388,7 +389,7 @@ std::string to_json(const Sweep& sweep, const SweepTable& table, const std::opti
     json["points"].push_back(std::move(point));
   }
   if (provenance) json["provenance"] = to_json(*provenance);
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(json, 2);
 }
 
 }  // namespace mltcp::experiment
