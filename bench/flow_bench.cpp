@@ -20,7 +20,7 @@ using namespace mltcp::experiment;
 /// 32 hosts a leaf, as many workers as hosts, each job on four leaves.
 Experiment cluster_of(std::uint32_t hosts) {
   Experiment experiment;
-  sim::SwitchedNetworkConfig& network = experiment.topology.emplace();
+  fabric::SwitchedNetworkConfig& network = experiment.topology.emplace();
   const LeafSpineShape shape{hosts / 32, 16, 32, Rate::from_gbps(50), {}, 1_us};
   network.topology = std::make_shared<const Topology>(Topology::leaf_spine(shape));
   network.mtu = 9000;

@@ -98,7 +98,7 @@ void dumbbell(benchmark::State& state) {
 }
 /// 16 hosts under four leaves with two spines at 100 Gbps, jumbo frames, each host sending to one of the next leaf.
 void leaf_spine(benchmark::State& state) {
-  sim::SwitchedNetworkConfig config;
+  fabric::SwitchedNetworkConfig config;
   const LeafSpineShape shape{4, 2, 4, Rate::from_gbps(100), {}, 1_us};
   config.topology = std::make_shared<const Topology>(Topology::leaf_spine(shape));
   config.mtu = 9000;

@@ -19,7 +19,7 @@ struct DumbbellOptions {
   Nanos usage_bin{1'000'000};                   ///< bin width of usage(), see fabric::UsageMeter
   std::size_t usage_bins = 16384;
   /// If on, the hosts on the right are ports of one machine with one receive loop, and all links belong to one switch.
-  MachineModel machines;
+  fabric::MachineModel machines;
 };
 
 class Dumbbell final : public Network {

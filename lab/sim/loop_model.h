@@ -16,35 +16,14 @@
 
 #include "mltcp/base/random.h"
 #include "mltcp/base/units.h"
+#include "mltcp/lab/fabric/network_config.h"
 
 namespace mltcp::sim {
-
-/// The model of one loop. All times are from 0 to kLongestLoopTime.
-struct LoopModel {
-  Nanos nap;          ///< maximum sleep while packets come; 0: no model, everything is processed at once
-  Nanos late_min;     ///< minimum lateness of every sleep
-  Nanos late_mean;    ///< mean lateness; at least late_min
-  Nanos stall_every;  ///< mean time between two stalls; 0: none
-  Nanos stall_mean;   ///< mean duration of a stall
-
-  [[nodiscard]] bool on() const { return nap.count > 0; }
-};
-
-inline constexpr Nanos kLongestLoopTime{1'000'000'000};
-
-/// The models of all hosts and switches of a network.
-struct MachineModel {
-  LoopModel host;
-  LoopModel network_switch;  ///< always naps, never blocks
-  std::uint64_t seed = 1;
-
-  [[nodiscard]] bool on() const { return host.on() || network_switch.on(); }
-};
 
 /// Draws random lateness of sleeps.
 class Lateness {
  public:
-  Lateness(const LoopModel& model, Random random) : model_(model), random_(random) {}
+  Lateness(const fabric::LoopModel& model, Random random) : model_(model), random_(random) {}
 
   /// Lateness of a sleep that should take `wanted`.
   Nanos draw(Nanos wanted) {
@@ -61,14 +40,14 @@ class Lateness {
     return Nanos(static_cast<std::int64_t>(-std::log(1.0 - random_.uniform()) * static_cast<double>(mean.count)));
   }
 
-  LoopModel model_;
+  fabric::LoopModel model_;
   Random random_;
 };
 
 /// The polling times of a loop that always naps: a switch's, whose naps no packet ends.
 class Looks {
  public:
-  Looks(const LoopModel& model, Random random) : nap_(model.nap), lateness_(model, random) {}
+  Looks(const fabric::LoopModel& model, Random random) : nap_(model.nap), lateness_(model, random) {}
 
   /// The first polling time at or after `time`. Those before `now`, which must not decrease, are forgotten.
   Nanos at_or_after(Nanos time, Nanos now) {

@@ -19,15 +19,10 @@ constexpr std::uint32_t kOverheadBytes = 42;
 constexpr std::uint32_t kBurstPackets = 32;
 constexpr std::uint32_t kEmptyPlace = 0xFFFFFFFF;
 
-constexpr Bytes kPauseFrameBytes = 64;
-
 // Parameters of modelled machines' loops: those of transport/poll_loop.cpp with Idle::sleep.
 constexpr Nanos kAwakeAfterPacket{6'000};   // idle rounds before a sleep
 constexpr Nanos kNapsAfterPacket{200'000};  // instead of waiting for the next packet
 constexpr Nanos kNotWorthANap{5'000};
-
-/// Time from the decision to pause a link until its sender reacts.
-Nanos pause_time(const fabric::LinkConfig& link) { return link.delay + link.rate.time_for(kPauseFrameBytes); }
 
 const NetworkOptions& checked(const NetworkOptions& options) {
   if (options.mtu < 576 || options.mtu > 9000)
@@ -171,10 +166,6 @@ Network::LinkId Network::add_priority_link(std::optional<Switch> from, Switch to
   links_.push_back(std::move(state));
   events_.add(id);
   return id;
-}
-
-Bytes Network::pfc_headroom(const fabric::LinkConfig& config, std::uint32_t frame_bytes) {
-  return config.rate.bytes_in(pause_time(config) + config.delay) + Bytes{2} * frame_bytes + 1;
 }
 
 void Network::share_loop(Host& host, const Host& other) {
@@ -443,7 +434,7 @@ void Network::transmit(LinkId id) {
   while (node.memory != nullptr && node.memory->has_pauses()) {
     const fabric::SwitchMemory::Pause pause = node.memory->take_pause();
     LinkState& paused = links_[node.incoming[pause.ingress]];
-    paused.priority->pause(pause.priority, pause.on, now_ + pause_time(paused.priority->config()));
+    paused.priority->pause(pause.priority, pause.on, now_ + fabric::pause_time(paused.priority->config()));
     schedule(node.incoming[pause.ingress]);
   }
 }

@@ -43,6 +43,7 @@
 #include "mltcp/base/ring.h"
 #include "mltcp/base/units.h"
 #include "mltcp/lab/fabric/link.h"
+#include "mltcp/lab/fabric/network_config.h"
 #include "mltcp/lab/fabric/priority_link.h"
 #include "mltcp/lab/fabric/switch_memory.h"
 #include "mltcp/lab/fabric/usage_meter.h"
@@ -63,7 +64,7 @@ struct NetworkOptions {
   std::uint32_t transmit_queue_packets = 1024;
   /// Model of the polling loops of hosts, and of switches given to set_loop(); off: packets are processed at once. Not
   /// with links of several classes.
-  MachineModel machines;
+  fabric::MachineModel machines;
 };
 
 /// Counters since the network was created.
@@ -172,9 +173,6 @@ class Network {
   /// that connect() joins to it. If `to` has a memory with PFC, `headroom` bytes are reserved there for each class.
   LinkId add_priority_link(std::optional<Switch> from, Switch to, const fabric::LinkConfig& config,
                            std::uint32_t classes, Bytes headroom = 0);
-  /// The headroom that a link of `config` needs for PFC without loss: the packets of up to `frame_bytes` that arrive
-  /// after the pause was triggered and before it takes effect, the one being sent then, and the one that triggered it.
-  static Bytes pfc_headroom(const fabric::LinkConfig& config, std::uint32_t frame_bytes);
   /// Packets for `destination` at switch `at` are forwarded on `link`.
   void route(Switch at, const Host& destination, LinkId link);
   /// Creates a group of one or more links over which flows are spread.

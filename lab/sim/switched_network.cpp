@@ -17,9 +17,8 @@ namespace {
 // with more switches is harmless, since a hash stream is only used as a seed to mix with.
 constexpr std::uint64_t kFirstLinkStream = 1024;
 constexpr std::uint32_t kFirstIp = 10U << 24 | 1;
-constexpr std::uint32_t kEthernetBytes = 14;
 
-NetworkOptions network_options(const SwitchedNetworkConfig& config, const SwitchedNetworkOptions& options) {
+NetworkOptions network_options(const fabric::SwitchedNetworkConfig& config, const SwitchedNetworkOptions& options) {
   NetworkOptions result;
   result.mtu = config.mtu;
   result.virtual_payload = options.virtual_payload;
@@ -27,59 +26,14 @@ NetworkOptions network_options(const SwitchedNetworkConfig& config, const Switch
   return result;
 }
 
-const SwitchedNetworkConfig& checked(const SwitchedNetworkConfig& config) {
+const fabric::SwitchedNetworkConfig& checked(const fabric::SwitchedNetworkConfig& config) {
   check(config);
   return config;
 }
 
-/// The headroom of each class of `link` in the memory of its switch.
-Bytes headroom(const SwitchedNetworkConfig& config, Topology::Link number) {
-  if (config.pfc_headroom_bytes != 0) return config.pfc_headroom_bytes;
-  fabric::LinkConfig link;
-  link.rate = config.topology->capacity(number);
-  link.delay = config.topology->delay(number);
-  return Network::pfc_headroom(link, config.mtu + kEthernetBytes);
-}
-
-/// With PFC, the memory must have room for all classes of all links into a switch at once.
-void check_memory(const SwitchedNetworkConfig& config) {
-  const Topology& topology = *config.topology;
-  Bytes needed = 0;
-  for (Topology::Node at = topology.hosts(); at < topology.nodes(); ++at) {
-    Bytes all = 0;
-    for (const Topology::Link link : topology.in(at)) all += config.memory.pfc.xoff_bytes + headroom(config, link);
-    needed = std::max(needed, all * config.classes);
-  }
-  if (config.memory.bytes < needed)
-    throw InputError(
-        fmt::format("switches of {} can't keep xoff and headroom of every link and class, {} in all; give "
-                    "them as much, or a smaller xoff",
-                    bytes_to_text(config.memory.bytes), bytes_to_text(needed)));
-}
-
 }  // namespace
 
-void check(const SwitchedNetworkConfig& config) {
-  if (config.topology == nullptr) throw InputError("the network has no topology; give it one");
-  const Topology& topology = *config.topology;
-  for (Topology::Host host = 0; host < topology.hosts(); ++host)
-    for (const auto& [links, what] : {std::pair{topology.out(host), "from"}, std::pair{topology.in(host), "to"}})
-      if (links.size() != 1)
-        throw InputError(
-            fmt::format("{} links lead {} {}; a host has one in each direction: join several into one of "
-                        "their rate, or make it several hosts",
-                        links.size(), what, in_quotes(topology.host_name(host))));
-  topology.check_all_paths();
-  if (config.buffer_bytes != 0 && config.buffer_bytes < config.mtu + kEthernetBytes)
-    throw InputError(fmt::format("the buffer of a port, {}, holds no packet of the MTU; give at least {} B",
-                                 bytes_to_text(config.buffer_bytes), config.mtu + kEthernetBytes));
-  if (config.classes < 1 || config.classes > fabric::PriorityLink::kMaxClasses)
-    throw InputError(
-        fmt::format("a port has {} classes; give 1 to {}", config.classes, fabric::PriorityLink::kMaxClasses));
-  if (config.memory.pfc.enabled) check_memory(config);
-}
-
-SwitchedNetworkMap::SwitchedNetworkMap(const SwitchedNetworkConfig& config) : config_(checked(config)) {
+SwitchedNetworkMap::SwitchedNetworkMap(const fabric::SwitchedNetworkConfig& config) : config_(checked(config)) {
   for (std::uint32_t i = 0; i < topology().switches(); ++i)
     group_seeds_.push_back(Random::stream(config_.seed, i).next());
 }
@@ -96,7 +50,7 @@ std::vector<SwitchedNetworkMap::LinkId> SwitchedNetworkMap::path(std::uint32_t f
       from, to, [&](Topology::Node at, std::size_t choices) { return pick_link(flow, group_seed(at), choices); });
 }
 
-SwitchedNetwork::SwitchedNetwork(const SwitchedNetworkConfig& config, const SwitchedNetworkOptions& options)
+SwitchedNetwork::SwitchedNetwork(const fabric::SwitchedNetworkConfig& config, const SwitchedNetworkOptions& options)
     : Network(network_options(config, options)), map_(config), options_(options) {
   ends_ = add_switch();
   for (std::uint32_t i = 0; i < topology().switches(); ++i)
@@ -105,7 +59,7 @@ SwitchedNetwork::SwitchedNetwork(const SwitchedNetworkConfig& config, const Swit
 }
 
 void SwitchedNetwork::add(LinkId number) {
-  const SwitchedNetworkConfig& config = map_.config();
+  const fabric::SwitchedNetworkConfig& config = map_.config();
   const bool from_switch = !topology().is_host(topology().from(number));
   const std::optional<Switch> from =
       from_switch ? std::optional(switch_at(topology().from(number))) : std::optional<Switch>();
@@ -122,7 +76,7 @@ void SwitchedNetwork::add(LinkId number) {
   const std::string name = topology().link_name(number);
   try {
     const LinkId id = by_class ? add_priority_link(from, to, link, config.classes,
-                                                   config.memory.pfc.enabled ? headroom(config, number) : 0)
+                                                   config.memory.pfc.enabled ? fabric::pfc_headroom(config, number) : 0)
                                : add_link(to, link);
     links_.push_back({name, id, nullptr});
   } catch (const InputError& error) {

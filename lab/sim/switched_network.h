@@ -20,46 +20,21 @@
 
 #include "mltcp/base/topology.h"
 #include "mltcp/base/units.h"
-#include "mltcp/lab/fabric/link.h"
+#include "mltcp/lab/fabric/network_config.h"
 #include "mltcp/lab/fabric/usage_meter.h"
 #include "mltcp/lab/sim/network.h"
 
 namespace mltcp::sim {
-
-struct SwitchedNetworkConfig {
-  /// Nodes and links with their rates and delays; each host has one link in each direction.
-  std::shared_ptr<const Topology> topology;
-  Bytes buffer_bytes = 1'000'000;  ///< of every port of a switch
-  fabric::EcnConfig ecn;           ///< at every port of a switch
-  std::uint32_t mtu = 1500;        ///< IP packet size, 576 to 9000
-  std::uint64_t seed = 1;          ///< of flow hashing and marking
-  std::uint32_t classes = 1;       ///< priority queues at every port, 1 to 8
-  /// Shared memory of every switch, instead of buffer_bytes; none if bytes = 0. With PFC it must hold xoff and headroom
-  /// of every class and link, so that nothing is dropped.
-  fabric::SwitchMemoryConfig memory;
-  /// For PFC, of each class and link; 0 = as much as necessary (Network::pfc_headroom()). Less may lose packets.
-  Bytes pfc_headroom_bytes = 0;
-
-  [[nodiscard]] std::uint32_t hosts() const { return topology->hosts(); }
-  /// Rate of the fastest host.
-  [[nodiscard]] Rate host_rate() const { return topology->fastest_host(); }
-  /// Sum of the link delays of the longest path, both ways.
-  [[nodiscard]] Nanos round_trip_delay() const { return topology->longest_delay() * 2; }
-};
-
-/// Throws InputError if `config` is out of range or has no topology, or if in the topology a host has several links in
-/// one direction or no path to another host. Rates and delays are checked when links are created.
-void check(const SwitchedNetworkConfig& config);
 
 /// The network without simulation: its links, numbered as in the topology, and the paths of flows.
 class SwitchedNetworkMap {
  public:
   using LinkId = Network::LinkId;
 
-  /// Throws InputError like check().
-  explicit SwitchedNetworkMap(const SwitchedNetworkConfig& config);
+  /// Throws InputError like fabric::check().
+  explicit SwitchedNetworkMap(const fabric::SwitchedNetworkConfig& config);
 
-  [[nodiscard]] const SwitchedNetworkConfig& config() const { return config_; }
+  [[nodiscard]] const fabric::SwitchedNetworkConfig& config() const { return config_; }
   [[nodiscard]] const Topology& topology() const { return *config_.topology; }
   /// The address of a host's port.
   [[nodiscard]] static Address address(std::uint32_t host, std::uint16_t udp_port);
@@ -71,7 +46,7 @@ class SwitchedNetworkMap {
   [[nodiscard]] std::uint64_t group_seed(Topology::Node at) const { return group_seeds_[at - topology().hosts()]; }
 
  private:
-  SwitchedNetworkConfig config_;
+  fabric::SwitchedNetworkConfig config_;
   std::vector<std::uint64_t> group_seeds_;  ///< by switch
 };
 
@@ -95,9 +70,9 @@ class SwitchedNetwork : public Network {
   };
 
   /// Throws InputError if `config` or `options` are out of range.
-  explicit SwitchedNetwork(const SwitchedNetworkConfig& config, const SwitchedNetworkOptions& options = {});
+  explicit SwitchedNetwork(const fabric::SwitchedNetworkConfig& config, const SwitchedNetworkOptions& options = {});
 
-  [[nodiscard]] const SwitchedNetworkConfig& config() const { return map_.config(); }
+  [[nodiscard]] const fabric::SwitchedNetworkConfig& config() const { return map_.config(); }
   /// The paths in this network.
   [[nodiscard]] const SwitchedNetworkMap& map() const { return map_; }
   [[nodiscard]] const Topology& topology() const { return map_.topology(); }

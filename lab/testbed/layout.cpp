@@ -55,7 +55,7 @@ std::vector<bool> nodes_between(const Topology& topology, const std::vector<std:
 }
 
 void add_switches(TestbedLayout& layout, const Experiment& experiment) {
-  const sim::SwitchedNetworkConfig& config = *experiment.topology;
+  const fabric::SwitchedNetworkConfig& config = *experiment.topology;
   const Topology& topology = *config.topology;
   if (config.memory.bytes > 0)
     refuse(experiment, "a testbed's switch has no memory that its ports share; give buffer instead of shared_buffer");

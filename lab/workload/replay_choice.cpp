@@ -32,6 +32,8 @@ std::optional<std::pair<std::uint32_t, std::uint32_t>> range_in(std::string_view
   return std::pair(*first, *last);
 }
 
+}  // namespace
+
 std::vector<std::string> parts(const std::string& text, char separator) {
   std::vector<std::string> result;
   for (std::size_t from = 0;;) {
@@ -41,8 +43,6 @@ std::vector<std::string> parts(const std::string& text, char separator) {
     from = to + 1;
   }
 }
-
-}  // namespace
 
 StepChoice StepChoice::from_text(const std::string& text) {
   StepChoice steps;

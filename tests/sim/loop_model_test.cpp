@@ -51,9 +51,10 @@ TEST(Lateness, draw__stalls_as_often_and_as_long_as_asked_for) {
 
 /// 1 Gbps and 1 us, every link; hosts and switch whose naps of 50 us end 10 us late.
 struct Modelled {
-  static MachineModel machines(bool hosts, bool switches) {
-    const LoopModel loop{.nap = 50_us, .late_min = 10_us, .late_mean = 10_us, .stall_every = {}, .stall_mean = {}};
-    MachineModel model;
+  static fabric::MachineModel machines(bool hosts, bool switches) {
+    const fabric::LoopModel loop{
+        .nap = 50_us, .late_min = 10_us, .late_mean = 10_us, .stall_every = {}, .stall_mean = {}};
+    fabric::MachineModel model;
     if (hosts) model.host = loop;
     if (switches) model.network_switch = loop;
     return model;

@@ -19,7 +19,7 @@ using namespace mltcp::literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-struct LeafSpineConfig : SwitchedNetworkConfig {
+struct LeafSpineConfig : fabric::SwitchedNetworkConfig {
   std::uint32_t leaves = 2;
   std::uint32_t spines = 2;
   std::uint32_t hosts_per_leaf = 4;
@@ -27,8 +27,8 @@ struct LeafSpineConfig : SwitchedNetworkConfig {
   Rate uplink_rate;
 
   [[nodiscard]] std::uint32_t hosts() const { return leaves * hosts_per_leaf; }
-  [[nodiscard]] SwitchedNetworkConfig built() const {
-    SwitchedNetworkConfig config = *this;  // NOLINT(cppcoreguidelines-slicing): the rest goes into the topology
+  [[nodiscard]] fabric::SwitchedNetworkConfig built() const {
+    fabric::SwitchedNetworkConfig config = *this;  // NOLINT(cppcoreguidelines-slicing): the rest goes into the topology
     config.topology = std::make_shared<const Topology>(
         Topology::leaf_spine({leaves, spines, hosts_per_leaf, host_rate, uplink_rate, 1_us}));
     return config;
@@ -219,7 +219,7 @@ std::vector<std::pair<std::string, Topology>> kinds() {
 TEST(SwitchedNetwork, path__is_the_one_that_packets_take) {
   for (const auto& [kind, topology] : kinds()) {
     SCOPED_TRACE(kind);
-    SwitchedNetworkConfig config;
+    fabric::SwitchedNetworkConfig config;
     config.topology = std::make_shared<const Topology>(topology);
     config.seed = 7;
     SwitchedNetwork net(config);
@@ -273,7 +273,7 @@ TEST(SwitchedNetwork, path__is_the_one_that_packets_take) {
 }
 
 TEST(SwitchedNetwork, path__spreads_over_all_of_a_fat_tree) {
-  SwitchedNetworkConfig config;
+  fabric::SwitchedNetworkConfig config;
   config.topology = std::make_shared<const Topology>(Topology::fat_tree(4, Rate::from_gbps(10)));
   const SwitchedNetworkMap map(config);
   std::map<std::vector<SwitchedNetworkMap::LinkId>, int> flows;
@@ -347,7 +347,7 @@ struct ChatterRun {
 };
 
 /// Random load on two ports of every host until nothing moves any more; checks that every packet is accounted for.
-ChatterRun chatter(const SwitchedNetworkConfig& config, std::uint64_t seed, Nanos step) {
+ChatterRun chatter(const fabric::SwitchedNetworkConfig& config, std::uint64_t seed, Nanos step) {
   SwitchedNetworkOptions options;
   options.virtual_payload = true;
   SwitchedNetwork net(config, options);
@@ -525,7 +525,7 @@ TEST(SwitchedNetwork, pfc__headroom_is_what_it_takes) {
   fabric::LinkConfig link;
   link.rate = config.host_rate;
   link.delay = 1_us;
-  EXPECT_EQ(Network::pfc_headroom(link, 9014), 2565U + 2 * 9014 + 1);
+  EXPECT_EQ(fabric::pfc_headroom(link, 9014), 2565U + 2 * 9014 + 1);
   const Incast enough(config, 5_ms);
   EXPECT_EQ(enough.dropped, 0U);
   config.pfc_headroom_bytes = 12'000;
@@ -615,7 +615,7 @@ TEST(SwitchedNetwork, add_port__refuses_hosts_and_ports_that_do_not_fit) {
 TEST(SwitchedNetwork, constructor__refuses_topologies_that_it_has_no_hosts_for) {
   const Rate rate = Rate::from_gbps(10);
   const auto refused = [](const Graph* graph) -> std::string {
-    SwitchedNetworkConfig config;
+    fabric::SwitchedNetworkConfig config;
     if (graph != nullptr) config.topology = std::make_shared<const Topology>(*graph);
     try {
       SwitchedNetwork net(config);
@@ -637,7 +637,7 @@ TEST(SwitchedNetwork, constructor__refuses_topologies_that_it_has_no_hosts_for) 
 }
 
 TEST(SwitchedNetwork, run__of_a_fat_tree_conserves_packets_with_pfc) {
-  SwitchedNetworkConfig config;
+  fabric::SwitchedNetworkConfig config;
   config.topology = std::make_shared<const Topology>(Topology::fat_tree(4, Rate::from_gbps(10), 1_us));
   config.mtu = 9000;
   config.classes = 2;

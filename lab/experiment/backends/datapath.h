@@ -48,10 +48,10 @@ class PacketDatapath : public Datapath {
   std::unique_ptr<LiveRun> prepare(const Experiment& experiment, const RunPlan& plan) final;
   /// `usage_bin`: initial bin width of the links' meters; 0: the default.
   /// `machines`: model of the loops of hosts and switch; virtual time only.
-  virtual std::unique_ptr<JobNetwork> make(const fabric::DumbbellConfig& config, const sim::MachineModel& machines,
+  virtual std::unique_ptr<JobNetwork> make(const fabric::DumbbellConfig& config, const fabric::MachineModel& machines,
                                            Nanos usage_bin) = 0;
   /// A network of switches with ports for the jobs in `placements`. Throws InputError if topologies are not supported.
-  virtual std::unique_ptr<JobNetwork> make(const sim::SwitchedNetworkConfig& config,
+  virtual std::unique_ptr<JobNetwork> make(const fabric::SwitchedNetworkConfig& config,
                                            std::span<const workload::Placement> placements, Nanos usage_bin) = 0;
 };
 

@@ -59,7 +59,7 @@ FlowFabric flow_fabric(const fabric::DumbbellConfig& config) {
   return fabric;
 }
 
-FlowFabric flow_fabric(const sim::SwitchedNetworkConfig& config) {
+FlowFabric flow_fabric(const fabric::SwitchedNetworkConfig& config) {
   const auto map = std::make_shared<const sim::SwitchedNetworkMap>(config);
   FlowFabric fabric;
   const Topology& topology = map->topology();

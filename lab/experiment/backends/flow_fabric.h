@@ -40,7 +40,7 @@ struct FlowFabric {
 /// A single link shared by all jobs.
 FlowFabric flow_fabric(const fabric::DumbbellConfig& config);
 /// Links are numbered as in the topology; paths are those of sim::SwitchedNetworkMap.
-FlowFabric flow_fabric(const sim::SwitchedNetworkConfig& config);
+FlowFabric flow_fabric(const fabric::SwitchedNetworkConfig& config);
 
 /// Bytes on the wire of a full packet as Ethernet frame, and of a pure acknowledgement.
 inline Bytes frame_bytes(std::uint32_t mtu) { return Bytes{mtu} + encap::kEthernetBytes; }

@@ -61,7 +61,7 @@ std::unique_ptr<JobNetwork> make_network(const Experiment& experiment, const Run
     network.classes = classes;
     return factory.make(network, experiment.machines, plan.usage_bin);
   }
-  sim::SwitchedNetworkConfig network = *experiment.topology;
+  fabric::SwitchedNetworkConfig network = *experiment.topology;
   network.classes = classes;
   return factory.make(network, placements_of(experiment, plan), plan.usage_bin);
 }

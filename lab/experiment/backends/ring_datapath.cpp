@@ -26,14 +26,14 @@ class RingNetwork final : public DumbbellNetwork<realtime::RingDumbbell> {
 class RingDatapath final : public PacketDatapath {
  public:
   RingDatapath(const std::string& cores, const fabric::DumbbellConfig& largest) : eal_(options(cores, largest)) {}
-  std::unique_ptr<JobNetwork> make(const fabric::DumbbellConfig& config, const sim::MachineModel& /*machines*/,
+  std::unique_ptr<JobNetwork> make(const fabric::DumbbellConfig& config, const fabric::MachineModel& /*machines*/,
                                    Nanos usage_bin) override {
     if (config.classes != 1) throw InputError("the switch of datapath ring has no priority queues; use datapath sim");
     realtime::RingOptions options;
     if (usage_bin.count > 0) options.usage_bin = usage_bin;
     return std::make_unique<RingNetwork>(eal_, config, options);
   }
-  std::unique_ptr<JobNetwork> make(const sim::SwitchedNetworkConfig& /*config*/,
+  std::unique_ptr<JobNetwork> make(const fabric::SwitchedNetworkConfig& /*config*/,
                                    std::span<const workload::Placement> /*placements*/, Nanos /*usage_bin*/) override {
     throw InputError("datapath ring has one switch and no topology; use datapath sim");
   }

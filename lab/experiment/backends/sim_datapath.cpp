@@ -11,7 +11,7 @@ namespace {
 class SimDatapath final : public PacketDatapath {
  public:
   explicit SimDatapath(bool real_payload) : real_payload_(real_payload) {}
-  std::unique_ptr<JobNetwork> make(const fabric::DumbbellConfig& config, const sim::MachineModel& machines,
+  std::unique_ptr<JobNetwork> make(const fabric::DumbbellConfig& config, const fabric::MachineModel& machines,
                                    Nanos usage_bin) override {
     sim::DumbbellOptions options;
     options.machines = machines;
@@ -19,7 +19,7 @@ class SimDatapath final : public PacketDatapath {
     options.virtual_payload = !real_payload_;
     return std::make_unique<DumbbellNetwork<sim::Dumbbell>>(config, options);
   }
-  std::unique_ptr<JobNetwork> make(const sim::SwitchedNetworkConfig& config,
+  std::unique_ptr<JobNetwork> make(const fabric::SwitchedNetworkConfig& config,
                                    std::span<const workload::Placement> placements, Nanos usage_bin) override {
     sim::SwitchedNetworkOptions options;
     options.virtual_payload = !real_payload_;

@@ -20,7 +20,7 @@ constexpr std::uint16_t receiver_port(std::uint32_t job) { return static_cast<st
 class TopologyNetwork final : public JobNetwork {
  public:
   /// Throws InputError for an invalid configuration. Without `options.meters`, links() has no usage.
-  TopologyNetwork(const sim::SwitchedNetworkConfig& config, const sim::SwitchedNetworkOptions& options)
+  TopologyNetwork(const fabric::SwitchedNetworkConfig& config, const sim::SwitchedNetworkOptions& options)
       : network_(config, options) {}
 
   /// Creates the ports of a job that has none yet. Throws InputError for a host that does not exist.

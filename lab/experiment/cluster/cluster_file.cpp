@@ -76,7 +76,7 @@ class ClusterReader : public SettingsReader {
     experiment_.topology = read_topology(*topology, experiment_.rate_scale);
     check_hosts(*topology);
     try {
-      sim::check(experiment_.topology);
+      fabric::check(experiment_.topology);
     } catch (const InputError& error) {
       rethrow(*topology, error);
     }
@@ -704,7 +704,7 @@ class ClusterReader : public SettingsReader {
   }
 
   void warn() {
-    const sim::SwitchedNetworkConfig& topology = experiment_.topology;
+    const fabric::SwitchedNetworkConfig& topology = experiment_.topology;
     const bool packets = experiment_.level == ClusterExperiment::Level::packet;
     if (!packets) return;
     const Nanos round_trip = topology.round_trip_delay() + topology.host_rate().time_for(topology.mtu) * 4;

@@ -67,8 +67,8 @@ struct ClusterExperiment {
   std::vector<Scheme> schemes;  ///< without duplicates, at least one
   MltcpSettings mltcp;
   cc::Parameters parameters;
-  sim::SwitchedNetworkConfig topology;  ///< its seed is set for each run
-  std::vector<JobType> types;           ///< at least one; types that occur only in the arrivals file come last
+  fabric::SwitchedNetworkConfig topology;  ///< its seed is set for each run
+  std::vector<JobType> types;              ///< at least one; types that occur only in the arrivals file come last
 
   /// If arrivals are random:
   std::uint32_t arriving = 0;  ///< number of arriving jobs; 0 = from a file

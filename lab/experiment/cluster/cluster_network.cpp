@@ -102,7 +102,7 @@ class PacketNetwork final : public ClusterNetwork {
     std::unique_ptr<JobDriver> driver;
     bool started = false;
   };
-  const sim::SwitchedNetworkConfig topology_;
+  const fabric::SwitchedNetworkConfig topology_;
   TopologyNetwork packets_;
   std::shared_ptr<const cc::Parameters> parameters_;
   std::map<std::uint32_t, Running> jobs_;

@@ -67,7 +67,7 @@ class ClusterNetwork {
 
 /// Settings common to all jobs.
 struct ClusterNetworkConfig {
-  sim::SwitchedNetworkConfig topology;
+  fabric::SwitchedNetworkConfig topology;
   cc::Parameters parameters;
 };
 

@@ -44,7 +44,7 @@ constexpr double kLongest = 2e18;     // ns: what all jobs may need one after th
 constexpr double kNanosPerYear = 365.25 * 86'400e9;
 constexpr std::uint64_t kPlacementStreams = std::uint64_t{1} << 33U;  // of random numbers
 
-sim::SwitchedNetworkConfig with_seed(sim::SwitchedNetworkConfig topology, std::uint64_t seed) {
+fabric::SwitchedNetworkConfig with_seed(fabric::SwitchedNetworkConfig topology, std::uint64_t seed) {
   topology.seed = seed;
   return topology;
 }

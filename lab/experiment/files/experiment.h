@@ -10,8 +10,7 @@
 #include "mltcp/cc/aggressiveness.h"
 #include "mltcp/cc/parameters.h"
 #include "mltcp/lab/fabric/link.h"
-#include "mltcp/lab/sim/loop_model.h"
-#include "mltcp/lab/sim/switched_network.h"
+#include "mltcp/lab/fabric/network_config.h"
 #include "mltcp/lab/workload/job.h"
 #include "mltcp/transport/phase_gate.h"
 
@@ -48,9 +47,9 @@ struct Experiment {
   cc::Parameters parameters;  ///< of all algorithms; those of `cc` are validated
   /// Its seed is the experiment's. With a topology, it holds the rate of the fastest host and what both networks share.
   fabric::LinkConfig bottleneck;
-  sim::MachineModel machines;                          ///< for datapath sim; off by default
-  std::uint32_t mtu = 1500;                            ///< IP packet size on the bottleneck, 576 to 9000
-  std::optional<sim::SwitchedNetworkConfig> topology;  ///< in place of the dumbbell; its seed is the experiment's
+  fabric::MachineModel machines;                          ///< for datapath sim; off by default
+  std::uint32_t mtu = 1500;                               ///< IP packet size on the bottleneck, 576 to 9000
+  std::optional<fabric::SwitchedNetworkConfig> topology;  ///< in place of the dumbbell; its seed is the experiment's
   /// At least one; each sends something; names are unique. Job::rate is 0 if the file omits it, unless a host of the
   /// job is slower than others. All iterations of a job fit into kLongestRun when it runs alone.
   std::vector<workload::Job> jobs;

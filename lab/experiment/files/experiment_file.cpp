@@ -276,7 +276,7 @@ class Reader final : public SettingsReader {
     }
   }
 
-  void read_loop(const Item& item, const toml::table& keys, sim::LoopModel& loop) const {
+  void read_loop(const Item& item, const toml::table& keys, fabric::LoopModel& loop) const {
     const auto look = find(keys, item.key, "look");
     if (!look) fail(item.line, path(item.key, "look"), "the key is missing", "write look = \"50 us\"");
     loop.nap = above_zero(*look, "50 us");
@@ -286,8 +286,8 @@ class Reader final : public SettingsReader {
     if (const auto late = find(keys, item.key, "late")) {
       constexpr std::string_view example = "late = { least = \"50 us\", mean = \"110 us\" }";
       const auto [least, mean] = two_times(*late, "least", "mean", example);
-      loop.late_min = duration(least, "50 us", sim::kLongestLoopTime);
-      loop.late_mean = duration(mean, "110 us", sim::kLongestLoopTime);
+      loop.late_min = duration(least, "50 us", fabric::kLongestLoopTime);
+      loop.late_mean = duration(mean, "110 us", fabric::kLongestLoopTime);
       if (loop.late_mean < loop.late_min)
         fail(mean, fmt::format("a mean of {} below the least, {}", to_text(loop.late_mean), to_text(loop.late_min)),
              fmt::format("write {}", example));
@@ -311,7 +311,7 @@ class Reader final : public SettingsReader {
   }
 
   Nanos above_zero(const Item& item, std::string_view example) const {
-    const Nanos time = duration(item, example, sim::kLongestLoopTime);
+    const Nanos time = duration(item, example, fabric::kLongestLoopTime);
     if (time.count == 0) fail(item, "0 is out of range", fmt::format("write a time above 0, such as \"{}\"", example));
     return time;
   }
@@ -319,7 +319,7 @@ class Reader final : public SettingsReader {
   void read_network(const Item& item, Experiment& experiment) const {
     if (!datapath_kind(experiment.datapath).topologies)
       fail(item, fmt::format("datapath {} has one switch and no topology", experiment.datapath), "use datapath sim");
-    sim::SwitchedNetworkConfig& topology = experiment.topology.emplace(read_topology(item));
+    fabric::SwitchedNetworkConfig& topology = experiment.topology.emplace(read_topology(item));
     topology.seed = experiment.seed;
     experiment.bottleneck.rate = topology.host_rate();
     experiment.bottleneck.delay = topology.topology->delay(topology.topology->out(0).front());
@@ -329,10 +329,10 @@ class Reader final : public SettingsReader {
 
   // What only the network as a whole can tell: with the queues of policy priority, if it is asked for.
   void check_topology(const Item& item, const Experiment& experiment) const {
-    sim::SwitchedNetworkConfig network = *experiment.topology;
+    fabric::SwitchedNetworkConfig network = *experiment.topology;
     if (!first_policy(experiment, &Policy::priorities).empty()) network.classes = kPriorities;
     try {
-      sim::check(network);
+      fabric::check(network);
     } catch (const InputError& error) {
       throw InputError(one_line(fmt::format("{}: {}: {}", place(item.line), item.key, error.what())));
     }
@@ -491,7 +491,7 @@ class Reader final : public SettingsReader {
     return job;
   }
 
-  void read_hosts(const Item& item, const std::optional<sim::SwitchedNetworkConfig>& topology,
+  void read_hosts(const Item& item, const std::optional<fabric::SwitchedNetworkConfig>& topology,
                   workload::Job& job) const {
     const auto hosts = find(*item.node->as_table(), item.key, "hosts");
     if (!hosts) return;

@@ -207,7 +207,7 @@ cc::ParameterValue SettingsReader::read_value(const Item& item, const cc::Parame
       parameter.by_default);
 }
 
-sim::SwitchedNetworkConfig SettingsReader::read_topology(const Item& item, double rate_scale) const {
+fabric::SwitchedNetworkConfig SettingsReader::read_topology(const Item& item, double rate_scale) const {
   const toml::table& keys = table(item, "[topology] and below it kind = \"leaf-spine\"");
   const Item kind = required(item, keys, "kind", "\"leaf-spine\"");
   const std::string& written = text(kind, "leaf-spine");
@@ -234,7 +234,7 @@ sim::SwitchedNetworkConfig SettingsReader::read_topology(const Item& item, doubl
   check_keys(keys, item.key, all);
   Nanos delay(1'000);
   if (const auto value = find(keys, item.key, "delay")) delay = duration(*value, "1 us", kMaxDelay);
-  sim::SwitchedNetworkConfig topology;
+  fabric::SwitchedNetworkConfig topology;
   topology.topology = std::make_shared<const Topology>((this->*known->read)(item, keys, delay, rate_scale));
   if (const auto value = find(keys, item.key, "mtu"))
     topology.mtu = static_cast<std::uint32_t>(whole(*value, 576, 9000));
@@ -357,7 +357,7 @@ Topology SettingsReader::built(const Item& item, const std::filesystem::path& na
 }
 
 void SettingsReader::read_memory(const Item& item, const toml::table& keys,
-                                 sim::SwitchedNetworkConfig& topology) const {
+                                 fabric::SwitchedNetworkConfig& topology) const {
   const auto shared = find(keys, item.key, "shared_buffer");
   const auto alpha = find(keys, item.key, "alpha");
   const auto pfc = find(keys, item.key, "pfc");

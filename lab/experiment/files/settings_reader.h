@@ -54,7 +54,7 @@ class SettingsReader : public TomlReader {
   void read_algorithm(const Item& item, const cc::AlgorithmTable& algorithm, cc::Parameters& result) const;
   cc::ParameterValue read_value(const Item& item, const cc::Parameter& parameter) const;
   /// Reads a [topology], with rates multiplied by `rate_scale`; its seed is left at its default.
-  sim::SwitchedNetworkConfig read_topology(const Item& item, double rate_scale = 1) const;
+  fabric::SwitchedNetworkConfig read_topology(const Item& item, double rate_scale = 1) const;
   /// The value of a required key of the table `item`.
   Item required(const Item& item, const toml::table& keys, std::string_view key, std::string_view example) const;
   static Rate scaled(Rate rate, double scale);
@@ -66,7 +66,7 @@ class SettingsReader : public TomlReader {
   Topology read_slurm(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const;
   /// The network of a file named by `item`, whose rates are not yet scaled.
   Topology built(const Item& item, const std::filesystem::path& name, Graph graph, double rate_scale) const;
-  void read_memory(const Item& item, const toml::table& keys, sim::SwitchedNetworkConfig& topology) const;
+  void read_memory(const Item& item, const toml::table& keys, fabric::SwitchedNetworkConfig& topology) const;
   Bytes buffer(const Item& item, std::string_view example, Bytes frame) const;
   /// `buffer`: size of the queue; 0 = not known.
   void read_ecn(const Item& item, fabric::EcnConfig& ecn, Bytes buffer) const;

@@ -33,9 +33,9 @@ class TopologyReader : public SettingsReader {
     const auto topology = find(root, "", "topology");
     if (!topology)
       fail(1, "topology", "the table is missing", "add [topology] with kind = \"leaf-spine\" and its rates");
-    sim::SwitchedNetworkConfig network = read_topology(*topology);
+    fabric::SwitchedNetworkConfig network = read_topology(*topology);
     try {
-      sim::check(network);
+      fabric::check(network);
     } catch (const InputError& error) {
       rethrow(*topology, error);
     }

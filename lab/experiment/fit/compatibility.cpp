@@ -379,7 +379,7 @@ class Scheduling {
   }
 
   void schedule_topology() {
-    const sim::SwitchedNetworkConfig& config = *experiment_.topology;
+    const fabric::SwitchedNetworkConfig& config = *experiment_.topology;
     const FlowFabric fabric = flow_fabric(config);
     scheduler::ClusterOptions options;
     options.solve = options_.solve;

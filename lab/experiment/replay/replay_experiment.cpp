@@ -19,16 +19,6 @@ namespace {
 /// Of timelines: operations of all ranks in all iterations that are kept.
 constexpr std::uint64_t kMaxTimes = 4'000'000;
 
-std::vector<std::string> parts(const std::string& text, char separator) {
-  std::vector<std::string> result;
-  for (std::size_t from = 0;;) {
-    const std::size_t to = text.find(separator, from);
-    result.push_back(text.substr(from, to == std::string::npos ? to : to - from));
-    if (to == std::string::npos) return result;
-    from = to + 1;
-  }
-}
-
 bool names_a_job(const std::string& word) {
   std::error_code problem;
   return word.find('=') != std::string::npos && !std::filesystem::exists(word, problem);
@@ -45,7 +35,7 @@ void make_network(const ReplayNetwork& wanted, Experiment& experiment) {
   if (wanted.dumbbell) return;
   std::uint32_t ranks = 2;
   for (const workload::Job& job : experiment.jobs) ranks = std::max(ranks, ranks_of(job));
-  sim::SwitchedNetworkConfig& network = experiment.topology.emplace();
+  fabric::SwitchedNetworkConfig& network = experiment.topology.emplace();
   const auto jobs = static_cast<std::uint32_t>(experiment.jobs.size());
   if (jobs == 1) {
     network.topology = std::make_shared<const Topology>(Topology::single_switch(ranks, wanted.rate, wanted.delay));
@@ -62,7 +52,7 @@ void make_network(const ReplayNetwork& wanted, Experiment& experiment) {
   network.ecn = wanted.ecn;
   network.mtu = wanted.mtu;
   network.seed = experiment.seed;
-  sim::check(network);
+  fabric::check(network);
 }
 
 /// Hosts go around the jobs: rank 0 of each, rank 1 of each. On a dumbbell ranks are at its two sides.
@@ -108,7 +98,7 @@ ReplayJob parse_replay_job(const std::string& word) {
     }
     files.resize(at);
   }
-  for (const std::string& file : parts(files, ',')) {
+  for (const std::string& file : workload::parts(files, ',')) {
     if (file.empty()) refuse("names an empty file");
     job.files.emplace_back(file);
   }

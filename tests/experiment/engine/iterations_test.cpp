@@ -39,7 +39,8 @@ std::string name_of(Backend backend) {
 }
 
 /// Hosts on one switch; the last one's links are slow, unless something else is said.
-sim::SwitchedNetworkConfig network_with_one_slow_host(std::uint32_t hosts, Rate of_last = kSlow, Nanos each = kDelay) {
+fabric::SwitchedNetworkConfig network_with_one_slow_host(std::uint32_t hosts, Rate of_last = kSlow,
+                                                         Nanos each = kDelay) {
   Graph graph;
   for (std::uint32_t host = 0; host < hosts; ++host)
     graph.nodes.push_back({.name = "h" + std::to_string(host), .host = true});
@@ -50,7 +51,7 @@ sim::SwitchedNetworkConfig network_with_one_slow_host(std::uint32_t hosts, Rate 
     graph.links.push_back({.from = own, .to = "s", .capacity = rate, .delay = each});
     graph.links.push_back({.from = "s", .to = own, .capacity = rate, .delay = each});
   }
-  sim::SwitchedNetworkConfig config;
+  fabric::SwitchedNetworkConfig config;
   config.topology = std::make_shared<const Topology>(graph);
   config.buffer_bytes = 4 * kMegabyte;
   config.mtu = 9000;
@@ -89,7 +90,7 @@ class Iterations : public testing::TestWithParam<Backend> {
  protected:
   static JobResult run(const JobSpec& spec) {
     const auto hosts = static_cast<std::uint32_t>(spec.job.hosts.size());
-    const sim::SwitchedNetworkConfig config = network_with_one_slow_host(hosts);
+    const fabric::SwitchedNetworkConfig config = network_with_one_slow_host(hosts);
     if (GetParam() == Backend::flows) {
       FlowLevelCluster cluster(flow_fabric(config));
       const auto id = cluster.add_job(spec);

@@ -57,7 +57,7 @@ class Counted final : public Pollable {
 
 TEST(RankDriver, allocation__none_after_warm_up) {
   constexpr std::uint32_t ranks = 4;
-  sim::SwitchedNetworkConfig config;
+  fabric::SwitchedNetworkConfig config;
   config.topology = std::make_shared<const Topology>(Topology::single_switch(ranks, Rate(10'000'000'000), 1_us));
   sim::SwitchedNetwork network(config);
   JobSpec settings;

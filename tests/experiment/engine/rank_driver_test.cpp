@@ -97,8 +97,8 @@ class OneSwitch final : public JobNetwork {
   [[nodiscard]] std::optional<Stalls> stalls() const override { return std::nullopt; }
 
  private:
-  static sim::SwitchedNetworkConfig config(const Network& network, std::uint32_t hosts) {
-    sim::SwitchedNetworkConfig config;
+  static fabric::SwitchedNetworkConfig config(const Network& network, std::uint32_t hosts) {
+    fabric::SwitchedNetworkConfig config;
     config.topology = std::make_shared<const Topology>(Topology::single_switch(hosts, network.rate, network.delay));
     config.buffer_bytes = network.buffer;
     config.mtu = network.mtu;

@@ -503,7 +503,7 @@ TEST(ExperimentFile, host_model__is_off_read_whole_and_follows_the_seed) {
                           "stalls = { every = \"200 ms\", mean = \"2 ms\" }\n"
                           "switch = { look = \"40 us\", late = { least = \"5 us\", mean = \"5 us\" } }"),
       "e.toml");
-  const sim::LoopModel& host = experiment.machines.host;
+  const fabric::LoopModel& host = experiment.machines.host;
   EXPECT_EQ(host.nap, Nanos(50'000));
   EXPECT_EQ(host.late_min, Nanos(20'000));
   EXPECT_EQ(host.late_mean, Nanos(70'000));

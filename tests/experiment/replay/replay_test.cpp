@@ -57,7 +57,7 @@ Experiment on_switch(const std::vector<GraphPrograms>& programs, std::uint32_t i
   experiment.bottleneck.rate = kRate;
   experiment.bottleneck.delay = 1_us;
   experiment.bottleneck.buffer_bytes = 1'000'000;
-  sim::SwitchedNetworkConfig& network = experiment.topology.emplace();
+  fabric::SwitchedNetworkConfig& network = experiment.topology.emplace();
   std::uint32_t hosts = 2;
   for (std::size_t i = 0; i < programs.size(); ++i) {
     workload::Job job = workload::replayed_job("job" + std::to_string(i), programs[i]);
