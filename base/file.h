@@ -49,6 +49,8 @@ struct OutputTarget {
 /// file, is planted: another user's, neither this one's nor root's nor the folder's owner's, in a folder that all may
 /// write to (as Linux has it for links, proc_sys_fs(5), "protected_symlinks").
 OutputTarget output_target(const std::filesystem::path& name);
+/// The same check alone, for what is made there by other means.
+void refuse_planted_links(const std::filesystem::path& name);
 
 /// Puts `text` in the place of the file `path`, once it is complete: it is written to a new file beside it, of a name
 /// that nobody can know. A file that is there keeps its permissions, and its owner if that may be; a new one has those

@@ -2,6 +2,7 @@
 #include "mltcp/base/text.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace mltcp {
 namespace {
@@ -78,6 +79,11 @@ std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(white);
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(white) - first + 1);
+}
+
+std::string environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
 }
 
 std::string plural(std::size_t count, std::string_view what) {

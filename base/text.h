@@ -21,6 +21,9 @@ std::string in_quotes(std::string_view text);
 /// Removes spaces, tabs and carriage returns at both ends.
 std::string_view trimmed(std::string_view text);
 
+/// An environment variable; empty if it is not set.
+std::string environment(const char* name);
+
 /// "1 job", "2 jobs".
 std::string plural(std::size_t count, std::string_view what);
 

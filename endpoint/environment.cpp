@@ -16,6 +16,7 @@
 namespace mltcp::endpoint {
 
 const char* process_variable(const char* name) { return std::getenv(name); }
+const char* trusted_variable(const char* name) { return secure_getenv(name); }
 
 std::string_view variable(ReadVariable read, const char* name) {
   const char* const value = read(name);

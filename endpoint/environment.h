@@ -19,6 +19,9 @@ namespace mltcp::endpoint {
 using ReadVariable = const char* (*)(const char* name);
 /// getenv(3).
 const char* process_variable(const char* name);
+/// secure_getenv(3): not where the program has more rights than who sets its environment, for what reads or makes
+/// files.
+const char* trusted_variable(const char* name);
 
 /// Without spaces at its ends; empty where it is not set.
 std::string_view variable(ReadVariable read, const char* name);

@@ -11,8 +11,6 @@ namespace {
 /// Before the route header, so that the packet begins on a line of the cache.
 constexpr std::size_t kLead = kCacheLine - (kGrhBytes + kShimBytes) % kCacheLine;
 
-std::size_t bytes_of(const TxPacket& packet) { return packet.header.size() + packet.payload.size(); }
-
 }  // namespace
 
 // ---- Set-up ----
@@ -110,7 +108,7 @@ std::optional<Address> VerbsIo::narrow_peer() const {
 
 bool VerbsIo::is_sendable(const TxPacket& packet) const {
   return (config_.network == Network::infiniband || packet.destination->is_v4() == config_.address.is_v4()) &&
-         bytes_of(packet) <= limits_.max_packet_bytes && (packet.payload.data() != nullptr || packet.payload.empty());
+         packet.fits(limits_.max_packet_bytes);
 }
 
 /// Writes shim and header, and the payload if it is wanted, into a buffer; returns the bytes written.
@@ -135,7 +133,7 @@ ibv_send_wr& VerbsIo::address(ibv_send_wr& request, const VerbsRoute& route) con
 }
 
 bool VerbsIo::send_now(const TxPacket& packet, VerbsRoute& route) {
-  const std::size_t bytes = kShimBytes + bytes_of(packet);
+  const std::size_t bytes = kShimBytes + packet.bytes();
   if (!fits(route, bytes)) [[unlikely]]
     return true;
   if (!work_.has_room()) return false;

@@ -34,8 +34,6 @@ std::uint8_t traffic_class(const TxPacket& packet) {
   return static_cast<std::uint8_t>(dscp << 2 | static_cast<unsigned>(packet.ecn));
 }
 
-std::size_t bytes_of(const TxPacket& packet) { return packet.header.size() + packet.payload.size(); }
-
 bool share_a_message(const TxPacket& a, const TxPacket& b) {
   return a.ecn == b.ecn && a.priority == b.priority &&
          (a.destination == b.destination || *a.destination == *b.destination);
@@ -169,7 +167,7 @@ std::uint64_t SocketIo::missed() const {
 
 bool SocketIo::is_sendable(const TxPacket& packet) const {
   return packet.destination->is_v4() == v4_ && packet.destination->port != 0 && packet.priority < kPriorities &&
-         bytes_of(packet) <= limits_.max_packet_bytes && (packet.payload.data() != nullptr || packet.payload.empty());
+         packet.fits(limits_.max_packet_bytes);
 }
 
 /// Fills in where a message goes and what is said besides.
@@ -230,13 +228,13 @@ std::size_t SocketIo::write_messages(std::span<const TxPacket> packets, bool tog
       if (!packet.payload.empty()) tx_pieces_[pieces++] = piece_of(packet.payload);
     };
     add(first);
-    const std::size_t segment = bytes_of(first);
+    const std::size_t segment = first.bytes();
     std::size_t total = segment;
     std::size_t count = 1;
     if (together && segment != 0) {
       for (std::size_t next = i + 1; next < packets.size() && count < kMaxSegments; ++next) {
         const TxPacket& packet = packets[next];
-        const std::size_t bytes = bytes_of(packet);
+        const std::size_t bytes = packet.bytes();
         if (bytes == 0 || bytes > segment || total + bytes > kLongestPayload || !is_sendable(packet) ||
             !share_a_message(first, packet))
           break;
@@ -261,7 +259,7 @@ bool SocketIo::believe_path(bool believed) const {
 }
 
 void SocketIo::note_narrow(const TxPacket& packet) {
-  narrow_bytes_ = bytes_of(packet);
+  narrow_bytes_ = packet.bytes();
   shorter_passed_ = 0;
   narrow_path_ = *packet.destination;
   narrow_mark_.store(mark_of(narrow_path_), std::memory_order_relaxed);
@@ -283,7 +281,7 @@ std::uint64_t SocketIo::mark_of(const Address& address) {
 void SocketIo::note_passed(std::span<const TxPacket> packets) {
   if (*packets.front().destination != narrow_path_) return;
   shorter_passed_ += static_cast<std::uint32_t>(packets.size());
-  if (bytes_of(packets.front()) >= narrow_bytes_ || shorter_passed_ >= kShorterPacketsToForget) forget_narrow();
+  if (packets.front().bytes() >= narrow_bytes_ || shorter_passed_ >= kShorterPacketsToForget) forget_narrow();
 }
 
 /// Sends what write_messages() has made of `packets`, whose first `done` are dealt with by now.

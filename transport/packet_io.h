@@ -40,6 +40,12 @@ struct TxPacket {
   /// If not null, the datapath may read `payload` after send() has returned, for as long as it has the packet counted
   /// in `hold`; it may also copy the payload instead.
   PayloadHold* hold = nullptr;
+
+  [[nodiscard]] std::size_t bytes() const noexcept { return header.size() + payload.size(); }
+  /// Whether it has at most `most` bytes, and all of them are there.
+  [[nodiscard]] bool fits(std::size_t most) const noexcept {
+    return bytes() <= most && (payload.data() != nullptr || payload.empty());
+  }
 };
 inline constexpr std::uint32_t kPriorities = 8;
 

@@ -68,9 +68,7 @@ std::string memory_text(const EndpointConfig& config) {
 std::optional<capture::CaptureOptions> capture_of(const EndpointConfig& config) {
   static std::atomic<unsigned> captures{0};
   const bool own = !config.capture.empty();
-  // Not where the program has more rights than who sets its environment: it makes files.
-  const auto read = [](const char* name) -> const char* { return secure_getenv(name); };
-  const std::string text(own ? config.capture : variable(read, "MLTCP_PCAP"));
+  const std::string text(own ? config.capture : variable(&trusted_variable, "MLTCP_PCAP"));
   if (text.empty()) return std::nullopt;
   capture::CaptureOptions options = capture::parse_capture(own ? "capture" : "MLTCP_PCAP", text);
   if (own) return options;
@@ -99,10 +97,8 @@ void take_key(EndpointConfig& config) {
           "authenticate is of a key that is named, and connection.keys is given; make that key by "
           "security::packet_key(key, security::Protection::authenticate)");
   } else {
-    // Not where the program has more rights than who sets its environment: it reads files.
-    const auto read = [](const char* name) -> const char* { return secure_getenv(name); };
-    const bool authenticate = read_authenticate(read) || config.authenticate;
-    if (const auto key = read_key(read))
+    const bool authenticate = read_authenticate(&trusted_variable) || config.authenticate;
+    if (const auto key = read_key(&trusted_variable))
       keys = {made(*key, authenticate)};
     else if (authenticate)
       throw InputError("authenticate: there is no key; give one, or name its file in MLTCP_KEY_FILE");

@@ -205,6 +205,7 @@ class Worker final : public Pollable {
   void forget(ConnectionHandle handle) noexcept;
   void start_connect(Operation& operation) noexcept;
   bool open_transport(Link& link, std::uint32_t part) noexcept;
+  [[nodiscard]] Hello hello_of(const Link& link, std::uint32_t part) const noexcept;
   bool exchange_hellos(Link& link, std::uint32_t part, const Hello& hello) noexcept;
   bool send_hello(Link& link, std::uint32_t part, std::uint64_t tag) noexcept;
   void add_route(Link& link, std::uint32_t part, ConnectionId id) noexcept;

@@ -233,6 +233,10 @@ bool Worker::open_transport(Link& link, std::uint32_t part) noexcept {
   } catch (const std::exception&) {  // of the settings all is known to be right: there is no room
     return false;
   }
+  return exchange_hellos(link, part, hello_of(link, part));
+}
+
+Hello Worker::hello_of(const Link& link, std::uint32_t part) const noexcept {
   Hello hello;
   hello.kind = link.kind;
   hello.is_data = part == Link::kData;
@@ -241,7 +245,7 @@ bool Worker::open_transport(Link& link, std::uint32_t part) noexcept {
   hello.eager_limit = static_cast<std::uint32_t>(shared_.config->eager_limit);
   hello.unexpected_messages = shared_.config->unexpected_messages;
   hello.from = shared_.address;
-  return exchange_hellos(link, part, hello);
+  return hello;
 }
 
 bool Worker::exchange_hellos(Link& link, std::uint32_t part, const Hello& hello) noexcept {
@@ -367,15 +371,7 @@ void Worker::accept(Link& link, const Hello& hello) noexcept {
 }
 
 void Worker::answer(Link& link, std::uint32_t part) noexcept {
-  Hello hello;
-  hello.kind = link.kind;
-  hello.is_data = part == Link::kData;
-  hello.token = link.token;
-  hello.meant = link.peer.id();
-  hello.eager_limit = static_cast<std::uint32_t>(shared_.config->eager_limit);
-  hello.unexpected_messages = shared_.config->unexpected_messages;
-  hello.from = shared_.address;
-  write(hello, link.hello_out[part]);
+  write(hello_of(link, part), link.hello_out[part]);
   // Where it can't be sent the connection is over, which comes next.
   send_hello(link, part, cookie(Cookie::hello, 0));
   posted_ = true;

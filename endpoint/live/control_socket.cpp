@@ -100,12 +100,8 @@ void send_all(int file, std::string_view text) {
 }  // namespace
 
 std::string run_folder() {
-  const auto variable = [](const char* name) {
-    const char* const value = std::getenv(name);
-    return std::string(value == nullptr ? "" : value);
-  };
-  if (std::string own = variable("MLTCP_RUN_DIR"); !own.empty()) return own;
-  for (const std::string& base : {variable("XDG_RUNTIME_DIR"), fmt::format("/run/user/{}", geteuid())}) {
+  if (std::string own = environment("MLTCP_RUN_DIR"); !own.empty()) return own;
+  for (const std::string& base : {environment("XDG_RUNTIME_DIR"), fmt::format("/run/user/{}", geteuid())}) {
     struct stat status {};
     if (!base.empty() && stat(base.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid())
       return base + "/mltcp";

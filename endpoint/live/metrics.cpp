@@ -4,12 +4,9 @@
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -53,28 +50,6 @@ void* load(std::string& why) {
     why = dlerror();
   }
   return nullptr;
-}
-
-/// What binding to it says; 0 if it can be had.
-int try_to_bind(const MetricsAddress& address) {
-  const bool v6 = address.host.find(':') != std::string::npos;
-  sockaddr_in6 name6{};
-  sockaddr_in name4{};
-  name6.sin6_family = AF_INET6;
-  name4.sin_family = AF_INET;
-  name6.sin6_port = name4.sin_port = htons(address.port);
-  inet_pton(AF_INET6, address.host.c_str(), &name6.sin6_addr);
-  inet_pton(AF_INET, address.host.c_str(), &name4.sin_addr);
-  const int file = socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (file < 0) return errno;
-  const int on = 1;
-  setsockopt(file, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  const int result = v6 ? bind(file, reinterpret_cast<const sockaddr*>(&name6), sizeof name6)
-                        : bind(file, reinterpret_cast<const sockaddr*>(&name4), sizeof name4);
-  // A socket that only binds lets another one listen, and finds one that listens.
-  const int error = result != 0 ? errno : 0;
-  close(file);
-  return error;
 }
 
 }  // namespace
@@ -121,9 +96,6 @@ struct MetricsServer::Module {
 
 MetricsServer::MetricsServer(std::string_view what, const MetricsAddress& address, Look look)
     : look_(std::move(look)), module_(std::make_unique<Module>()) {
-  if (const int error = try_to_bind(address); error != 0)
-    throw RunError(
-        fmt::format("{}: {} can't be served at ({}); name another port", what, address.text(), std::strerror(error)));
   std::string why;
   void* const library = load(why);
   if (library == nullptr)

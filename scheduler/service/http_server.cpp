@@ -295,7 +295,7 @@ class HttpServer::Impl {
   void listen_at_path() {
     const std::filesystem::path& path = options_.socket;
     const sockaddr_un address = address_of(path);
-    static_cast<void>(output_target(path));
+    refuse_planted_links(path);
     if (const std::filesystem::path folder = path.parent_path(); !folder.empty()) {
       std::error_code error;
       std::filesystem::create_directories(folder, error);

@@ -113,17 +113,6 @@ void apply(const JournalEvent& event, ServiceState& state) {
 
 std::string why() { return std::strerror(errno); }
 
-/// Empty, or what went wrong.
-std::string write_all(int file, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(file, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return why();
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return {};
-}
-
 /// So that a name in the folder is on the disk.
 std::string sync_folder(const std::filesystem::path& folder) {
   const int opened = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -159,7 +148,7 @@ Journal::~Journal() {
 }
 
 void Journal::lock() {
-  static_cast<void>(output_target(folder_));
+  refuse_planted_links(folder_);
   std::error_code error;
   std::filesystem::path parent = folder_.parent_path();
   if (!parent.empty()) std::filesystem::create_directories(parent, error);
@@ -270,10 +259,9 @@ void Journal::rewrite() {
   for (const StoredJob& job : state_.jobs) text += line_of(lines++, {{"job", written(job)}});
   const int opened = open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (opened < 0) fail("it can't be opened", why());
-  std::string wrong = write_all(opened, text);
-  if (wrong.empty() && fsync(opened) != 0) wrong = why();
-  if (wrong.empty() && rename(name.c_str(), file().c_str()) != 0) wrong = why();
-  if (!wrong.empty()) {
+  errno = write_all(opened, text);
+  if (errno != 0 || fsync(opened) != 0 || rename(name.c_str(), file().c_str()) != 0) {
+    const std::string wrong = why();
     close(opened);
     unlink(name.c_str());
     fail("it can't be written", wrong);
@@ -283,17 +271,17 @@ void Journal::rewrite() {
   size_ = snapshot_size_ = text.size();
   lines_ = lines;
   // Until the new name is on the disk, a loss of power may bring the old file back, without events that come now.
-  wrong = sync_folder(folder_);
+  const std::string wrong = sync_folder(folder_);
   broken_ = !wrong.empty();
   if (broken_) fail("its folder can't be synchronised", wrong);
 }
 
 void Journal::write_event(const std::string& line) {
-  const std::string wrong = write_all(file_, line);
-  if (wrong.empty() && fdatasync(file_) == 0) return;
-  const std::string because = wrong.empty() ? why() : wrong;
+  const int wrong = write_all(file_, line);
+  if (wrong == 0 && fdatasync(file_) == 0) return;
+  const std::string because = std::strerror(wrong == 0 ? errno : wrong);
   // Once the disk has failed to synchronise, what it holds is not known (fsync(2), "Errors").
-  broken_ = wrong.empty() || ftruncate(file_, static_cast<off_t>(size_)) != 0;
+  broken_ = wrong == 0 || ftruncate(file_, static_cast<off_t>(size_)) != 0;
   throw Unavailable(
       fmt::format("{}: it can't be written ({}); nothing has changed: {}", file().string(), because, kCure));
 }

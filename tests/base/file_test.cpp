@@ -131,7 +131,7 @@ class WriteFile : public ::testing::Test {
   }
   [[nodiscard]] std::string refusal(const fs::path& name) const {
     try {
-      static_cast<void>(output_target(folder_ / name));
+      refuse_planted_links(folder_ / name);
     } catch (const InputError& error) {
       return error.what();
     }

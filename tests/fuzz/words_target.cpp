@@ -91,12 +91,6 @@ void fuzz_words(Input input) {
         require(again == mark, "a mark is not read as it was written");
       }
       return;
-    case 8:
-      is_read([&] {
-        const service::JobProfile profile = service::profile_from_text(text, "profile");
-        is_read([&] { static_cast<void>(service::demand_of(profile, Rate(10'000'000'000))); });
-      });
-      return;
     default:
       is_read([&] {
         const service::JobProfile profile = service::profile_from_text(text, "profile");

@@ -8,7 +8,6 @@
 #include "command_line.h"
 #include "commands.h"
 #include "mltcp/base/error.h"
-#include "mltcp/base/json/json_object.h"
 #include "mltcp/plugins/kernel/doctor.h"
 #include "mltcp/socket/doctor.h"
 #if MLTCP_HAS_VERBS
@@ -96,8 +95,7 @@ void write(const Examination& found, const Provenance& provenance, const std::st
                              {"detail", check.detail},
                              {"cure", check.cure}});
   }
-  all["provenance"] = to_json(provenance);
-  write_file(file, json_text(all, 2));
+  write_json(file, std::move(all), provenance);
 }
 
 void print(const Examination& found) {

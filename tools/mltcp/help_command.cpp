@@ -1,7 +1,6 @@
 // `mltcp help`: the same as --help, and the manual and completions that are made of it.
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <sstream>
@@ -45,11 +44,6 @@ void write_manual(const CommandLine& line, const std::filesystem::path& folder) 
 // ---- Who finds it there ---------------------------------------------------------------------------------------------
 
 namespace fs = std::filesystem;
-
-std::string environment(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 /// Whether a list of folders, "a:b", has this one.
 bool lists(const std::string& folders, const fs::path& wanted) {

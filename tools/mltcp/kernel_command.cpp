@@ -13,7 +13,6 @@
 #include "command_line.h"
 #include "commands.h"
 #include "mltcp/base/error.h"
-#include "mltcp/base/json/json_object.h"
 #include "mltcp/base/text.h"
 #ifndef MLTCP_KERNEL_LACKS
 #include "mltcp/base/json/provenance.h"
@@ -256,8 +255,7 @@ void write(const kernel::Status& status, const Provenance& provenance, const std
                            {"gap_ns", job.gap.count},
                            {"bytes_ratio", job.bytes_ratio},
                            {"gain", job.gain}});
-  all["provenance"] = to_json(provenance);
-  write_file(file, json_text(all, 2));
+  write_json(file, std::move(all), provenance);
 }
 
 int show(const KernelArguments& arguments) {

@@ -12,10 +12,12 @@
 #include <filesystem>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
+#include "mltcp/base/json/json_object.h"
 
 namespace mltcp::tools {
 namespace {
@@ -106,6 +108,11 @@ void write_file(const std::string& file, const std::string& text) {
   const int written = write_all(device, text);
   const int closed = close(device) == 0 ? 0 : errno;
   require(written != 0 ? written : closed);
+}
+
+void write_json(const std::string& file, nlohmann::ordered_json json, const Provenance& provenance) {
+  json["provenance"] = to_json(provenance);
+  write_file(file, json_text(json, 2));
 }
 
 }  // namespace mltcp::tools

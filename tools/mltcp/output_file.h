@@ -2,9 +2,14 @@
 #pragma once
 
 #include <initializer_list>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+
+namespace mltcp {
+struct Provenance;
+}
 
 namespace mltcp::tools {
 
@@ -23,5 +28,7 @@ bool replaceable(const std::string& file);
 /// is replaced when the new one is complete, and its permissions are kept (base/file.h). Throws RunError, and
 /// InputError if somebody has planted a link or a file there.
 void write_file(const std::string& file, const std::string& text);
+/// The same of JSON, with "provenance".
+void write_json(const std::string& file, nlohmann::ordered_json json, const Provenance& provenance);
 
 }  // namespace mltcp::tools

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -17,7 +16,6 @@
 #include "end_on_signal.h"
 #include "key_option.h"
 #include "mltcp/base/error.h"
-#include "mltcp/base/json/json_object.h"
 #include "mltcp/base/json/provenance.h"
 #include "mltcp/base/text.h"
 #include "mltcp/cc/registry.h"
@@ -274,16 +272,13 @@ int measure(const PerfArguments& arguments) {
   fmt::print(out, "\n{} packets sent, {} of them with data that was sent before\n", results.packets_sent,
              results.retransmitted_packets);
   if (!arguments.json) return 0;
-  auto json = nlohmann::ordered_json::parse(to_json_text(results));
-  json["provenance"] = to_json(provenance);
-  write_file(*arguments.json, json_text(json, 2));
+  write_json(*arguments.json, to_json(results), provenance);
   return 0;
 }
 
 /// What endpoints do that the environment says, before anybody waits for another.
 void begin_environment() {
-  const auto read = [](const char* name) -> const char* { return secure_getenv(name); };
-  if (const std::string_view text = endpoint::variable(read, "MLTCP_PCAP"); !text.empty()) {
+  if (const std::string_view text = endpoint::variable(&endpoint::trusted_variable, "MLTCP_PCAP"); !text.empty()) {
     const capture::CaptureOptions options = capture::parse_capture("MLTCP_PCAP", text);
     of_option("MLTCP_PCAP", [&] { check_writable(options.file, ""); });
   }

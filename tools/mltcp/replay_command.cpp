@@ -428,18 +428,7 @@ int replay(const ReplayArguments& arguments) {
   const EndOnSignal signals;
   const Provenance provenance = provenance_of(files);
   ProgressBar bar;
-  options.report = [&](const std::string& problem) {
-    bar.clear();
-    print_warning(problem);
-  };
-  options.interrupted = EndOnSignal::why;
-  options.captured = [&](const std::string& line, bool is_complete) {
-    bar.clear();
-    if (is_complete)
-      fmt::print(out, "captured, {}\n", line);
-    else
-      print_warning("captured, " + line);
-  };
+  tell_beside(bar, out, options);
   options.finished = [&](const experiment::Results& so_far) {
     experiment::Results kept = so_far;
     kept.provenance = provenance;

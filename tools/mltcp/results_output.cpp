@@ -11,6 +11,7 @@
 #include <sstream>
 #include <vector>
 
+#include "end_on_signal.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
 #include "mltcp/base/units.h"
@@ -286,6 +287,21 @@ void print_results(const experiment::Results& results, const experiment::Datapat
   if (json) write_results(results, *json);
   if (messages.damaged > 0)
     throw RunError(fmt::format("{} messages arrived damaged{}", messages.damaged, messages.first_damage));
+}
+
+void tell_beside(ProgressBar& bar, std::FILE* out, experiment::RunOptions& options) {
+  options.report = [&bar](const std::string& problem) {
+    bar.clear();
+    print_warning(problem);
+  };
+  options.interrupted = EndOnSignal::why;
+  options.captured = [&bar, out](const std::string& line, bool is_complete) {
+    bar.clear();
+    if (is_complete)
+      fmt::print(out, "captured, {}\n", line);
+    else
+      print_warning("captured, " + line);
+  };
 }
 
 }  // namespace mltcp::tools

@@ -8,7 +8,9 @@
 #include "mltcp/lab/experiment/backends/datapath.h"
 #include "mltcp/lab/experiment/files/experiment_file.h"
 #include "mltcp/lab/experiment/results/results.h"
+#include "mltcp/lab/experiment/run/runner.h"
 #include "mltcp/lab/experiment/series/series_file.h"
+#include "terminal.h"
 
 namespace mltcp::tools {
 
@@ -25,5 +27,7 @@ void write_report(const experiment::Results& results, const experiment::SeriesFi
                   std::FILE* out);
 /// "two-vgg19: 2 jobs, 60 iterations, reno at 1 Gbps, on sim (virtual time)".
 std::string headline(const experiment::Experiment& experiment, const experiment::Datapath& datapath);
+/// A run can be interrupted, and tells its problems and captures beside the bar, which outlives it.
+void tell_beside(ProgressBar& bar, std::FILE* out, experiment::RunOptions& options);
 
 }  // namespace mltcp::tools

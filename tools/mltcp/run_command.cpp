@@ -114,18 +114,7 @@ experiment::Results measure(const RunArguments& arguments, const experiment::Exp
                             experiment::Datapath& datapath, experiment::RunOptions options,
                             const Provenance& provenance) {
   ProgressBar bar;
-  options.report = [&](const std::string& problem) {
-    bar.clear();
-    print_warning(problem);
-  };
-  options.interrupted = EndOnSignal::why;
-  options.captured = [&](const std::string& line, bool is_complete) {
-    bar.clear();
-    if (is_complete)
-      fmt::print(arguments.json == "-" || arguments.report == "-" ? stderr : stdout, "captured, {}\n", line);
-    else
-      print_warning("captured, " + line);
-  };
+  tell_beside(bar, arguments.json == "-" || arguments.report == "-" ? stderr : stdout, options);
   options.finished = [&](const experiment::Results& so_far) {
     experiment::Results kept = so_far;
     kept.provenance = provenance;

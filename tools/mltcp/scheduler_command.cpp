@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <utility>
@@ -83,14 +82,9 @@ void add_options(Options& options, SchedulerArguments& arguments) {
   add_slurm_options(options, arguments.slurm);
 }
 
-std::string from_environment(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 std::string default_socket() {
   if (geteuid() == 0) return "/run/mltcp/scheduler.sock";
-  const std::string folder = from_environment("XDG_RUNTIME_DIR");
+  const std::string folder = environment("XDG_RUNTIME_DIR");
   if (folder.empty())
     throw InputError("--socket: XDG_RUNTIME_DIR is not set, which has the default; give --socket PATH");
   return folder + "/mltcp-scheduler.sock";
@@ -98,8 +92,8 @@ std::string default_socket() {
 
 std::string default_state() {
   if (geteuid() == 0) return "/var/lib/mltcp";
-  if (const std::string folder = from_environment("XDG_STATE_HOME"); !folder.empty()) return folder + "/mltcp";
-  const std::string home = from_environment("HOME");
+  if (const std::string folder = environment("XDG_STATE_HOME"); !folder.empty()) return folder + "/mltcp";
+  const std::string home = environment("HOME");
   if (home.empty()) throw InputError("--state: neither XDG_STATE_HOME nor HOME is set; give --state FOLDER");
   return home + "/.local/state/mltcp";
 }

@@ -13,7 +13,6 @@
 #include "commands.h"
 #include "end_on_signal.h"
 #include "mltcp/base/error.h"
-#include "mltcp/base/json/json_object.h"
 #include "mltcp/base/json/provenance.h"
 #include "mltcp/lab/experiment/soak/soak.h"
 #include "output_file.h"
@@ -138,9 +137,7 @@ int soak(const SoakArguments& arguments) {
   if (!results.ended_by.empty()) fmt::print(out, "{}\n", results.ended_by);
   show(settings, results, out);
   if (arguments.json) {
-    auto json = nlohmann::ordered_json::parse(to_json_text(settings, results));
-    json["provenance"] = to_json(provenance);
-    write_file(*arguments.json, json_text(json, 2));
+    write_json(*arguments.json, to_json(settings, results), provenance);
   }
   return results.failures.empty() ? 0 : 1;
 }

@@ -155,7 +155,7 @@ std::string default_folder(const std::string& file) {
 }
 
 void make_folder(const std::string& folder) {
-  static_cast<void>(output_target(folder));
+  refuse_planted_links(folder);
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(folder) / "runs", error);
   if (error)

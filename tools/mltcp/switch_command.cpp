@@ -5,7 +5,6 @@
 #include "command_line.h"
 #include "commands.h"
 #include "mltcp/base/error.h"
-#include "mltcp/base/json/json_object.h"
 #include "mltcp/lab/experiment/files/switch_file.h"
 
 #if MLTCP_HAS_DPDK
@@ -13,7 +12,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "claims_table.h"
@@ -21,15 +19,10 @@
 #include "live_ends.h"
 #include "mltcp/base/json/provenance.h"
 #include "mltcp/base/text.h"
-#include "mltcp/dpdk/port.h"
-#include "mltcp/endpoint/live/describe.h"
 #include "mltcp/lab/experiment/hosts/message_stream.h"
 #include "mltcp/lab/experiment/series/series_file.h"
-#include "mltcp/lab/realtime/soft_switch.h"
 #include "mltcp/lab/testbed/readiness.h"
-#include "mltcp/transport/capture/capture.h"
-#include "mltcp/transport/ethernet/claims_tap.h"
-#include "mltcp/transport/job_claims.h"
+#include "mltcp/lab/testbed/switch_run.h"
 #include "output_file.h"
 #include "provenance.h"
 #include "series_output.h"
@@ -109,79 +102,6 @@ void add_options(Options& options, SwitchArguments& arguments) {
 
 using Json = nlohmann::ordered_json;
 
-struct Opened {
-  experiment::SwitchSettings settings;
-  std::unique_ptr<dpdk::Eal> eal;
-  std::vector<std::unique_ptr<dpdk::Port>> ports;
-  std::unique_ptr<capture::Capture> capture;
-  std::unique_ptr<JobClaims> claims;                     ///< null: not summed
-  std::vector<std::unique_ptr<encap::ClaimsTap>> looks;  ///< of each port at its claims
-  std::unique_ptr<realtime::SoftSwitch> bridge;          ///< ends before all of these do
-
-  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(ports.size()); }
-};
-
-realtime::SwitchIdle idle_of(const std::string& word) {
-  return word == "spin"    ? realtime::SwitchIdle::spin
-         : word == "sleep" ? realtime::SwitchIdle::sleep
-                           : realtime::SwitchIdle::pause;
-}
-
-Opened open(const SwitchArguments& arguments) {
-  Opened opened;
-  // A file that can't be written is told before the ports are opened.
-  if (arguments.pcap)
-    opened.capture = std::make_unique<capture::Capture>(capture::parse_capture("--pcap", *arguments.pcap));
-  if (arguments.claims) opened.claims = std::make_unique<JobClaims>();
-  opened.settings = experiment::load_switch(arguments.file, arguments.words);
-  const auto& given = opened.settings.ports;
-  std::vector<realtime::SoftSwitchPort> ends;
-  for (const auto& port : given) ends.push_back({0, 9014, port.config, nullptr, false});  // as far as it is known yet
-  constexpr std::uint32_t max_spare = 16384;
-  const std::uint32_t spare = std::min(realtime::SoftSwitch::frames_inside(ends) + 512, max_spare);
-  std::vector<dpdk::PortConfig> configs;
-  dpdk::EalOptions options;
-  options.cores = arguments.cores;
-  std::uint32_t needed = 32 + realtime::SoftSwitch::memory_mb(ends);
-  for (const auto& port : given) {
-    dpdk::PortConfig& config = configs.emplace_back();
-    config.device = port.device;
-    config.mtu = port.mtu;
-    config.promiscuous = true;
-    config.interrupts = idle_of(opened.settings.idle) == realtime::SwitchIdle::sleep;
-    config.spare_buffers = spare;
-    needed += dpdk::Port::memory_mb(config);
-    options.devices.push_back(port.device);
-  }
-  options.memory_mb = arguments.memory_mb.value_or(needed);
-  opened.eal = std::make_unique<dpdk::Eal>(options);
-  if (opened.eal->cores().size() > 1)
-    throw InputError(fmt::format("--cores {}: a switch polls its ports on one core; give one", arguments.cores));
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    auto& port = *opened.ports.emplace_back(std::make_unique<dpdk::Port>(*opened.eal, configs[i]));
-    const Bytes buffer = given[i].config.output.buffer_bytes;
-    if (buffer < port.frame_bytes())
-      throw InputError(fmt::format("port {}: its buffer, {}, holds no frame of its MTU; give at least {} B",
-                                   in_quotes(port.name()), bytes_to_text(buffer), port.frame_bytes()));
-    ends[i].id = port.id();
-    ends[i].frame_bytes = port.frame_bytes();
-    ends[i].link_is_up = [&port] { return port.link().up; };
-    ends[i].has_interrupts = port.has_interrupts();
-    ends[i].receive_file = port.receive_file(0);
-    if (opened.capture != nullptr)
-      ends[i].tap =
-          &opened.capture->add_ethernet(one_line(port.name()), fmt::format("switch port {}, {}", i, port.driver()));
-    if (opened.claims != nullptr)
-      ends[i].tap = opened.looks.emplace_back(std::make_unique<encap::ClaimsTap>(*opened.claims, ends[i].tap)).get();
-  }
-  opened.bridge = std::make_unique<realtime::SoftSwitch>(
-      *opened.eal, ends, realtime::SoftSwitchOptions{idle_of(opened.settings.idle), opened.settings.table});
-  return opened;
-}
-
-/// Of a switch's time; above, what is measured through it is the machine's.
-constexpr double kMaxHeldUp = 0.02;
-
 std::string ecn_text(const fabric::EcnConfig& ecn) {
   if (!ecn.enabled) return "-";
   return ecn.kmin_bytes == ecn.kmax_bytes
@@ -197,18 +117,12 @@ std::string faults_text(const fabric::FaultConfig& faults) {
   return text.empty() ? "-" : text;
 }
 
-/// 0: as fast as the port takes it.
-Rate rate_of(const fabric::SwitchPortConfig& config) {
-  constexpr std::uint64_t no_limit = 1'000'000'000'000'000;
-  return config.output.rate.bits_per_second < no_limit ? config.output.rate : Rate();
-}
-
-void print_settings(const Opened& opened, std::FILE* out) {
+void print_settings(const testbed::OpenedSwitch& opened, std::FILE* out) {
   Table table({"port", "driver", "MTU", "rate", "delay", "buffer", "ECN", "classes", "faults"}, 2);
   for (std::uint32_t i = 0; i < opened.size(); ++i) {
     const dpdk::Port& port = *opened.ports[i];
     const fabric::SwitchPortConfig& config = opened.settings.ports[i].config;
-    const bool limited = !rate_of(config).is_zero();
+    const bool limited = !testbed::rate_of(config).is_zero();
     table.add({one_line(port.name()), port.driver(), fmt::format("{}", port.mtu()),
                limited ? to_text(config.output.rate) : "the port's", to_text(config.output.delay),
                bytes_to_text(config.output.buffer_bytes), ecn_text(config.output.ecn),
@@ -217,44 +131,10 @@ void print_settings(const Opened& opened, std::FILE* out) {
   fmt::print(out, "{}, idle: {}\n{}\n", opened.eal->description(), opened.settings.idle, table.text());
 }
 
-Bytes queue_of(const fabric::PriorityLink& output, std::uint32_t classes) {
-  Bytes bytes = 0;
-  for (std::uint32_t number = 0; number < classes; ++number) bytes += output.queue_bytes(number);
-  return bytes;
-}
-
-/// For `mltcp top` and Prometheus.
-live::Snapshot snapshot_of(const Opened& opened) {
-  live::Snapshot shown;
-  shown.kind = "switch";
-  shown.name = plural(opened.size(), "port");
-  shown.pid = static_cast<std::uint32_t>(getpid());
-  shown.up_seconds = opened.bridge->now().seconds();
-  for (std::uint32_t i = 0; i < opened.size(); ++i) {
-    if (!live::has_room(shown.ports, shown)) continue;
-    const auto& in = opened.bridge->bridge().counters(i);
-    const auto& own = opened.bridge->counters(i);
-    const fabric::PriorityLink& output = opened.bridge->bridge().output(i);
-    live::PortView& port = shown.ports.emplace_back();
-    port.name = one_line(opened.ports[i]->name());
-    port.is_up = opened.bridge->bridge().is_up(i);
-    port.received_packets = in.received_frames;
-    port.received_bytes = in.received_bytes;
-    port.sent_packets = own.sent_frames;
-    port.sent_bytes = own.sent_bytes;
-    port.queue_bytes = queue_of(output, opened.settings.ports[i].config.classes);
-    port.dropped_packets = output.counters().dropped_packets + own.transmit_full;
-    port.marked_packets = output.counters().marked_packets;
-    port.bad_packets = own.runts + own.bad_sources + own.cut_short + own.oversized + own.too_long;
-  }
-  if (opened.claims != nullptr) live::add_claims(opened.claims->report(), shown);
-  return shown;
-}
-
 /// Draws a table of rates over itself, about once a second, on a terminal.
 class LiveView {
  public:
-  explicit LiveView(const Opened& opened) : opened_(opened), before_(opened.size()) {}
+  explicit LiveView(const testbed::OpenedSwitch& opened) : opened_(opened), before_(opened.size()) {}
 
   void show() {
     const Nanos now = opened_.bridge->now();
@@ -274,7 +154,7 @@ class LiveView {
                  fmt::format("{:.0f}", static_cast<double>(seen.frames_in - last.frames_in) / seconds),
                  fmt::format("{:.1f}", static_cast<double>(seen.bytes_out - last.bytes_out) * 8e-6 / seconds),
                  fmt::format("{:.0f}", static_cast<double>(seen.frames_out - last.frames_out) / seconds),
-                 bytes_to_text(queue_of(output, opened_.settings.ports[i].config.classes)),
+                 bytes_to_text(testbed::queue_of(opened_, i)),
                  fmt::format("{}", output.counters().dropped_packets + out.transmit_full),
                  fmt::format("{}", output.counters().marked_packets), fmt::format("{}", out.bad_checksums)});
       before_[i] = seen;
@@ -290,124 +170,13 @@ class LiveView {
     std::uint64_t frames_out = 0;
     Bytes bytes_out = 0;
   };
-  const Opened& opened_;
+  const testbed::OpenedSwitch& opened_;
   std::vector<Seen> before_;
   Nanos shown_;
   Redrawn redrawn_;
 };
 
-/// What outputs had counted, every so often; half as often each time that there are too many entries.
-class Series {
- public:
-  Series(Opened& opened, Nanos every)
-      : opened_(opened), max_((std::min<std::size_t>(16384, 131'072 / opened.size()) - 1) | 1U), every_(every) {
-    times_.reserve(max_);
-    counts_.reserve(max_ * opened.size());
-  }
-
-  /// For an entry, if it is time for one.
-  void look(Nanos now) {
-    if (now < next_) return;
-    next_ = now + every_;
-    if (times_.size() < max_)
-      add(now);
-    else
-      thin();  // and the next entry is twice as far from the last as before
-  }
-  /// Now, whatever the time.
-  void add(Nanos now) {
-    if (times_.empty()) begun_ = now;
-    if (times_.size() == max_) thin();
-    times_.push_back(now);
-    for (std::uint32_t i = 0; i < opened_.size(); ++i) {
-      const fabric::LinkCounters& link = opened_.bridge->bridge().output(i).counters();
-      const auto& own = opened_.bridge->counters(i);
-      counts_.push_back({own.sent_frames, own.sent_bytes, link.dropped_packets, link.marked_packets, own.bad_checksums,
-                         opened_.bridge->take_longest_queue(i),
-                         queue_of(opened_.bridge->bridge().output(i), opened_.settings.ports[i].config.classes)});
-    }
-  }
-
-  [[nodiscard]] Json to_json() const {
-    Json times = Json::array();
-    for (const Nanos time : times_) times.push_back(time.count);
-    Json ports = Json::array();
-    for (std::uint32_t port = 0; port < opened_.size(); ++port) {
-      Json& lists = ports.emplace_back(Json::object());
-      for (std::size_t entry = 0; entry < times_.size(); ++entry) {
-        const Counts& counts = counts_[entry * opened_.size() + port];
-        lists["sent_frames"].push_back(counts.sent_frames);
-        lists["sent_bytes"].push_back(counts.sent_bytes);
-        lists["dropped_frames"].push_back(counts.dropped_frames);
-        lists["marked_frames"].push_back(counts.marked_frames);
-        lists["bad_checksum_frames_seen"].push_back(counts.bad_checksums);
-        lists["max_queue_bytes"].push_back(counts.longest_queue);
-        lists["queue_bytes"].push_back(counts.queue);
-      }
-    }
-    return {{"every_ns", every_.count}, {"time_ns", std::move(times)}, {"ports", std::move(ports)}};
-  }
-
-  /// The same as series of links, from the first entry on.
-  [[nodiscard]] experiment::RunSeries links() const {
-    experiment::RunSeries series;
-    series.policy = "switch";
-    series.cc = "none";
-    series.datapath = "switch";
-    series.interval = series.sampled_every = every_;
-    series.duration = times_.back() - begun_;
-    for (const Nanos time : times_) series.times.push_back(time - begun_);
-    for (std::uint32_t port = 0; port < opened_.size(); ++port)
-      series.links.push_back({one_line(opened_.ports[port]->name()), rate_of(opened_.settings.ports[port].config)});
-    for (const Counts& counts : counts_)
-      series.link_states.push_back({.queue_bytes = counts.queue,
-                                    .queue_most_bytes = counts.longest_queue,
-                                    .sent_bytes = counts.sent_bytes,
-                                    .sent_packets = counts.sent_frames,
-                                    .marked_packets = counts.marked_frames,
-                                    .dropped_packets = counts.dropped_frames});
-    return series;
-  }
-
- private:
-  struct Counts {
-    std::uint64_t sent_frames = 0;
-    Bytes sent_bytes = 0;
-    std::uint64_t dropped_frames = 0;
-    std::uint64_t marked_frames = 0;
-    std::uint64_t bad_checksums = 0;  ///< of frames received
-    Bytes longest_queue = 0;          ///< since the entry before
-    Bytes queue = 0;
-  };
-
-  /// Leaves the second of each two out, and its queue is then that of the next one, too: the first entry, at the
-  /// beginning, stays, and so does the last.
-  void thin() {
-    const std::size_t ports = opened_.size();
-    const std::size_t left = (max_ + 1) / 2;
-    for (std::size_t kept = 1; kept < left; ++kept) {
-      times_[kept] = times_[2 * kept];
-      for (std::size_t port = 0; port < ports; ++port) {
-        Counts counts = counts_[2 * kept * ports + port];
-        counts.longest_queue = std::max(counts.longest_queue, counts_[(2 * kept - 1) * ports + port].longest_queue);
-        counts_[kept * ports + port] = counts;
-      }
-    }
-    times_.resize(left);
-    counts_.resize(left * ports);
-    every_ = every_ * 2;
-  }
-
-  Opened& opened_;
-  const std::size_t max_;  ///< odd; fewer for many ports, as thinning must not hold the switch up
-  Nanos every_;
-  Nanos next_;
-  Nanos begun_;  ///< time of the first entry
-  std::vector<Nanos> times_;
-  std::vector<Counts> counts_;  ///< by entry and port
-};
-
-void print_counters(const Opened& opened, Nanos duration, std::FILE* out) {
+void print_counters(const testbed::OpenedSwitch& opened, Nanos duration, std::FILE* out) {
   Table table({"port", "received", "sent", "mean Mbps", "dropped", "marked", "longest queue", "lost", "flooded", "full",
                "malformed"},
               1);
@@ -436,146 +205,6 @@ void print_claims(const std::vector<JobClaim>& claims, std::FILE* out) {
     fmt::print(out, "\nwhat jobs claimed\n{}", claims_table(claims));
 }
 
-constexpr std::string_view kOffloadsCure =
-    "on the host's interface at the other end: ethtool -K IFACE tx off tso off gso off";
-
-std::string of_port(const dpdk::Port& port, const std::string& text) {
-  return fmt::format("port {}: {}", one_line(port.name()), text);
-}
-
-std::string bad_checksums_text(const dpdk::Port& port, std::uint64_t frames) {
-  return fmt::format(
-      "at least {} came with a wrong TCP or UDP checksum, and its receiver drops such; {}", plural(frames, "frame"),
-      port.is_of_kernel() ? fmt::format("if the sender left it to a NIC, switch that off {}", kOffloadsCure)
-                          : "its sender leaves it to a NIC that isn't there");
-}
-
-/// Tells once of each port, while it runs, that wrong checksums come in there: whoever waits for a connection that does
-/// not come to be would otherwise hear it when he has given up.
-class ChecksumWatch {
- public:
-  explicit ChecksumWatch(const Opened& opened) : opened_(opened), told_(opened.size()) {}
-
-  /// `before` is called before a line is printed.
-  template <typename Before>
-  void look(Before&& before) {
-    for (std::uint32_t i = 0; i < opened_.size(); ++i) {
-      const std::uint64_t frames = opened_.bridge->counters(i).bad_checksums;
-      if (frames == 0 || told_[i]) continue;
-      told_[i] = true;
-      before();
-      print_warning(of_port(*opened_.ports[i], bad_checksums_text(*opened_.ports[i], frames)));
-    }
-  }
-
- private:
-  const Opened& opened_;
-  std::vector<bool> told_;
-};
-
-/// What goes wrong with traffic that nobody sees, and its cure.
-std::vector<std::string> warnings_of(const Opened& opened, Nanos duration) {
-  std::vector<std::string> warnings;
-  const LoopCounters& loop = opened.bridge->loop();
-  if (const double share = loop.stalled.seconds() / duration.seconds(); share > kMaxHeldUp)
-    warnings.push_back(fmt::format(
-        "the machine held the switch up for {:.1f}% of its time: frames waited that no port's settings hold back; "
-        "give it a CPU of its own (--cores), or a higher priority (nice -n -15)",
-        share * 100));
-  for (std::uint32_t i = 0; i < opened.size(); ++i) {
-    const dpdk::Port& port = *opened.ports[i];
-    const auto& own = opened.bridge->counters(i);
-    if (own.bad_checksums > 0) warnings.push_back(of_port(port, bad_checksums_text(port, own.bad_checksums)));
-    if (own.cut_short + own.oversized > 0)
-      warnings.push_back(of_port(
-          port, fmt::format("{} came longer than its MTU of {} allows, and were dropped; {}",
-                            plural(own.cut_short + own.oversized, "frame"), port.mtu(),
-                            port.is_of_kernel() ? fmt::format("switch segmentation by a NIC off {}", kOffloadsCure)
-                                                : "lower the MTU of the hosts, or raise the port's")));
-    if (own.transmit_full > 0)
-      warnings.push_back(of_port(port, fmt::format("it did not take {} in time; give it a rate that it can carry",
-                                                   plural(own.transmit_full, "frame"))));
-  }
-  return warnings;
-}
-
-Json claims_to_json(const std::vector<JobClaim>& claims) {
-  Json list = Json::array();
-  for (const JobClaim& claim : claims)
-    list.push_back({{"job", claim.job},
-                    {"iterations", claim.iterations},
-                    {"packets", claim.packets},
-                    {"bytes", claim.bytes},
-                    {"bytes_at_end", claim.bytes_at_end},
-                    {"mean_progress", claim.mean_progress()},
-                    {"verdict", to_text(claim.verdict())}});
-  return list;
-}
-
-Json port_to_json(const Opened& opened, std::uint32_t i) {
-  const dpdk::Port& port = *opened.ports[i];
-  const fabric::SwitchPortConfig& config = opened.settings.ports[i].config;
-  const auto& in = opened.bridge->bridge().counters(i);
-  const auto& own = opened.bridge->counters(i);
-  const fabric::LinkCounters& link = opened.bridge->bridge().output(i).counters();
-  Json statistics = Json::object();
-  for (const auto& [name, value] : port.statistics()) statistics[name] = value;
-  return {{"device", one_line(port.name())},
-          {"driver", port.driver()},
-          {"mtu", port.mtu()},
-          {"link_up", opened.bridge->bridge().is_up(i)},
-          {"link_changes", own.link_changes},
-          {"rate_bps", config.output.rate.bits_per_second},
-          {"delay_ns", config.output.delay.count},
-          {"buffer_bytes", config.output.buffer_bytes},
-          {"classes", config.classes},
-          {"received_frames", in.received_frames},
-          {"received_bytes", in.received_bytes},
-          {"flooded_frames", in.flooded_frames},
-          {"filtered_frames", in.filtered_frames},
-          {"addresses_learnt", in.learnt},
-          {"addresses_moved", in.moved},
-          {"address_table_full", in.table_full},
-          {"runt_frames", own.runts},
-          {"bad_source_frames", own.bad_sources},
-          {"cut_short_frames", own.cut_short},
-          {"oversized_frames", own.oversized},
-          {"bad_checksum_frames_seen", own.bad_checksums},
-          {"offered_frames", link.offered_packets},
-          {"dropped_frames", link.dropped_packets},
-          {"marked_frames", link.marked_packets},
-          {"max_queue_bytes", link.max_queue_bytes},
-          {"lost_frames", link.lost_packets},
-          {"duplicated_frames", link.duplicated_packets},
-          {"corrupted_frames", link.corrupted_packets},
-          {"reordered_frames", link.reordered_packets},
-          {"copies_without_memory", in.no_copy},
-          {"sent_frames", own.sent_frames},
-          {"sent_bytes", own.sent_bytes},
-          {"transmit_full_frames", own.transmit_full},
-          {"too_long_frames", own.too_long},
-          {"port_statistics", std::move(statistics)}};
-}
-
-Json to_json(const Opened& opened, Nanos duration) {
-  Json ports = Json::array();
-  for (std::uint32_t i = 0; i < opened.size(); ++i) ports.push_back(port_to_json(opened, i));
-  const LoopCounters& loop = opened.bridge->loop();
-  return {{"schema", "mltcp.switch/1"},
-          {"duration_ns", duration.count},
-          {"idle", opened.settings.idle},
-          {"loop",
-           {{"rounds", loop.rounds},
-            {"stalls", loop.stalls},
-            {"stalled_ns", loop.stalled.count},
-            {"longest_gap_ns", loop.longest_gap.count},
-            {"sleeps", loop.sleeps},
-            {"slept_ns", loop.slept.count},
-            {"naps", loop.naps},
-            {"nap_late_ns", loop.mean_nap_overslept().count}}},
-          {"ports", std::move(ports)}};
-}
-
 std::optional<Nanos> every_of(const SwitchArguments& arguments) {
   constexpr Nanos least{1'000'000};  // a switch asks no more often
   constexpr Nanos most{3'600'000'000'000};
@@ -592,21 +221,23 @@ std::optional<Nanos> every_of(const SwitchArguments& arguments) {
 }
 
 /// Switches until `end` or a signal, and shows meanwhile what happens.
-void forward(Opened& opened, Nanos end, std::optional<Series>& series, live::Exchange& exchange) {
+void forward(testbed::OpenedSwitch& opened, Nanos end, std::optional<testbed::SwitchSeries>& series,
+             live::Exchange& exchange) {
   constexpr Nanos view_every{1'000'000'000};
   const bool terminal = isatty(STDERR_FILENO) != 0;
   LiveView view(opened);
-  ChecksumWatch checksums(opened);
+  testbed::ChecksumWatch checksums(opened);
   const auto stop = [&] {
     if (series) series->look(experiment::wall_now());
-    if (exchange.is_asked()) exchange.publish(snapshot_of(opened));
+    if (exchange.is_asked()) exchange.publish(testbed::snapshot_of(opened));
     return EndOnSignal::came();
   };
   for (;;) {
     const Nanos until = std::min(end, opened.bridge->now() + view_every);
     if (opened.bridge->run(until, stop) || until == end) return;
-    checksums.look([&] {
+    checksums.look([&](const std::string& warning) {
       if (terminal) view.clear();
+      print_warning(warning);
     });
     if (terminal) view.show();
   }
@@ -616,8 +247,9 @@ int run_switch(const SwitchArguments& arguments) {
   Nanos end = arguments.duration ? duration_of("--for", *arguments.duration) : Nanos::never();
   const std::optional<Nanos> every = every_of(arguments);
   if (arguments.json) check_writable(*arguments.json, arguments.file);
-  const std::optional<std::string> capture =
-      arguments.pcap ? std::optional(capture::parse_capture("--pcap", *arguments.pcap).file) : std::nullopt;
+  testbed::SwitchOptions options{arguments.cores, arguments.memory_mb, std::nullopt, arguments.claims};
+  if (arguments.pcap) options.capture = capture::parse_capture("--pcap", *arguments.pcap);
+  const std::optional<std::string> capture = options.capture ? std::optional(options.capture->file) : std::nullopt;
   check_distinct({arguments.json, capture}, "--json and --pcap");
   if (arguments.series) check_series({arguments.series, std::nullopt}, arguments.file, {arguments.json, capture});
   // Counters on standard output are alone there.
@@ -626,7 +258,8 @@ int run_switch(const SwitchArguments& arguments) {
   const std::optional<live::MetricsAddress> metrics = metrics_of(arguments.metrics);
   live::Exchange exchange;
   std::optional<FilesRead> files(std::in_place);
-  Opened opened = open(arguments);
+  testbed::OpenedSwitch opened =
+      testbed::open_switch(experiment::load_switch(arguments.file, arguments.words), options);
   const Provenance provenance = provenance_of(*files);
   files.reset();
   if (opened.capture != nullptr) opened.capture->start();
@@ -640,13 +273,13 @@ int run_switch(const SwitchArguments& arguments) {
 
   const Nanos begun = opened.bridge->now();
   if (!end.is_never()) end += begun;
-  std::optional<Series> series;
+  std::optional<testbed::SwitchSeries> series;
   if (every) series.emplace(opened, *every);
   forward(opened, end, series, exchange);
   const Nanos duration = opened.bridge->now() - begun;
   fmt::print(out, "\n");
   print_counters(opened, duration, out);
-  std::vector<std::string> warnings = warnings_of(opened, duration);
+  std::vector<std::string> warnings = testbed::warnings_of(opened, duration);
   const std::vector<JobClaim> claims = opened.claims != nullptr ? opened.claims->report() : std::vector<JobClaim>();
   if (opened.claims != nullptr) {
     print_claims(claims, out);
@@ -666,12 +299,11 @@ int run_switch(const SwitchArguments& arguments) {
   if (series) series->add(experiment::wall_now());
   // Counters first: a failure to write series must not cost them.
   if (arguments.json) {
-    Json all = to_json(opened, duration);
-    if (arguments.claims) all["claims"] = claims_to_json(claims);
+    Json all = testbed::to_json(opened, duration);
+    if (arguments.claims) all["claims"] = testbed::to_json(claims);
     all["warnings"] = warnings;
     if (arguments.every) all["series"] = series->to_json();
-    all["provenance"] = to_json(provenance);
-    write_file(*arguments.json, json_text(all, 2));
+    write_json(*arguments.json, std::move(all), provenance);
   }
   if (arguments.series) write_series(*arguments.series, {"switch", {series->links()}, provenance}, {});
   return 0;

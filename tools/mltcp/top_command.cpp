@@ -23,6 +23,7 @@
 #include "end_on_signal.h"
 #include "mltcp/base/clock.h"
 #include "mltcp/base/error.h"
+#include "mltcp/base/json/json_object.h"
 #include "mltcp/base/text.h"
 #include "mltcp/endpoint/live/control_socket.h"
 #include "mltcp/endpoint/live/snapshot_fields.h"
@@ -182,7 +183,7 @@ int print_json() {
     else
       json["problems"].push_back(fmt::format("{}: {}", one_line(asked.path), asked.problem));
   }
-  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  fmt::print("{}", json_text(json, 2));
   return 0;
 }
 

@@ -51,8 +51,7 @@ class FrameWriter {
   /// Whether the packet is short enough, to an address of the source's IP version, and not virtual.
   [[nodiscard]] bool is_sendable(const TxPacket& packet) const {
     return packet.destination != nullptr && packet.destination->is_v4() == headers_.source.is_v4() &&
-           packet.header.size() + packet.payload.size() <= max_packet_bytes() &&
-           (packet.payload.data() != nullptr || packet.payload.empty());
+           packet.fits(max_packet_bytes());
   }
 
   /// Writes `packet`, which must be sendable, as a frame to `destination`; its payload only if `copies_payload`, else

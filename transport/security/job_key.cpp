@@ -220,7 +220,7 @@ std::string JobKey::to_text() const {
 
 void JobKey::write_file(const std::filesystem::path& path) const {
   const std::string name = one_line(path.string());
-  static_cast<void>(output_target(path));
+  refuse_planted_links(path);
   const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, S_IRUSR | S_IWUSR));
   if (file.number() < 0) {
     const int error = errno;

@@ -340,7 +340,7 @@ StreamListener::StreamListener(const StreamAddress& address, const StreamRole& r
   int error = EADDRNOTAVAIL;
   if (address.host.empty()) {
     const sockaddr_un at = unix_address(address.path);
-    static_cast<void>(output_target(address.path));
+    refuse_planted_links(address.path);
     error = attempt(AF_UNIX, generic(at), sizeof at);
     if (error == EADDRINUSE) {
       // Left behind by one that was killed, if nobody listens there.

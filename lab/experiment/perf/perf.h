@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -157,6 +158,6 @@ void serve_perf(const std::string& address, const PerfPlace& place, bool once, c
                 const std::string& version);
 
 /// As mltcp.perf/1 (docs/schema), without provenance; text of a JSON object.
-std::string to_json_text(const PerfResults& results);
+nlohmann::ordered_json to_json(const PerfResults& results);
 
 }  // namespace mltcp::experiment

@@ -32,7 +32,7 @@ OrderedJson to_json(const PerfTransfer& transfer) {
 
 }  // namespace
 
-std::string to_json_text(const PerfResults& results) {
+OrderedJson to_json(const PerfResults& results) {
   const PerfSettings& settings = results.settings;
   OrderedJson tests = OrderedJson::array();
   for (const PerfTest test : settings.tests) tests.push_back(to_text(test));
@@ -69,7 +69,7 @@ std::string to_json_text(const PerfResults& results) {
   }
   if (results.sealed && !results.encrypted) json["encrypted"] = false;
   if (!results.left_out.empty()) json["left_out_bytes"] = results.left_out;
-  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace);
+  return json;
 }
 
 }  // namespace mltcp::experiment

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -69,6 +70,6 @@ SoakResults run_soak(const SoakSettings& settings, const SoakCallbacks& callback
 std::string replay_command(const SoakSettings& settings, std::uint64_t round);
 
 /// As mltcp.soak/1 (docs/schema), without provenance; text of a JSON object.
-std::string to_json_text(const SoakSettings& settings, const SoakResults& results);
+nlohmann::ordered_json to_json(const SoakSettings& settings, const SoakResults& results);
 
 }  // namespace mltcp::experiment

@@ -5,7 +5,7 @@
 
 namespace mltcp::experiment {
 
-std::string to_json_text(const SoakSettings& settings, const SoakResults& results) {
+nlohmann::ordered_json to_json(const SoakSettings& settings, const SoakResults& results) {
   using OrderedJson = nlohmann::ordered_json;
   const TrafficCounts& counts = results.counts;
   const FaultCounts& faults = counts.faults;
@@ -15,32 +15,31 @@ std::string to_json_text(const SoakSettings& settings, const SoakResults& result
         {{"round", failure.round}, {"what", failure.what}, {"state", failure.state}, {"replay", failure.replay}});
   OrderedJson set{{"datapath", settings.datapath}, {"seed", settings.seed}, {"first_round", settings.first_round}};
   for (const SoakPort& port : settings.ports) set["ports"].push_back({{"device", port.device}, {"ip", port.ip}});
-  const OrderedJson json{{"schema", "mltcp.soak/1"},
-                         {"settings", std::move(set)},
-                         {"rounds", results.rounds},
-                         {"time_ns", results.time.count},
-                         {"traffic_time_ns", results.traffic_time.count},
-                         {"connections", counts.connections},
-                         {"refused_connections", counts.refused},
-                         {"messages", counts.messages},
-                         {"bytes_verified", counts.bytes},
-                         {"operations", counts.operations},
-                         {"restarts", counts.restarts},
-                         {"stand_stills", counts.stand_stills},
-                         {"key_epochs", faults.epochs},
-                         {"payloads_read_in_place", faults.kept},
-                         {"packets_received", faults.received},
-                         {"faults",
-                          {{"lost", faults.lost},
-                           {"doubled", faults.doubled},
-                           {"damaged", faults.damaged},
-                           {"marked", faults.marked},
-                           {"delayed", faults.delayed},
-                           {"forged", faults.forged},
-                           {"full", faults.refused}}},
-                         {"ended_by", results.ended_by},
-                         {"failures", std::move(failures)}};
-  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace);
+  return {{"schema", "mltcp.soak/1"},
+          {"settings", std::move(set)},
+          {"rounds", results.rounds},
+          {"time_ns", results.time.count},
+          {"traffic_time_ns", results.traffic_time.count},
+          {"connections", counts.connections},
+          {"refused_connections", counts.refused},
+          {"messages", counts.messages},
+          {"bytes_verified", counts.bytes},
+          {"operations", counts.operations},
+          {"restarts", counts.restarts},
+          {"stand_stills", counts.stand_stills},
+          {"key_epochs", faults.epochs},
+          {"payloads_read_in_place", faults.kept},
+          {"packets_received", faults.received},
+          {"faults",
+           {{"lost", faults.lost},
+            {"doubled", faults.doubled},
+            {"damaged", faults.damaged},
+            {"marked", faults.marked},
+            {"delayed", faults.delayed},
+            {"forged", faults.forged},
+            {"full", faults.refused}}},
+          {"ended_by", results.ended_by},
+          {"failures", std::move(failures)}};
 }
 
 }  // namespace mltcp::experiment
