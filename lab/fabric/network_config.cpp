@@ -40,12 +40,12 @@ Bytes pfc_headroom(const LinkConfig& config, std::uint32_t frame_bytes) {
   return config.rate.bytes_in(pause_time(config) + config.delay) + Bytes{2} * frame_bytes + 1;
 }
 
-Bytes pfc_headroom(const SwitchedNetworkConfig& config, Topology::Link number) {
+Bytes pfc_headroom(const SwitchedNetworkConfig& config, Topology::Link link) {
   if (config.pfc_headroom_bytes != 0) return config.pfc_headroom_bytes;
-  LinkConfig link;
-  link.rate = config.topology->capacity(number);
-  link.delay = config.topology->delay(number);
-  return pfc_headroom(link, config.mtu + kEthernetBytes);
+  LinkConfig ends;
+  ends.rate = config.topology->capacity(link);
+  ends.delay = config.topology->delay(link);
+  return pfc_headroom(ends, config.mtu + kEthernetBytes);
 }
 
 void check(const SwitchedNetworkConfig& config) {

@@ -13,6 +13,7 @@
 #include "mltcp/base/json/json_object.h"
 #include "mltcp/base/text.h"
 #include "mltcp/scheduler/service/api.h"
+#include "mltcp/scheduler/service/job_profile.h"
 
 namespace mltcp::service {
 namespace {

@@ -85,7 +85,7 @@ struct RankedPlacement {
   double own_score = 1;  ///< mean over the links on which it would compete; 1 without
   struct Worst {
     std::string name;
-    double score = 1;
+    double score;
   };
   std::optional<Worst> worst_link;  ///< the one with the lowest score of them; nothing: it would compete on none
   Nanos time_shift;

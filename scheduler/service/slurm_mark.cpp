@@ -12,10 +12,10 @@ namespace mltcp::service {
 static constexpr auto fields_of(const SlurmMark::Plan* /*type*/) {
   using T = SlurmMark::Plan;
   return list_of<T>(field("number", &T::number), field("hosts", &T::hosts), left_out(&T::slots),
-                    field("slot_unix_ns", &T::slot_unix_ns, WrittenWith(&T::slots)),
-                    field("slot_period_ns", &T::slot_period_ns, WrittenWith(&T::slots)),
-                    field("time_shift_ns", &T::time_shift_ns, WrittenWith(&T::slots)),
-                    field("reason", &T::reason, WrittenUnless(&T::slots)),
+                    field("slot_unix_ns", &T::slot_unix_ns, WrittenWith{&T::slots}),
+                    field("slot_period_ns", &T::slot_period_ns, WrittenWith{&T::slots}),
+                    field("time_shift_ns", &T::time_shift_ns, WrittenWith{&T::slots}),
+                    field("reason", &T::reason, WrittenUnless{&T::slots}),
                     field("score", &T::score, InJson{.least = -1e18, .most = 1}), field("revision", &T::revision));
 }
 

@@ -21,6 +21,19 @@
 
 namespace mltcp::service {
 
+struct SlurmPlan {
+  std::uint32_t number = 0;
+  std::vector<std::string> hosts;
+  bool slots = false;
+  std::string reason{};
+  std::int64_t slot_unix_ns = 0;
+  std::int64_t slot_period_ns = 0;
+  std::int64_t time_shift_ns = 0;
+  double score = 1;
+  std::uint64_t revision = 0;
+  bool operator==(const SlurmPlan&) const = default;
+};
+
 struct SlurmMark {
   std::string before;                    ///< others' text
   std::string behind;                    //
@@ -28,18 +41,7 @@ struct SlurmMark {
   std::string reason;                    ///< why there will be no plan; empty: there is or will be one
   bool held = false;                     ///< by its user, who submitted it so: it is theirs to release
   std::vector<std::string> asked_nodes;  ///< by the user, where the placement has taken their place
-  struct Plan {
-    std::uint32_t number = 0;
-    std::vector<std::string> hosts;
-    bool slots = false;
-    std::string reason{};
-    std::int64_t slot_unix_ns = 0;
-    std::int64_t slot_period_ns = 0;
-    std::int64_t time_shift_ns = 0;
-    double score = 1;
-    std::uint64_t revision = 0;
-    bool operator==(const Plan&) const = default;
-  };
+  using Plan = SlurmPlan;
   std::optional<Plan> plan;
 
   bool operator==(const SlurmMark&) const = default;

@@ -36,7 +36,7 @@ constexpr auto fields_of(const JobPlan* /*type*/) {
                     field("slots", &T::slots), field("slot_unix_ns", &T::slot_unix_ns),
                     field("slot_period_ns", &T::slot_period), field("time_shift_ns", &T::time_shift),
                     field("first_send_ns", &T::first_send), field("score", &T::score), field("revision", &T::revision),
-                    field("reason", &T::reason, WrittenUnless(&T::slots)));
+                    field("reason", &T::reason, WrittenUnless{&T::slots}));
 }
 
 constexpr auto fields_of(const RunningJob* /*type*/) {
