@@ -1,9 +1,9 @@
 // Jobs at flow level: iterations of training jobs over sim::FlowNetwork, for clusters too large for packet level.
 //
-// A job behaves as under the job driver at packet level (job_driver.h): the same iteration engine with the same compute
-// times from the same seed, connections on the paths that their packets would take, and a separate progress counter for
-// each worker, as for its shard. Connections of a worker on the same path are one flow. A job whose ranks have programs
-// of their own runs these, with a flow in each direction of two ranks (internal/flow_ranks.h).
+// A job behaves as under the job driver at packet level (rank_driver.h): the same iteration engine with the same
+// compute times from the same seed, connections on the paths that their packets would take, and a separate progress
+// counter for each worker, as for its shard. Connections of a worker on the same path are one flow. A job whose ranks
+// have programs of their own runs these, with a flow in each direction of two ranks (internal/flow_ranks.h).
 //
 // Wire bytes per application byte are those of full packets of the MTU: frame over payload. If a job's acknowledgements
 // share a link with its data, as on the links of a ring, its wire bytes include them: an empty packet for every two

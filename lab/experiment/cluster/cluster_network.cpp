@@ -10,7 +10,7 @@
 #include "mltcp/cc/registry.h"
 #include "mltcp/lab/experiment/backends/flow_level.h"
 #include "mltcp/lab/experiment/backends/topology_network.h"
-#include "mltcp/lab/experiment/engine/job_driver.h"
+#include "mltcp/lab/experiment/engine/rank_driver.h"
 
 namespace mltcp::experiment {
 namespace {
