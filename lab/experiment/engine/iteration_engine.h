@@ -90,6 +90,7 @@ class IterationEngine {
   [[nodiscard]] std::vector<Nanos> starts() const {
     return {starts_.begin(), starts_.begin() + static_cast<std::ptrdiff_t>(times_.size())};
   }
+  [[nodiscard]] Nanos start_of(std::size_t iteration) const { return starts_[iteration]; }
   [[nodiscard]] const std::vector<Nanos>& times() const { return times_; }
   [[nodiscard]] const std::vector<Nanos>& computes() const { return computes_; }
   /// When each operation of the latest recorded iterations began and ended, iteration after iteration. A receive begins
