@@ -49,6 +49,8 @@ void check_paths(const FlowFabric& fabric, const std::string& job, const std::ve
 }  // namespace
 
 class FlowLevelCluster::State {
+  struct Job;
+
  public:
   State(FlowFabric fabric, const FlowLevelOptions& options)
       : fabric_(std::move(fabric)), options_(options), network_(Network::Options{options.weight_steps}) {
@@ -67,12 +69,10 @@ class FlowLevelCluster::State {
 
   JobId add_job(JobSpec spec);
   void remove(JobId id);
-  PlanState set_plan(JobId id, const PhasePlan& plan);
-  void clear_plan(JobId id);
-  GateStats gate_stats(JobId id);
-  JobResult result(JobId id);
-  std::size_t recorded(JobId id) { return job(id).recorded; }
-  bool done(JobId id) { return job(id).done(); }
+  Job& job(JobId id) {
+    if (id >= jobs_.size() || !jobs_[id]) throw InputError(fmt::format("there is no job {} in the cluster", id));
+    return *jobs_[id];
+  }
 
   bool run(Nanos until, const std::function<bool()>& stop);
 
@@ -126,7 +126,6 @@ class FlowLevelCluster::State {
     Bytes undelivered = 0;  ///< all members together
     Nanos delivered;        ///< the latest of what is delivered
   };
-  struct Job;
   /// Iterations, and those who go through them: a rank, or all workers of a job without a pattern.
   struct Team final : Iterations, IterationEngine::Carrier {
     Team(State& cluster, Job& its_job, std::uint32_t its_timer, std::optional<std::uint32_t> rank)
@@ -158,18 +157,26 @@ class FlowLevelCluster::State {
     Nanos gate_opens = Nanos::never();  ///< if something waits for it
     GateStats gate_in_the_end;          ///< of the last iteration to record
   };
-  struct Job {
-    explicit Job(JobSpec given)
-        : spec(std::move(given)),
+  struct Job final : RunningJob {
+    Job(State& cluster, JobSpec given)
+        : all(cluster),
+          spec(std::move(given)),
           slow_start(!cc::find_algorithm(spec.connection.congestion_control).capabilities.rate_based) {}
-    [[nodiscard]] bool done() const { return spec.iterations > 0 && recorded >= spec.iterations; }
+    PlanState set_plan(const PhasePlan& plan) override;
+    void clear_plan() override;
+    [[nodiscard]] PlanState plan_state() const override;
+    [[nodiscard]] Nanos adrift_since() const override;
+    [[nodiscard]] bool done() const override { return spec.iterations > 0 && told >= spec.iterations; }
+    [[nodiscard]] std::size_t recorded() const override { return told; }
+    [[nodiscard]] JobResult result() const override;
 
+    State& all;
     const JobSpec spec;
     const bool slow_start;  ///< its bursts begin with it; other algorithms begin at their rate
     std::vector<std::unique_ptr<Team>> teams;
     std::vector<Channel> channels;
-    std::size_t recorded = 0;  ///< iterations that all teams have recorded
-    std::size_t behind = 0;    ///< teams that have not recorded the next one
+    std::size_t told = 0;    ///< iterations that all teams have recorded
+    std::size_t behind = 0;  ///< teams that have not recorded the next one
   };
   struct Owner {  // of a flow of the network
     JobId job = 0;
@@ -177,10 +184,6 @@ class FlowLevelCluster::State {
     std::uint32_t flow = 0;
   };
 
-  Job& job(JobId id) {
-    if (id >= jobs_.size() || !jobs_[id]) throw InputError(fmt::format("there is no job {} in the cluster", id));
-    return *jobs_[id];
-  }
   static void add_channels(Job& job);
   void find_paths(Job& job) const;
   /// What a byte of the job takes of each link that its data uses: acknowledgements are paid for by its data on the
@@ -233,7 +236,7 @@ FlowLevelCluster::JobId FlowLevelCluster::State::add_job(JobSpec spec) {
   if (spec.job.bytes_per_iteration() == 0) refuse("it sends nothing; give it a phase that communicates");
   if (spec.job.ranked() && (!fabric_.between || spec.workers.size() != workload::ranks_of(spec.job)))
     refuse("its ranks need hosts of their own at flow level; give a topology");
-  auto made = std::make_unique<Job>(std::move(spec));
+  auto made = std::make_unique<Job>(*this, std::move(spec));
   Job& added = *made;
   const auto id = static_cast<JobId>(jobs_.size());
   auto timer = static_cast<std::uint32_t>(teams_.size());
@@ -416,52 +419,55 @@ void FlowLevelCluster::State::remove(JobId id) {
 
 // ---- Plans and results ----------------------------------------------------------------------------------------------
 
-PlanState FlowLevelCluster::State::set_plan(JobId id, const PhasePlan& plan) {
+PlanState FlowLevelCluster::State::Job::set_plan(const PhasePlan& plan) {
   Nanos lead = Nanos::never();
-  for (const auto& team : job(id).teams) lead = std::min(lead, team->lead.value_or(lead));
+  for (const auto& team : teams) lead = std::min(lead, team->lead.value_or(lead));
   PlanState state = PlanState::none;
-  for (const auto& team : job(id).teams) {
+  for (const auto& team : teams) {
     if (!team->lead) continue;
     PhasePlan own = plan;
     own.slot += *team->lead - lead;
-    state = team->gate.set(own, network_.now());
-    post(*team);
-    schedule(*team);
+    state = team->gate.set(own, all.network_.now());
+    all.post(*team);
+    all.schedule(*team);
   }
   return state;
 }
 
-void FlowLevelCluster::State::clear_plan(JobId id) {
-  for (const auto& team : job(id).teams) {
+void FlowLevelCluster::State::Job::clear_plan() {
+  for (const auto& team : teams) {
     if (team->gate.stats().state != PlanState::active) continue;
-    team->gate.clear(PlanState::removed, network_.now());
-    post(*team);
-    schedule(*team);
+    team->gate.clear(PlanState::removed, all.network_.now());
+    all.post(*team);
+    all.schedule(*team);
   }
 }
 
-GateStats FlowLevelCluster::State::gate_stats(JobId id) {
-  const auto& teams = job(id).teams;
-  GateStats result = teams.front()->gate.stats();
+PlanState FlowLevelCluster::State::Job::plan_state() const {
+  PlanState state = PlanState::none;
   for (const auto& team : teams) {
     if (!team->lead) continue;
-    const GateStats& own = team->gate.stats();
-    if (own.state == PlanState::misfit || result.state == PlanState::none) result.state = own.state;
-    result.adrift_since = std::min(result.adrift_since, own.adrift_since);
+    const PlanState own = team->gate.stats().state;
+    if (own == PlanState::misfit || state == PlanState::none) state = own;
   }
-  return result;
+  return state;
 }
 
-JobResult FlowLevelCluster::State::result(JobId id) {
-  const Job& of = job(id);
+Nanos FlowLevelCluster::State::Job::adrift_since() const {
+  Nanos since = Nanos::never();
+  for (const auto& team : teams) since = std::min(since, team->gate.stats().adrift_since);
+  return since;
+}
+
+JobResult FlowLevelCluster::State::Job::result() const {
   std::vector<RankResult> results;
-  for (const auto& team : of.teams) {
+  for (const auto& team : teams) {
     RankResult& result = results.emplace_back(team->result());
     result.bytes_per_iteration *= team->members.size();
     result.gate = team->engine.done() ? team->gate_in_the_end : team->gate.stats();
   }
-  JobResult result = merge_ranks(of.spec.job, results, Nanos(0));
-  if (!of.spec.job.ranked()) result.ranks.clear();
+  JobResult result = merge_ranks(spec.job, results, Nanos(0));
+  if (!spec.job.ranked()) result.ranks.clear();
   return result;
 }
 
@@ -577,22 +583,21 @@ void FlowLevelCluster::State::advance(JobId id, Team& team) {
     if (step == IterationEngine::Step::unrecorded) continue;
     if (team.engine.done()) team.gate_in_the_end = team.gate.stats();
     Job& job = team.job_of;
-    if (team.engine.recorded() == job.recorded + 1 && --job.behind == 0 && !tell(id)) return;
+    if (team.engine.recorded() == job.told + 1 && --job.behind == 0 && !tell(id)) return;
   }
 }
 
 bool FlowLevelCluster::State::tell(JobId id) {
   while (jobs_[id] && jobs_[id]->behind == 0) {
     Job& job = *jobs_[id];
-    Iteration iteration{static_cast<std::uint32_t>(job.recorded), Nanos::never(), {}, false};
+    Iteration iteration{static_cast<std::uint32_t>(job.told), Nanos::never(), {}, false};
     for (const auto& team : job.teams) {
-      if (team->program.communicates())
-        iteration.start = std::min(iteration.start, team->engine.start_of(job.recorded));
-      iteration.length = std::max(iteration.length, team->engine.times()[job.recorded]);
+      if (team->program.communicates()) iteration.start = std::min(iteration.start, team->engine.start_of(job.told));
+      iteration.length = std::max(iteration.length, team->engine.times()[job.told]);
     }
-    ++job.recorded;
+    ++job.told;
     job.behind = static_cast<std::size_t>(std::count_if(
-        job.teams.begin(), job.teams.end(), [&](const auto& team) { return team->engine.recorded() == job.recorded; }));
+        job.teams.begin(), job.teams.end(), [&](const auto& team) { return team->engine.recorded() == job.told; }));
     iteration.last = job.done();
     if (on_iteration) on_iteration(id, iteration);
   }
@@ -678,13 +683,8 @@ FlowLevelCluster::FlowLevelCluster(FlowFabric fabric, const FlowLevelOptions& op
 FlowLevelCluster::~FlowLevelCluster() = default;
 
 FlowLevelCluster::JobId FlowLevelCluster::add_job(JobSpec spec) { return state_->add_job(std::move(spec)); }
+RunningJob& FlowLevelCluster::job(JobId job) { return state_->job(job); }
 void FlowLevelCluster::remove(JobId job) { state_->remove(job); }
-PlanState FlowLevelCluster::set_plan(JobId job, const PhasePlan& plan) { return state_->set_plan(job, plan); }
-void FlowLevelCluster::clear_plan(JobId job) { state_->clear_plan(job); }
-GateStats FlowLevelCluster::gate_stats(JobId job) const { return state_->gate_stats(job); }
-JobResult FlowLevelCluster::result(JobId job) const { return state_->result(job); }
-std::size_t FlowLevelCluster::recorded(JobId job) const { return state_->recorded(job); }
-bool FlowLevelCluster::done(JobId job) const { return state_->done(job); }
 std::size_t FlowLevelCluster::jobs() const { return state_->jobs(); }
 void FlowLevelCluster::on_iteration(OnIteration callback) { state_->on_iteration = std::move(callback); }
 bool FlowLevelCluster::run(Nanos until, const std::function<bool()>& stop) { return state_->run(until, stop); }

@@ -34,6 +34,7 @@
 #include "mltcp/cc/augmentation.h"
 #include "mltcp/lab/experiment/backends/flow_fabric.h"
 #include "mltcp/lab/experiment/engine/job_spec.h"
+#include "mltcp/lab/experiment/engine/running_job.h"
 #include "mltcp/lab/experiment/files/experiment.h"
 #include "mltcp/lab/experiment/results/results.h"
 #include "mltcp/lab/experiment/series/series_recorder.h"
@@ -72,18 +73,11 @@ class FlowLevelCluster {
 
   /// Adds a job that starts at job.start, or now if that is past. Throws InputError if it cannot be run.
   JobId add_job(JobSpec spec);
-  /// Ends the job at once. This and the functions below throw InputError if there is no such job (any more).
+  /// A job, until it is removed; times are the cluster's. This and the function below throw InputError if there is no
+  /// such job (any more).
+  [[nodiscard]] RunningJob& job(JobId job);
+  /// Ends the job at once.
   void remove(JobId job);
-  /// Holds the job's iterations to the slots of `plan`, in the cluster's time, from now on (phase_gate.h). Returns
-  /// PlanState::active, or why the job has no plan now.
-  PlanState set_plan(JobId job, const PhasePlan& plan);
-  void clear_plan(JobId job);
-  [[nodiscard]] GateStats gate_stats(JobId job) const;
-  /// Results recorded so far: name, times, bytes; without statistics.
-  [[nodiscard]] JobResult result(JobId job) const;
-  /// Number of recorded iterations, and whether all requested ones are recorded.
-  [[nodiscard]] std::size_t recorded(JobId job) const;
-  [[nodiscard]] bool done(JobId job) const;
   /// Number of jobs not removed.
   [[nodiscard]] std::size_t jobs() const;
 

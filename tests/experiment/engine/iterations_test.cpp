@@ -80,8 +80,8 @@ class Iterations : public testing::TestWithParam<Backend> {
     if (GetParam() == Backend::flows) {
       FlowLevelCluster cluster(flow_fabric(config));
       const auto id = cluster.add_job(spec);
-      cluster.run(10_s, [&] { return cluster.done(id); });
-      return cluster.result(id);
+      cluster.run(10_s, [&] { return cluster.job(id).done(); });
+      return cluster.job(id).result();
     }
     TopologyNetwork network(config, {.virtual_payload = true});
     network.add(spec.number, spec.workers);
