@@ -45,22 +45,8 @@ class FlowRun final : public LiveRun {
  public:
   FlowRun(const Experiment& experiment, const RunPlan& plan)
       : plan_(plan), cluster_(fabric_of(experiment, plan)), unfinished_(plan.jobs.size()) {
-    std::vector<workload::Placement> placements;
-    std::vector<JobSpec> specs;
-    if (experiment.topology) placements = workload::place(experiment.jobs, experiment.topology->hosts());
-    for (std::uint32_t index = 0; index < plan.jobs.size(); ++index) {
-      JobSpec spec;
-      spec.job = plan.jobs[index];
-      if (spec.job.rate.is_zero()) spec.job.rate = experiment.bottleneck.rate;
-      spec.number = plan.first_number + index;
-      if (experiment.topology) spec.workers = placements[spec.number].workers;
-      spec.iterations = plan.iterations_of(spec.job);
-      spec.seed = experiment.seed;
-      spec.augmentation = augmentation_of(policy_named(plan.policy), experiment.mltcp, spec.job);
-      spec.connection.congestion_control = spec.job.cc.empty() ? experiment.cc : spec.job.cc;
-      jobs_.push_back(&cluster_.job(cluster_.add_job(spec)));
-      specs.push_back(std::move(spec));
-    }
+    const std::vector<JobSpec> specs = job_specs(experiment, plan, false, false);
+    for (const JobSpec& spec : specs) jobs_.push_back(&cluster_.job(cluster_.add_job(spec)));
     patience_ = patience_with(experiment, specs);
     if (plan.metered) meter_links(experiment);
     cluster_.on_iteration([this](FlowLevelCluster::JobId /*job*/, const FlowLevelCluster::Iteration& iteration) {

@@ -290,6 +290,20 @@ TEST(RankDriver, every_pattern__brings_every_byte) {
   }
 }
 
+TEST(RankDriver, flows__share_the_bytes_of_each_message) {
+  JobSpec settings = settings_of(pattern(Kind::point_to_point, 2, 100'000), 100);
+  settings.job.flows = 3;
+  std::vector<Bytes> sent;
+  run(settings, {}, false, {}, [&](const JobDriver& job) {
+    sent.clear();
+    job.rank(0).visit_connections(
+        [&](std::uint32_t, const ConnectionStats& stats) { sent.push_back(stats.bytes_sent); });
+  });
+  ASSERT_EQ(sent.size(), 3U);
+  for (const Bytes each : sent)
+    EXPECT_LT(std::max(each, sent[0]) - std::min(each, sent[0]), 50'000U) << "a message of less than a segment, too";
+}
+
 // All workers push at once, into a queue of a few packets.
 TEST(RankDriver, loss__does_not_break_it) {
   Network network;
