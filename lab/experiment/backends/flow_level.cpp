@@ -97,7 +97,6 @@ class FlowLevelCluster::State {
     Bytes finished = 0;  ///< bytes of all transfers that are over
   };
   struct Team;
-  struct Member;
   /// From a worker to its receiver, or from a rank to another one.
   struct Channel {
     std::uint32_t from = 0;
@@ -134,7 +133,7 @@ class FlowLevelCluster::State {
           job_of(its_job),
           timer(its_timer),
           members(rank ? 1 : its_job.spec.workers.size()),
-          transfers(program.operations.size()),
+          transfers(rank ? 0 : program.operations.size()),
           place(program.operations.size()) {
       for (Member& member : members) member.channel_of.resize(program.operations.size());
     }
@@ -152,7 +151,7 @@ class FlowLevelCluster::State {
     const std::uint32_t timer;
     std::vector<Member> members;
     PhaseGate gate;
-    std::vector<Transfer> transfers;    ///< by operation
+    std::vector<Transfer> transfers;    ///< by operation; empty: each of a rank's is one transfer on one flow
     std::vector<std::uint32_t> place;   ///< by operation: number among the channel's
     Nanos gate_opens = Nanos::never();  ///< if something waits for it
     GateStats gate_in_the_end;          ///< of the last iteration to record
@@ -553,13 +552,15 @@ void FlowLevelCluster::State::on_finished(const Network::Finished& finished) {
   flow.finished += finished.bytes;
   const Nanos round_trip = options_.burst_latency.value_or(flow.round_trip);
   const auto operation = static_cast<std::uint32_t>(finished.tag);
-  Transfer& transfer = channel.team->transfers[operation];
-  transfer.undelivered -= finished.bytes;
-  transfer.delivered = std::max(transfer.delivered, now + round_trip);
-  if (transfer.undelivered == 0) {
-    channel.team->engine.finish(operation, now, transfer.delivered);
-    schedule(*channel.team);
+  Nanos delivered = now + round_trip;
+  if (!channel.team->transfers.empty()) {
+    Transfer& transfer = channel.team->transfers[operation];
+    transfer.undelivered -= finished.bytes;
+    delivered = transfer.delivered = std::max(transfer.delivered, delivered);
+    if (transfer.undelivered > 0) return;
   }
+  channel.team->engine.finish(operation, now, delivered);
+  schedule(*channel.team);
   if (channel.receives.empty()) return;
   const Nanos at = now + round_trip / 2;
   const std::size_t count = channel.receives.size();
@@ -608,7 +609,7 @@ void FlowLevelCluster::State::Team::begin(std::uint32_t operation, Nanos now) {
   const Bytes bytes = program.operations[operation].bytes;
   if (program.operations[operation].kind == Operation::Kind::send) {
     if (bytes == 0) engine.finish(operation);
-    transfers[operation] = {bytes * members.size(), {}};
+    if (!transfers.empty()) transfers[operation] = {bytes * members.size(), {}};
     for (const Member& member : members) all.post(*this, member, job_of.channels[member.channel_of[operation]]);
     return;
   }

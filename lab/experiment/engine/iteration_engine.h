@@ -1,5 +1,5 @@
 // Executes the iterations of a job, or of one of its ranks: decides when each operation of its program begins, how long
-// it computes, and when iterations begin and end. Used by all drivers, at packet level and flow level, in one process
+// it computes, and when iterations begin and end. The same at packet level and at flow level, in one process
 // and on many hosts; a Carrier transports the bytes.
 //
 // An operation begins as soon as those it depends on are done; computations run one at a time, as on one accelerator,

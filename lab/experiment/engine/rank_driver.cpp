@@ -478,7 +478,7 @@ void RankDriver::connect_again(Nanos now) {
 // ---- Guests and strangers -------------------------------------------------------------------------------------------
 
 void RankDriver::on_accepted(ConnectionId connection, Nanos now) {
-  if (receiver_) {
+  if (receiver_ && open_ < connections_) {
     Flow& flow = channels_[0].flows[open_];
     flow.connection = connection;
     channels_of_.emplace(connection, 0);
