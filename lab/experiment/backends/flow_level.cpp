@@ -36,16 +36,6 @@ bool restarts_after(Nanos silence, Nanos round_trip) {
   return silence > round_trip + config.timer_granularity + config.max_ack_delay;
 }
 
-void check_paths(const FlowFabric& fabric, const std::string& job, const std::vector<FlowPath>& paths) {
-  for (const FlowPath& path : paths) {
-    for (const std::uint32_t link : path.data)
-      if (link >= fabric.links.size())
-        throw InputError(
-            fmt::format("job \"{}\": a path has link {}; the network has {}", job, link, fabric.links.size()));
-    if (path.data.empty()) throw InputError(fmt::format("job \"{}\": a path has no links; name at least one", job));
-  }
-}
-
 }  // namespace
 
 class FlowLevelCluster::State {
@@ -103,8 +93,6 @@ class FlowLevelCluster::State {
     std::uint32_t to = 0;
     Team* team = nullptr;  ///< of the sender, like the next one
     std::uint32_t member = 0;
-    std::vector<FlowPath> paths;  ///< by connection, during set-up
-    double weight = 0;            ///< of its connections among those of the job
     std::vector<Flow> flows;
     std::vector<std::uint32_t> sends;     ///< operations of the sender, in order
     std::vector<std::uint32_t> receives;  ///< of the other rank; a worker's receiver has none
@@ -183,17 +171,19 @@ class FlowLevelCluster::State {
     std::uint32_t flow = 0;
   };
 
+  using Paths = std::vector<std::vector<FlowPath>>;
   static void add_channels(Job& job);
-  void find_paths(Job& job) const;
+  /// By channel and connection. Throws InputError for paths that can't be.
+  [[nodiscard]] Paths paths_of(const Job& job) const;
   /// What a byte of the job takes of each link that its data uses: acknowledgements are paid for by its data on the
   /// same link.
-  [[nodiscard]] std::map<std::uint32_t, double> costs_of(const Job& job) const;
+  [[nodiscard]] std::map<std::uint32_t, double> costs_of(const Job& job, const Paths& paths) const;
   [[nodiscard]] double header_cost() const {
     return static_cast<double>(frame_bytes(fabric_.mtu)) / payload_bytes(fabric_.mtu);
   }
   /// Gives the member a link of its own for its rate, where its uplink doesn't bound it already.
-  void limit(const Job& job, const Team& team, Member& member);
-  void add_flows(JobId id, Job& job);
+  void limit(const Team& team, Member& member, const Paths& paths);
+  void add_flows(JobId id, Job& job, const Paths& paths);
   void schedule(const Team& team) { timers_.set(team.timer, std::min(team.engine.wake(), team.gate_opens)); }
   void on_finished(const Network::Finished& finished);
   void advance(JobId id, Team& team);
@@ -247,8 +237,7 @@ FlowLevelCluster::JobId FlowLevelCluster::State::add_job(JobSpec spec) {
   else
     add_team({});
   add_channels(added);
-  find_paths(added);
-  add_flows(id, added);
+  add_flows(id, added, paths_of(added));
   added.behind = added.teams.size();
   jobs_.push_back(std::move(made));
   ++alive_;
@@ -287,7 +276,6 @@ void FlowLevelCluster::State::add_channels(Job& job) {
     Team& team = *job.teams.front();
     for (std::uint32_t worker = 0; worker < team.members.size(); ++worker) {
       const std::uint32_t number = channel_between(worker, worker);
-      job.channels[number].weight = 1;
       for (std::uint32_t i = 0; i < team.program.operations.size(); ++i)
         if (team.program.operations[i].communicates()) add(team, i, worker, number, true);
     }
@@ -302,7 +290,6 @@ void FlowLevelCluster::State::add_channels(Job& job) {
       const std::uint32_t number =
           sends ? channel_between(rank, operation.peer) : channel_between(operation.peer, rank);
       add(team, i, 0, number, sends);
-      if (sends) job.channels[number].weight += static_cast<double>(operation.bytes);
     }
   }
   for (Channel& channel : job.channels) {
@@ -315,29 +302,43 @@ void FlowLevelCluster::State::add_channels(Job& job) {
   }
 }
 
-void FlowLevelCluster::State::find_paths(Job& job) const {
-  for (Channel& channel : job.channels) {
-    channel.paths = job.spec.job.ranked()
-                        ? std::vector(job.spec.job.flows, fabric_.between(job.spec, channel.from, channel.to))
-                        : fabric_.route(job.spec, channel.from);
-    if (channel.paths.size() != job.spec.job.flows)
+FlowLevelCluster::State::Paths FlowLevelCluster::State::paths_of(const Job& job) const {
+  Paths all;
+  for (const Channel& channel : job.channels) {
+    const std::vector<FlowPath>& paths = all.emplace_back(
+        job.spec.job.ranked() ? std::vector(job.spec.job.flows, fabric_.between(job.spec, channel.from, channel.to))
+                              : fabric_.route(job.spec, channel.from));
+    if (paths.size() != job.spec.job.flows)
       throw InputError(fmt::format("job \"{}\": worker {} has {} paths for {} flows; give one for each",
-                                   job.spec.job.name, channel.from, channel.paths.size(), job.spec.job.flows));
-    check_paths(fabric_, job.spec.job.name, channel.paths);
+                                   job.spec.job.name, channel.from, paths.size(), job.spec.job.flows));
+    for (const FlowPath& path : paths) {
+      for (const std::uint32_t link : path.data)
+        if (link >= fabric_.links.size())
+          throw InputError(fmt::format("job \"{}\": a path has link {}; the network has {}", job.spec.job.name, link,
+                                       fabric_.links.size()));
+      if (path.data.empty())
+        throw InputError(fmt::format("job \"{}\": a path has no links; name at least one", job.spec.job.name));
+    }
   }
+  return all;
 }
 
-std::map<std::uint32_t, double> FlowLevelCluster::State::costs_of(const Job& job) const {
+std::map<std::uint32_t, double> FlowLevelCluster::State::costs_of(const Job& job, const Paths& paths) const {
   struct Load {
     double data = 0;
     double acknowledgements = 0;
   };
   std::map<std::uint32_t, Load> loads;
-  for (const Channel& channel : job.channels)
-    for (const FlowPath& path : channel.paths) {
-      for (const std::uint32_t link : path.data) loads[link].data += channel.weight;
-      for (const std::uint32_t link : path.acknowledgements) loads[link].acknowledgements += channel.weight;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    double sent = job.spec.job.ranked() ? 0 : 1;  // workers send all alike
+    if (job.spec.job.ranked())
+      for (const std::uint32_t operation : job.channels[i].sends)
+        sent += static_cast<double>(job.channels[i].team->program.operations[operation].bytes);
+    for (const FlowPath& path : paths[i]) {
+      for (const std::uint32_t link : path.data) loads[link].data += sent;
+      for (const std::uint32_t link : path.acknowledgements) loads[link].acknowledgements += sent;
     }
+  }
   const double acknowledgement_cost =
       static_cast<double>(kAcknowledgementBytes) / (ConnectionConfig{}.ack_every * payload_bytes(fabric_.mtu));
   std::map<std::uint32_t, double> costs;
@@ -346,16 +347,16 @@ std::map<std::uint32_t, double> FlowLevelCluster::State::costs_of(const Job& job
   return costs;
 }
 
-void FlowLevelCluster::State::limit(const Job& job, const Team& team, Member& member) {
+void FlowLevelCluster::State::limit(const Team& team, Member& member, const Paths& paths) {
   Rate lowest;  // of what limits a send; 0: nothing does
   for (const Operation& operation : team.program.operations)
-    for (const Rate rate : {operation.rate, job.spec.job.rate})
+    for (const Rate rate : {operation.rate, team.job_of.spec.job.rate})
       if (operation.kind == Operation::Kind::send && !rate.is_zero())
         lowest = lowest.is_zero() ? rate : std::min(lowest, rate);
   std::optional<std::uint32_t> uplink;
   bool one_uplink = true;
   for (const std::uint32_t channel : member.channels)
-    for (const FlowPath& path : job.channels[channel].paths) {
+    for (const FlowPath& path : paths[channel]) {
       if (!uplink) uplink = path.data.front();
       one_uplink &= path.data.front() == *uplink;
       member.unlimited = std::max(member.unlimited, fabric_.links[path.data.front()].rate);
@@ -366,20 +367,20 @@ void FlowLevelCluster::State::limit(const Job& job, const Team& team, Member& me
   spare_limits_.pop_back();
 }
 
-void FlowLevelCluster::State::add_flows(JobId id, Job& job) {
-  const std::map<std::uint32_t, double> costs = costs_of(job);
+void FlowLevelCluster::State::add_flows(JobId id, Job& job, const Paths& paths) {
+  const std::map<std::uint32_t, double> costs = costs_of(job, paths);
   for (const auto& [link, cost] : costs) ++jobs_on_[link];
   for (const auto& team : job.teams)
     for (Member& member : team->members) {
       member.group = network_.add_group(job.spec.number, job.spec.augmentation);
-      limit(job, *team, member);
+      limit(*team, member, paths);
     }
   for (std::uint32_t number = 0; number < job.channels.size(); ++number) {
     Channel& channel = job.channels[number];
     const Member& member = channel.team->members[channel.member];
     std::map<std::vector<std::uint32_t>, std::size_t> by_path;
     for (std::uint32_t connection = 0; connection < job.spec.job.flows; ++connection) {
-      const FlowPath& path = channel.paths[connection];
+      const FlowPath& path = paths[number][connection];
       const auto [at, is_new] = by_path.try_emplace(path.data, channel.flows.size());
       if (is_new) channel.flows.emplace_back();
       Flow& flow = channel.flows[at->second];
@@ -400,7 +401,6 @@ void FlowLevelCluster::State::add_flows(JobId id, Job& job) {
       if (owners_.size() <= flow.id) owners_.resize(flow.id + 1);
       owners_[flow.id] = {id, number, static_cast<std::uint32_t>(index)};
     }
-    channel.paths = {};
   }
 }
 
