@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "mltcp/base/error.h"
@@ -80,8 +81,8 @@ class FlowLevelCluster::State {
   /// Connections of a channel that share a path.
   struct Flow {
     Network::FlowId id = 0;
-    std::vector<std::uint32_t> connections;
-    double rate = 0;  ///< bytes per nanosecond that the path carries
+    std::vector<std::uint32_t> connections;  ///< by number; empty: all of the channel
+    double rate = 0;                         ///< bytes per nanosecond that the path carries
     Nanos round_trip;
     Nanos last_end = Nanos(std::numeric_limits<std::int64_t>::min() / 2);
     Bytes finished = 0;  ///< bytes of all transfers that are over
@@ -172,8 +173,12 @@ class FlowLevelCluster::State {
   };
 
   using Paths = std::vector<std::vector<FlowPath>>;
+  static std::uint32_t connections_of(const Job& job, const Flow& flow) {
+    return flow.connections.empty() ? job.spec.job.flows : static_cast<std::uint32_t>(flow.connections.size());
+  }
   static void add_channels(Job& job);
-  /// By channel and connection. Throws InputError for paths that can't be.
+  /// By channel and connection; of ranks, which have one for all connections, by channel. Throws InputError for paths
+  /// that can't be.
   [[nodiscard]] Paths paths_of(const Job& job) const;
   /// What a byte of the job takes of each link that its data uses: acknowledgements are paid for by its data on the
   /// same link.
@@ -304,11 +309,13 @@ void FlowLevelCluster::State::add_channels(Job& job) {
 
 FlowLevelCluster::State::Paths FlowLevelCluster::State::paths_of(const Job& job) const {
   Paths all;
+  all.reserve(job.channels.size());
   for (const Channel& channel : job.channels) {
-    const std::vector<FlowPath>& paths = all.emplace_back(
-        job.spec.job.ranked() ? std::vector(job.spec.job.flows, fabric_.between(job.spec, channel.from, channel.to))
-                              : fabric_.route(job.spec, channel.from));
-    if (paths.size() != job.spec.job.flows)
+    const bool ranked = job.spec.job.ranked();
+    const std::vector<FlowPath>& paths =
+        all.emplace_back(ranked ? std::vector{fabric_.between(job.spec, channel.from, channel.to)}
+                                : fabric_.route(job.spec, channel.from));
+    if (!ranked && paths.size() != job.spec.job.flows)
       throw InputError(fmt::format("job \"{}\": worker {} has {} paths for {} flows; give one for each",
                                    job.spec.job.name, channel.from, paths.size(), job.spec.job.flows));
     for (const FlowPath& path : paths) {
@@ -378,17 +385,25 @@ void FlowLevelCluster::State::add_flows(JobId id, Job& job, const Paths& paths) 
   for (std::uint32_t number = 0; number < job.channels.size(); ++number) {
     Channel& channel = job.channels[number];
     const Member& member = channel.team->members[channel.member];
-    std::map<std::vector<std::uint32_t>, std::size_t> by_path;
-    for (std::uint32_t connection = 0; connection < job.spec.job.flows; ++connection) {
-      const FlowPath& path = paths[number][connection];
-      const auto [at, is_new] = by_path.try_emplace(path.data, channel.flows.size());
-      if (is_new) channel.flows.emplace_back();
-      Flow& flow = channel.flows[at->second];
-      flow.connections.push_back(connection);
-      flow.round_trip = std::max(flow.round_trip, path.round_trip);
+    const std::vector<FlowPath>& own = paths[number];
+    const auto path_of = [&](const Flow& flow) -> const std::vector<std::uint32_t>& {
+      return own[flow.connections.front()].data;
+    };
+    for (std::uint32_t connection = 0; connection < own.size(); ++connection) {
+      auto flow = std::find_if(channel.flows.begin(), channel.flows.end(),
+                               [&](const Flow& other) { return path_of(other) == own[connection].data; });
+      if (flow == channel.flows.end()) flow = channel.flows.emplace(flow);
+      flow->connections.push_back(connection);
+      flow->round_trip = std::max(flow->round_trip, own[connection].round_trip);
     }
-    for (const auto& [path, index] : by_path) {
+    std::vector<std::uint32_t> order(channel.flows.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::sort(order.begin(), order.end(),
+              [&](auto a, auto b) { return path_of(channel.flows[a]) < path_of(channel.flows[b]); });
+    for (const std::uint32_t index : order) {
       Flow& flow = channel.flows[index];
+      const std::vector<std::uint32_t>& path = path_of(flow);
+      if (order.size() == 1) flow.connections = {};
       std::vector<Network::Hop> hops;
       flow.rate = std::numeric_limits<double>::infinity();
       for (const std::uint32_t link : path) {
@@ -397,9 +412,9 @@ void FlowLevelCluster::State::add_flows(JobId id, Job& job, const Paths& paths) 
                                             hops.back().wire_bytes_per_byte);
       }
       if (member.limit) hops.push_back({*member.limit, header_cost()});
-      flow.id = network_.add_flow(member.group, hops, static_cast<std::uint32_t>(flow.connections.size()));
+      flow.id = network_.add_flow(member.group, hops, connections_of(job, flow));
       if (owners_.size() <= flow.id) owners_.resize(flow.id + 1);
-      owners_[flow.id] = {id, number, static_cast<std::uint32_t>(index)};
+      owners_[flow.id] = {id, number, index};
     }
   }
 }
@@ -652,7 +667,7 @@ void FlowLevelCluster::State::send(const Team& team, const Member& member, Chann
   const Bytes share = operation.bytes / spec.job.flows;
   const Bytes left_over = operation.bytes % spec.job.flows;
   for (Flow& flow : channel.flows) {
-    Bytes bytes = 0;
+    Bytes bytes = flow.connections.empty() ? operation.bytes : 0;
     for (const std::uint32_t connection : flow.connections) bytes += share + (connection < left_over ? 1 : 0);
     if (bytes == 0) continue;
     network_.send(flow.id, bytes, number, network_.now() + slow_start(team.job_of, flow, bytes, limit));
@@ -668,7 +683,7 @@ Nanos FlowLevelCluster::State::slow_start(const Job& of, const Flow& flow, Bytes
     rate = std::min(rate, static_cast<double>(limit.bits_per_second) / 8e9 * payload /
                               static_cast<double>(frame_bytes(fabric_.mtu)));
   const auto round_trip = static_cast<double>(flow.round_trip.count);
-  double window = kInitialWindowPackets * payload * static_cast<double>(flow.connections.size());
+  double window = kInitialWindowPackets * payload * connections_of(of, flow);
   double sent = 0;
   double lost = 0;
   while (window < rate * round_trip && sent + window < static_cast<double>(bytes)) {
