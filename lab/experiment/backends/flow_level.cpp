@@ -200,7 +200,7 @@ class FlowLevelCluster::State {
   /// Sends what has begun and the gate lets go.
   void post(Team& team);
   void post(Team& team, const Member& member, Channel& channel);
-  void send(const Team& team, const Member& member, Channel& channel, std::uint32_t operation);
+  void send(const Team& team, const Member& member, Channel& channel, std::uint32_t number);
   /// What a burst of `bytes` that begins now loses in slow start (flow_level.h). `limit`: of the sender; 0: none.
   [[nodiscard]] Nanos slow_start(const Job& of, const Flow& flow, Bytes bytes, Rate limit) const;
 

@@ -34,13 +34,11 @@ class IterationEngine {
   /// Transports what is sent and received.
   class Carrier {
    public:
+    virtual ~Carrier() = default;
     /// Called before the first operation of an iteration begins.
     virtual void begin_iteration(Nanos now) = 0;
     /// A send or receive begins. The carrier calls finish() when it is done: within this call, or later.
     virtual void begin(std::uint32_t operation, Nanos now) = 0;
-
-   protected:
-    ~Carrier() = default;
   };
   struct Settings {
     std::uint32_t iterations = 0;  ///< number to record; 0: all

@@ -406,7 +406,7 @@ bool RankDriver::take_completions(Nanos now) {
         fail(channel.peer, "a message is longer than the pattern says, which has to be the same on all hosts, from");
       if (completion.status != Status::ok || completion.kind == Completion::Kind::closed) {
         on_ended(channel, completion, now);
-      } else if (completion.kind == Completion::Kind::connected && wake_) {
+      } else if (completion.tag == kHello || (completion.kind == Completion::Kind::connected && wake_)) {
         on_open(channel, channel.flows[number_of(channel, completion.connection)]);
       } else if (completion.kind == Completion::Kind::connected) {
         const Bytes length = number_of(channel, completion.connection) + 1;
@@ -414,8 +414,6 @@ bool RankDriver::take_completions(Nanos now) {
           shard_.send(completion.connection, payload_->message(0, length), kHello);
         else
           shard_.send_virtual(completion.connection, length, kHello);
-      } else if (completion.tag == kHello) {
-        on_open(channel, channel.flows[number_of(channel, completion.connection)]);
       } else if (completion.kind == Completion::Kind::received) {
         on_received(completion);
       } else {
