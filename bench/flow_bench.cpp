@@ -7,7 +7,7 @@
 
 #include "mltcp/lab/experiment/backends/datapath.h"
 #include "mltcp/lab/experiment/backends/flow_level.h"
-#include "mltcp/lab/experiment/engine/job_driver.h"
+#include "mltcp/lab/experiment/engine/rank_driver.h"
 #include "mltcp/lab/experiment/files/policy.h"
 #include "mltcp/lab/experiment/run/runner.h"
 

@@ -15,8 +15,8 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/cc/cubic.h"
-#include "mltcp/lab/experiment/engine/job_driver.h"
 #include "mltcp/lab/experiment/engine/job_network.h"
+#include "mltcp/lab/experiment/engine/rank_driver.h"
 #include "mltcp/lab/fabric/dumbbell.h"
 #include "mltcp/lab/sim/network.h"
 #include "mltcp/transport/wire.h"
@@ -198,11 +198,12 @@ nlohmann::json run(const Options& options) {
     const auto first = static_cast<std::size_t>(epoch.count / kBin.count);
     if (series != network.usage().jobs().end() && series->second.size() > first)
       bins.assign(series->second.begin() + static_cast<std::ptrdiff_t>(first), series->second.end());
-    result["flows"].push_back({{"start_ns", nanos(options.starts_ms[number], 1e6).count},
-                               {"delivered_bytes", job.bytes},
-                               {"retransmitted_packets", job.retransmitted_packets},
-                               {"iteration_ns", iterations},
-                               {"bins", bins}});
+    result["flows"].push_back(
+        {{"start_ns", nanos(options.starts_ms[number], 1e6).count},
+         {"delivered_bytes", options.packets == 0 ? jobs[number]->rank(0).progress().sent : job.bytes},
+         {"retransmitted_packets", job.retransmitted_packets},
+         {"iteration_ns", iterations},
+         {"bins", bins}});
   }
   return result;
 }

@@ -42,7 +42,7 @@ class Datapath {
   [[nodiscard]] virtual std::string description() const = 0;
 };
 
-/// A datapath with packets: creates networks, one at a time, on which jobs are driven (job_driver.h).
+/// A datapath with packets: creates networks, one at a time, on which jobs are driven (rank_driver.h).
 class PacketDatapath : public Datapath {
  public:
   std::unique_ptr<LiveRun> prepare(const Experiment& experiment, const RunPlan& plan) final;

@@ -34,22 +34,6 @@ void refuse_what_flows_lack(const Experiment& experiment, const RunPlan& plan) {
     refuse("packets to learn iterations from", "let mltcp.iterations be \"exact\"");
 }
 
-class ClusterJob final : public RunningJob {
- public:
-  ClusterJob(FlowLevelCluster& cluster, FlowLevelCluster::JobId id) : cluster_(cluster), id_(id) {}
-  PlanState set_plan(const PhasePlan& plan) override { return cluster_.set_plan(id_, plan); }
-  void clear_plan() override { cluster_.clear_plan(id_); }
-  [[nodiscard]] PlanState plan_state() const override { return cluster_.gate_stats(id_).state; }
-  [[nodiscard]] Nanos adrift_since() const override { return cluster_.gate_stats(id_).adrift_since; }
-  [[nodiscard]] bool done() const override { return cluster_.done(id_); }
-  [[nodiscard]] std::size_t recorded() const override { return cluster_.recorded(id_); }
-  [[nodiscard]] JobResult result() const override { return cluster_.result(id_); }
-
- private:
-  FlowLevelCluster& cluster_;
-  FlowLevelCluster::JobId id_;
-};
-
 FlowFabric fabric_of(const Experiment& experiment, const RunPlan& plan) {
   if (experiment.topology) return flow_fabric(*experiment.topology);
   fabric::DumbbellConfig dumbbell = network_of(experiment);
@@ -61,24 +45,9 @@ class FlowRun final : public LiveRun {
  public:
   FlowRun(const Experiment& experiment, const RunPlan& plan)
       : plan_(plan), cluster_(fabric_of(experiment, plan)), unfinished_(plan.jobs.size()) {
-    std::vector<workload::Placement> placements;
-    std::vector<JobSpec> specs;
-    if (experiment.topology) placements = workload::place(experiment.jobs, experiment.topology->hosts());
-    for (std::uint32_t index = 0; index < plan.jobs.size(); ++index) {
-      JobSpec spec;
-      spec.job = plan.jobs[index];
-      if (spec.job.rate.is_zero()) spec.job.rate = experiment.bottleneck.rate;
-      spec.number = plan.first_number + index;
-      if (experiment.topology) spec.workers = placements[spec.number].workers;
-      spec.iterations = plan.iterations_of(spec.job);
-      spec.seed = experiment.seed;
-      spec.augmentation = augmentation_of(policy_named(plan.policy), experiment.mltcp, spec.job);
-      spec.connection.congestion_control = spec.job.cc.empty() ? experiment.cc : spec.job.cc;
-      jobs_.emplace_back(cluster_, cluster_.add_job(spec));
-      specs.push_back(std::move(spec));
-    }
+    const std::vector<JobSpec> specs = job_specs(experiment, plan, false, false);
+    for (const JobSpec& spec : specs) jobs_.push_back(&cluster_.job(cluster_.add_job(spec)));
     patience_ = patience_with(experiment, specs);
-    for (ClusterJob& job : jobs_) pointers_.push_back(&job);
     if (plan.metered) meter_links(experiment);
     cluster_.on_iteration([this](FlowLevelCluster::JobId /*job*/, const FlowLevelCluster::Iteration& iteration) {
       if (iteration.last) --unfinished_;
@@ -86,7 +55,7 @@ class FlowRun final : public LiveRun {
     });
   }
 
-  [[nodiscard]] std::span<RunningJob* const> jobs() const override { return pointers_; }
+  [[nodiscard]] std::span<RunningJob* const> jobs() const override { return jobs_; }
   void connect() override {}
   Nanos choose_epoch() override { return Nanos(0); }
   void record(SeriesRecorder& recorder, Nanos /*epoch*/) override {
@@ -109,7 +78,7 @@ class FlowRun final : public LiveRun {
 
   std::vector<JobNetwork::LinkView> finish(Run& run) override {
     if (recorded_) cluster_.finish_record();
-    record_jobs(pointers_, plan_, run);
+    record_jobs(jobs_, plan_, run);
     const std::vector<FlowFabric::Link>& links = cluster_.fabric().links;
     configs_.resize(links.size());
     std::vector<JobNetwork::LinkView> views;
@@ -154,8 +123,7 @@ class FlowRun final : public LiveRun {
   FlowLevelCluster cluster_;
   std::size_t unfinished_;
   Nanos patience_;
-  std::vector<ClusterJob> jobs_;
-  std::vector<RunningJob*> pointers_;
+  std::vector<RunningJob*> jobs_;
   std::map<std::uint32_t, fabric::UsageMeter> meters_;
   std::vector<fabric::LinkConfig> configs_;
   const fabric::LinkCounters no_counters_;

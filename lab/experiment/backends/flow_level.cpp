@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "mltcp/base/error.h"
 #include "mltcp/cc/controller.h"
 #include "mltcp/cc/registry.h"
-#include "mltcp/lab/experiment/backends/internal/flow_ranks.h"
-#include "mltcp/lab/experiment/engine/iteration_engine.h"
+#include "mltcp/lab/experiment/engine/rank_driver.h"
 #include "mltcp/lab/sim/event_queue.h"
 #include "mltcp/lab/workload/phase_program.h"
 
@@ -20,10 +20,28 @@ namespace mltcp::experiment {
 namespace {
 
 using Network = sim::FlowNetwork;
+using workload::Operation;
+
+constexpr std::uint32_t kIpUdpBytes = encap::kIpv4Bytes + encap::kUdpBytes;
+constexpr double kInitialWindowPackets = 10;  // RFC 6928
+
+/// Of a full packet.
+double payload_bytes(std::uint32_t mtu) {
+  return static_cast<double>(mtu - kIpUdpBytes - wire::kHeaderBytes - wire::kDataFrameBytes);
+}
+
+/// Whether a connection begins with slow start again after so long a silence.
+bool restarts_after(Nanos silence, Nanos round_trip) {
+  // A probe timeout (RFC 9002 section 6.2.1) where delays don't vary.
+  static const ConnectionConfig config;
+  return silence > round_trip + config.timer_granularity + config.max_ack_delay;
+}
 
 }  // namespace
 
 class FlowLevelCluster::State {
+  struct Job;
+
  public:
   State(FlowFabric fabric, const FlowLevelOptions& options)
       : fabric_(std::move(fabric)), options_(options), network_(Network::Options{options.weight_steps}) {
@@ -42,20 +60,9 @@ class FlowLevelCluster::State {
 
   JobId add_job(JobSpec spec);
   void remove(JobId id);
-  PlanState set_plan(JobId id, const PhasePlan& plan);
-  void clear_plan(JobId id);
-  GateStats gate_stats(JobId id) {
-    const FlowRanks* const ranks = ranks_of(id);
-    return ranks != nullptr ? ranks->gate_stats() : job(id).gate.stats();
-  }
-  JobResult result(JobId id);
-  std::size_t recorded(JobId id) {
-    const FlowRanks* const ranks = ranks_of(id);
-    return ranks != nullptr ? ranks->recorded() : job(id).engine.recorded();
-  }
-  bool done(JobId id) {
-    const FlowRanks* const ranks = ranks_of(id);
-    return ranks != nullptr ? ranks->done() : job(id).engine.done();
+  Job& job(JobId id) {
+    if (id >= jobs_.size() || !jobs_[id]) throw InputError(fmt::format("there is no job {} in the cluster", id));
+    return *jobs_[id];
   }
 
   bool run(Nanos until, const std::function<bool()>& stop);
@@ -71,98 +78,138 @@ class FlowLevelCluster::State {
   OnIteration on_iteration;
 
  private:
-  /// Connections of a worker that share a path.
+  /// Connections of a channel that share a path.
   struct Flow {
     Network::FlowId id = 0;
-    std::vector<std::uint32_t> connections;
-    double rate = 0;  ///< bytes per nanosecond that the path carries
+    std::vector<std::uint32_t> connections;  ///< by number; empty: all of the channel
+    double rate = 0;                         ///< bytes per nanosecond that the path carries
     Nanos round_trip;
     Nanos last_end = Nanos(std::numeric_limits<std::int64_t>::min() / 2);
     Bytes finished = 0;  ///< bytes of all transfers that are over
   };
-  struct Worker {
-    Network::GroupId group = 0;
+  struct Team;
+  /// From a worker to its receiver, or from a rank to another one.
+  struct Channel {
+    std::uint32_t from = 0;
+    std::uint32_t to = 0;
+    Team* team = nullptr;  ///< of the sender, like the next one
+    std::uint32_t member = 0;
     std::vector<Flow> flows;
-    std::optional<Network::LinkId> limit;  ///< of its rate, where a link doesn't bound it already
+    std::vector<std::uint32_t> sends;     ///< operations of the sender, in order
+    std::vector<std::uint32_t> receives;  ///< of the other rank; a worker's receiver has none
+    std::size_t next = 0;                 ///< of sends, in this iteration
+    std::uint64_t arrived = 0;            ///< messages, in all iterations
+    std::vector<Nanos> arrivals;          ///< of two iterations, by message
+  };
+  /// A worker, or a rank, with its progress.
+  struct Member {
+    Network::GroupId group = 0;
+    std::vector<std::uint32_t> channels;    ///< on which it sends
+    std::vector<std::uint32_t> channel_of;  ///< by operation
+    std::optional<Network::LinkId> limit;   ///< of its rate, where a link doesn't bound it already
     Rate unlimited;
   };
-  /// What an operation of a job sends.
+  /// What an operation sends.
   struct Transfer {
-    Bytes undelivered = 0;  ///< all workers together
+    Bytes undelivered = 0;  ///< all members together
     Nanos delivered;        ///< the latest of what is delivered
   };
-  struct Job final : IterationEngine::Carrier {
+  /// Iterations, and those who go through them: a rank, or all workers of a job without a pattern.
+  struct Team final : Iterations, IterationEngine::Carrier {
+    Team(State& cluster, Job& its_job, std::uint32_t its_timer, std::optional<std::uint32_t> rank)
+        : Iterations(its_job.spec, rank),
+          all(cluster),
+          job_of(its_job),
+          timer(its_timer),
+          members(rank ? 1 : its_job.spec.workers.size()),
+          transfers(rank ? 0 : program.operations.size()),
+          place(program.operations.size()) {
+      for (Member& member : members) member.channel_of.resize(program.operations.size());
+    }
+    void begin_iteration(Nanos /*now*/) override {
+      gate.begin_iteration();
+      for (const Member& member : members) {
+        all.network_.begin_iteration(member.group, load.sent);
+        for (const std::uint32_t channel : member.channels) job_of.channels[channel].next = 0;
+      }
+    }
+    void begin(std::uint32_t operation, Nanos now) override;
+
+    State& all;
+    Job& job_of;
+    const std::uint32_t timer;
+    std::vector<Member> members;
+    PhaseGate gate;
+    std::vector<Transfer> transfers;    ///< by operation; empty: each of a rank's is one transfer on one flow
+    std::vector<std::uint32_t> place;   ///< by operation: number among the channel's
+    Nanos gate_opens = Nanos::never();  ///< if something waits for it
+    GateStats gate_in_the_end;          ///< of the last iteration to record
+  };
+  struct Job final : RunningJob {
     Job(State& cluster, JobSpec given)
         : all(cluster),
           spec(std::move(given)),
-          program(workload::phase_program(spec.job)),
-          engine(program, spec.job, {.iterations = spec.iterations, .seed = spec.seed, .stream = spec.number}),
-          slow_start(!cc::find_algorithm(spec.connection.congestion_control).capabilities.rate_based),
-          transfers(program.operations.size()) {}
-    void begin_iteration(Nanos /*now*/) override { all.begin_iteration(*this); }
-    void begin(std::uint32_t operation, Nanos /*now*/) override {
-      if (program.operations[operation].bytes == 0) return engine.finish(operation);
-      transfers[operation] = {program.operations[operation].bytes * workers.size(), {}};
-      held.push_back(operation);
-      all.ask_gate(*this);
-    }
+          slow_start(!cc::find_algorithm(spec.connection.congestion_control).capabilities.rate_based) {}
+    PlanState set_plan(const PhasePlan& plan) override;
+    void clear_plan() override;
+    [[nodiscard]] PlanState plan_state() const override;
+    [[nodiscard]] Nanos adrift_since() const override;
+    [[nodiscard]] bool done() const override { return spec.iterations > 0 && told >= spec.iterations; }
+    [[nodiscard]] std::size_t recorded() const override { return told; }
+    [[nodiscard]] JobResult result() const override;
 
     State& all;
     const JobSpec spec;
-    const workload::RankProgram program;
-    IterationEngine engine;
     const bool slow_start;  ///< its bursts begin with it; other algorithms begin at their rate
-    std::vector<Worker> workers;
-    PhaseGate gate;
-    std::vector<Transfer> transfers;    ///< by operation
-    std::vector<std::uint32_t> held;    ///< operations that wait for the gate
-    Nanos gate_opens = Nanos::never();  ///< if some wait for that
-    Bytes delivered = 0;
-    GateStats gate_in_the_end;  ///< of the last iteration to record
+    std::vector<std::unique_ptr<Team>> teams;
+    std::vector<Channel> channels;
+    std::size_t told = 0;    ///< iterations that all teams have recorded
+    std::size_t behind = 0;  ///< teams that have not recorded the next one
   };
   struct Owner {  // of a flow of the network
     JobId job = 0;
-    std::uint32_t worker = 0;
+    std::uint32_t channel = 0;
     std::uint32_t flow = 0;
   };
 
-  Job& job(JobId id) {
-    if (id >= jobs_.size() || !jobs_[id]) throw InputError(fmt::format("there is no job {} in the cluster", id));
-    return *jobs_[id];
+  using Paths = std::vector<std::vector<FlowPath>>;
+  static std::uint32_t connections_of(const Job& job, const Flow& flow) {
+    return flow.connections.empty() ? job.spec.job.flows : static_cast<std::uint32_t>(flow.connections.size());
   }
-  /// Of a job with programs; null for others.
-  [[nodiscard]] FlowRanks* ranks_of(JobId id) { return id < ranked_.size() ? ranked_[id].get() : nullptr; }
-  JobId add_ranks(JobSpec spec);
-  void advance_ranks(JobId id);
-  void add_workers(JobId id, Job& job);
-  /// By worker. Throws InputError for paths that can't be.
-  [[nodiscard]] std::vector<std::vector<FlowPath>> routes_of(const JobSpec& spec) const;
+  static void add_channels(Job& job);
+  /// By channel and connection; of ranks, which have one for all connections, by channel. Throws InputError for paths
+  /// that can't be.
+  [[nodiscard]] Paths paths_of(const Job& job) const;
   /// What a byte of the job takes of each link that its data uses: acknowledgements are paid for by its data on the
   /// same link.
-  [[nodiscard]] std::map<std::uint32_t, double> costs_of(const std::vector<std::vector<FlowPath>>& routes) const;
+  [[nodiscard]] std::map<std::uint32_t, double> costs_of(const Job& job, const Paths& paths) const;
   [[nodiscard]] double header_cost() const {
     return static_cast<double>(frame_bytes(fabric_.mtu)) / payload_bytes(fabric_.mtu);
   }
-  /// Gives the worker a link of its own for its rate, where its uplink doesn't bound it already.
-  void limit(Worker& worker, const std::vector<FlowPath>& paths, Rate lowest);
-  void schedule(JobId id, const Job& job) { timers_.set(id, std::min(job.engine.wake(), job.gate_opens)); }
+  /// Gives the member a link of its own for its rate, where its uplink doesn't bound it already.
+  void limit(const Team& team, Member& member, const Paths& paths);
+  void add_flows(JobId id, Job& job, const Paths& paths);
+  void schedule(const Team& team) { timers_.set(team.timer, std::min(team.engine.wake(), team.gate_opens)); }
   void on_finished(const Network::Finished& finished);
-  void advance(JobId id);
-  void begin_iteration(Job& of);
+  void advance(JobId id, Team& team);
+  /// Tells of iterations that all teams have recorded; false if the job has been removed meanwhile.
+  bool tell(JobId id);
   /// Records what is due up to `time`, until which nothing happens.
   void sample_until(Nanos time);
   void read_states(Nanos at);
-  /// Sends what the gate lets go.
-  void ask_gate(Job& of);
-  void send(Job& of, std::uint32_t operation);
-  Nanos slow_start(const Job& of, const Flow& flow, Bytes bytes, Rate limit) const;
+  /// Sends what has begun and the gate lets go.
+  void post(Team& team);
+  void post(Team& team, const Member& member, Channel& channel);
+  void send(const Team& team, const Member& member, Channel& channel, std::uint32_t number);
+  /// What a burst of `bytes` that begins now loses in slow start (flow_level.h). `limit`: of the sender; 0: none.
+  [[nodiscard]] Nanos slow_start(const Job& of, const Flow& flow, Bytes bytes, Rate limit) const;
 
   FlowFabric fabric_;
   FlowLevelOptions options_;
   Network network_;
-  sim::EventQueue timers_;  // by job
+  sim::EventQueue timers_;                              // by team
+  std::vector<std::pair<JobId, std::uint32_t>> teams_;  // by timer: job, and number among its teams
   std::vector<std::unique_ptr<Job>> jobs_;
-  std::vector<std::unique_ptr<FlowRanks>> ranked_;  ///< likewise; a job is in one of the two
   std::size_t alive_ = 0;
   std::vector<std::size_t> jobs_on_;
   std::vector<Owner> owners_;                  // by flow of the network
@@ -172,6 +219,8 @@ class FlowLevelCluster::State {
   std::vector<const Job*> recorded_;  // jobs, each flow of which is recorded
 };
 
+// ---- Set-up ---------------------------------------------------------------------------------------------------------
+
 FlowLevelCluster::JobId FlowLevelCluster::State::add_job(JobSpec spec) {
   const auto refuse = [&](const std::string& why) {
     throw InputError(fmt::format("job \"{}\": {}", spec.job.name, why));
@@ -179,132 +228,182 @@ FlowLevelCluster::JobId FlowLevelCluster::State::add_job(JobSpec spec) {
   if (spec.workers.empty()) refuse("it has no workers; give it at least one");
   if (spec.job.flows == 0) refuse("it has no flows; give it at least one");
   if (spec.job.bytes_per_iteration() == 0) refuse("it sends nothing; give it a phase that communicates");
-  if (spec.job.ranked()) return add_ranks(std::move(spec));
+  if (spec.job.ranked() && (!fabric_.between || spec.workers.size() != workload::ranks_of(spec.job)))
+    refuse("its ranks need hosts of their own at flow level; give a topology");
   auto made = std::make_unique<Job>(*this, std::move(spec));
+  Job& added = *made;
   const auto id = static_cast<JobId>(jobs_.size());
-  add_workers(id, *made);
-  made->engine.start(std::max(network_.now(), made->spec.job.start));
-  jobs_.push_back(std::move(made));
-  ranked_.emplace_back();
-  timers_.add(id);
-  schedule(id, *jobs_[id]);
-  ++alive_;
-  return id;
-}
-
-FlowLevelCluster::JobId FlowLevelCluster::State::add_ranks(JobSpec spec) {
-  const Nanos start = spec.job.start;
-  auto made = std::make_unique<FlowRanks>(network_, fabric_, options_.burst_latency, std::move(spec));
-  const auto id = static_cast<JobId>(jobs_.size());
-  for (const std::uint32_t link : made->links()) ++jobs_on_[link];
-  const std::vector<Network::FlowId> flows = made->flows();
-  for (std::uint32_t channel = 0; channel < flows.size(); ++channel) {
-    if (owners_.size() <= flows[channel]) owners_.resize(flows[channel] + 1);
-    owners_[flows[channel]] = {id, 0, channel};
-  }
-  made->start(std::max(network_.now(), start));
-  jobs_.emplace_back();
-  ranked_.push_back(std::move(made));
-  timers_.add(id);
-  timers_.set(id, ranked_[id]->wake());
-  ++alive_;
-  return id;
-}
-
-void FlowLevelCluster::State::advance_ranks(JobId id) {
-  FlowRanks& at = *ranked_[id];
-  struct Ended {
-    std::uint32_t iteration;
-    Nanos start;
-    Nanos length;
+  auto timer = static_cast<std::uint32_t>(teams_.size());
+  const auto add_team = [&](std::optional<std::uint32_t> rank) {
+    added.teams.push_back(std::make_unique<Team>(*this, added, timer++, rank));
   };
-  std::vector<Ended> ended;  // told behind it: whoever is told may remove the job
-  at.advance([&](std::uint32_t iteration, Nanos start, Nanos length) { ended.push_back({iteration, start, length}); });
-  const bool done = at.done();
-  timers_.set(id, at.wake());
-  for (std::size_t i = 0; i < ended.size() && on_iteration; ++i)
-    on_iteration(id, {ended[i].iteration, ended[i].start, ended[i].length, done && i + 1 == ended.size()});
+  if (added.spec.job.ranked())
+    for (std::uint32_t rank = 0; rank < added.spec.workers.size(); ++rank) add_team(rank);
+  else
+    add_team({});
+  add_channels(added);
+  add_flows(id, added, paths_of(added));
+  added.behind = added.teams.size();
+  jobs_.push_back(std::move(made));
+  ++alive_;
+  for (const auto& team : added.teams) {
+    timers_.add(team->timer);
+    teams_.emplace_back(id, team->timer - added.teams.front()->timer);
+    team->engine.start(std::max(network_.now(), added.spec.job.start));
+    schedule(*team);
+  }
+  return id;
 }
 
-std::vector<std::vector<FlowPath>> FlowLevelCluster::State::routes_of(const JobSpec& spec) const {
-  std::vector<std::vector<FlowPath>> routes;
-  for (std::uint32_t worker = 0; worker < spec.workers.size(); ++worker) {
-    routes.push_back(fabric_.route(spec, worker));
-    if (routes.back().size() != spec.job.flows)
-      throw InputError(fmt::format("job \"{}\": worker {} has {} paths for {} flows; give one for each", spec.job.name,
-                                   worker, routes.back().size(), spec.job.flows));
-    for (const FlowPath& path : routes.back()) {
+void FlowLevelCluster::State::add_channels(Job& job) {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> numbers;  // by from and to
+  const auto channel_between = [&](std::uint32_t from, std::uint32_t to) {
+    const auto [at, is_new] = numbers.try_emplace({from, to}, static_cast<std::uint32_t>(job.channels.size()));
+    if (is_new) {
+      Channel& channel = job.channels.emplace_back();
+      channel.from = from;
+      channel.to = to;
+      const bool ranked = job.spec.job.ranked();
+      channel.team = job.teams[ranked ? from : 0].get();
+      channel.member = ranked ? 0 : from;
+      channel.team->members[channel.member].channels.push_back(at->second);
+    }
+    return at->second;
+  };
+  const auto add = [&](Team& team, std::uint32_t operation, std::uint32_t member, std::uint32_t number, bool sends) {
+    Channel& channel = job.channels[number];
+    std::vector<std::uint32_t>& list = sends ? channel.sends : channel.receives;
+    team.members[member].channel_of[operation] = number;
+    team.place[operation] = static_cast<std::uint32_t>(list.size());
+    list.push_back(operation);
+  };
+  if (!job.spec.job.ranked()) {
+    Team& team = *job.teams.front();
+    for (std::uint32_t worker = 0; worker < team.members.size(); ++worker) {
+      const std::uint32_t number = channel_between(worker, worker);
+      for (std::uint32_t i = 0; i < team.program.operations.size(); ++i)
+        if (team.program.operations[i].communicates()) add(team, i, worker, number, true);
+    }
+    return;
+  }
+  for (std::uint32_t rank = 0; rank < job.teams.size(); ++rank) {
+    Team& team = *job.teams[rank];
+    for (std::uint32_t i = 0; i < team.program.operations.size(); ++i) {
+      const Operation& operation = team.program.operations[i];
+      if (!operation.communicates()) continue;
+      const bool sends = operation.kind == Operation::Kind::send;
+      const std::uint32_t number =
+          sends ? channel_between(rank, operation.peer) : channel_between(operation.peer, rank);
+      add(team, i, 0, number, sends);
+    }
+  }
+  for (Channel& channel : job.channels) {
+    if (channel.sends.size() != channel.receives.size())
+      throw InputError(
+          fmt::format("job \"{}\": rank {} sends rank {} {} messages, and that receives {}; take programs "
+                      "that fit together",
+                      job.spec.job.name, channel.from, channel.to, channel.sends.size(), channel.receives.size()));
+    channel.arrivals.resize(2 * channel.receives.size());
+  }
+}
+
+FlowLevelCluster::State::Paths FlowLevelCluster::State::paths_of(const Job& job) const {
+  Paths all;
+  all.reserve(job.channels.size());
+  for (const Channel& channel : job.channels) {
+    const bool ranked = job.spec.job.ranked();
+    const std::vector<FlowPath>& paths =
+        all.emplace_back(ranked ? std::vector{fabric_.between(job.spec, channel.from, channel.to)}
+                                : fabric_.route(job.spec, channel.from));
+    if (!ranked && paths.size() != job.spec.job.flows)
+      throw InputError(fmt::format("job \"{}\": worker {} has {} paths for {} flows; give one for each",
+                                   job.spec.job.name, channel.from, paths.size(), job.spec.job.flows));
+    for (const FlowPath& path : paths) {
       for (const std::uint32_t link : path.data)
         if (link >= fabric_.links.size())
-          throw InputError(fmt::format("job \"{}\": a path has link {}; the network has {}", spec.job.name, link,
+          throw InputError(fmt::format("job \"{}\": a path has link {}; the network has {}", job.spec.job.name, link,
                                        fabric_.links.size()));
       if (path.data.empty())
-        throw InputError(fmt::format("job \"{}\": a path has no links; name at least one", spec.job.name));
+        throw InputError(fmt::format("job \"{}\": a path has no links; name at least one", job.spec.job.name));
     }
   }
-  return routes;
+  return all;
 }
 
-std::map<std::uint32_t, double> FlowLevelCluster::State::costs_of(
-    const std::vector<std::vector<FlowPath>>& routes) const {
+std::map<std::uint32_t, double> FlowLevelCluster::State::costs_of(const Job& job, const Paths& paths) const {
   struct Load {
-    std::size_t data = 0;
-    std::size_t acknowledgements = 0;
+    double data = 0;
+    double acknowledgements = 0;
   };
   std::map<std::uint32_t, Load> loads;
-  for (const std::vector<FlowPath>& paths : routes)
-    for (const FlowPath& path : paths) {
-      for (const std::uint32_t link : path.data) ++loads[link].data;
-      for (const std::uint32_t link : path.acknowledgements) ++loads[link].acknowledgements;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    double sent = job.spec.job.ranked() ? 0 : 1;  // workers send all alike
+    if (job.spec.job.ranked())
+      for (const std::uint32_t operation : job.channels[i].sends)
+        sent += static_cast<double>(job.channels[i].team->program.operations[operation].bytes);
+    for (const FlowPath& path : paths[i]) {
+      for (const std::uint32_t link : path.data) loads[link].data += sent;
+      for (const std::uint32_t link : path.acknowledgements) loads[link].acknowledgements += sent;
     }
+  }
   const double acknowledgement_cost =
       static_cast<double>(kAcknowledgementBytes) / (ConnectionConfig{}.ack_every * payload_bytes(fabric_.mtu));
   std::map<std::uint32_t, double> costs;
   for (const auto& [link, load] : loads)
-    if (load.data > 0)
-      costs[link] = header_cost() +
-                    acknowledgement_cost * static_cast<double>(load.acknowledgements) / static_cast<double>(load.data);
+    if (load.data > 0) costs[link] = header_cost() + acknowledgement_cost * load.acknowledgements / load.data;
   return costs;
 }
 
-void FlowLevelCluster::State::limit(Worker& worker, const std::vector<FlowPath>& paths, Rate lowest) {
+void FlowLevelCluster::State::limit(const Team& team, Member& member, const Paths& paths) {
+  Rate lowest;  // of what limits a send; 0: nothing does
+  for (const Operation& operation : team.program.operations)
+    for (const Rate rate : {operation.rate, team.job_of.spec.job.rate})
+      if (operation.kind == Operation::Kind::send && !rate.is_zero())
+        lowest = lowest.is_zero() ? rate : std::min(lowest, rate);
+  std::optional<std::uint32_t> uplink;
   bool one_uplink = true;
-  for (const FlowPath& path : paths) {
-    one_uplink &= path.data.front() == paths.front().data.front();
-    worker.unlimited = std::max(worker.unlimited, fabric_.links[path.data.front()].rate);
-  }
-  if (lowest.is_zero() || (one_uplink && lowest >= worker.unlimited)) return;
+  for (const std::uint32_t channel : member.channels)
+    for (const FlowPath& path : paths[channel]) {
+      if (!uplink) uplink = path.data.front();
+      one_uplink &= path.data.front() == *uplink;
+      member.unlimited = std::max(member.unlimited, fabric_.links[path.data.front()].rate);
+    }
+  if (!uplink || lowest.is_zero() || (one_uplink && lowest >= member.unlimited)) return;
   if (spare_limits_.empty()) spare_limits_.push_back(network_.add_link(lowest));
-  worker.limit = spare_limits_.back();
+  member.limit = spare_limits_.back();
   spare_limits_.pop_back();
 }
 
-void FlowLevelCluster::State::add_workers(JobId id, Job& job) {
-  const JobSpec& spec = job.spec;
-  const std::vector<std::vector<FlowPath>> routes = routes_of(spec);
-  const std::map<std::uint32_t, double> costs = costs_of(routes);
+void FlowLevelCluster::State::add_flows(JobId id, Job& job, const Paths& paths) {
+  const std::map<std::uint32_t, double> costs = costs_of(job, paths);
   for (const auto& [link, cost] : costs) ++jobs_on_[link];
-
-  Rate lowest;  // of what limits a phase; 0: nothing does
-  for (const workload::Phase& phase : spec.job.phases)
-    for (const Rate rate : {phase.rate, spec.job.rate})
-      if (phase.kind == workload::Phase::Kind::communicate && !rate.is_zero())
-        lowest = lowest.is_zero() ? rate : std::min(lowest, rate);
-  for (std::uint32_t number = 0; number < spec.workers.size(); ++number) {
-    Worker& worker = job.workers.emplace_back();
-    worker.group = network_.add_group(spec.number, spec.augmentation);
-    limit(worker, routes[number], lowest);
-    std::map<std::vector<std::uint32_t>, std::size_t> by_path;
-    for (std::uint32_t connection = 0; connection < spec.job.flows; ++connection) {
-      const FlowPath& path = routes[number][connection];
-      const auto [at, is_new] = by_path.try_emplace(path.data, worker.flows.size());
-      if (is_new) worker.flows.emplace_back();
-      Flow& flow = worker.flows[at->second];
-      flow.connections.push_back(connection);
-      flow.round_trip = std::max(flow.round_trip, path.round_trip);
+  for (const auto& team : job.teams)
+    for (Member& member : team->members) {
+      member.group = network_.add_group(job.spec.number, job.spec.augmentation);
+      limit(*team, member, paths);
     }
-    for (const auto& [path, index] : by_path) {
-      Flow& flow = worker.flows[index];
+  for (std::uint32_t number = 0; number < job.channels.size(); ++number) {
+    Channel& channel = job.channels[number];
+    const Member& member = channel.team->members[channel.member];
+    const std::vector<FlowPath>& own = paths[number];
+    const auto path_of = [&](const Flow& flow) -> const std::vector<std::uint32_t>& {
+      return own[flow.connections.front()].data;
+    };
+    for (std::uint32_t connection = 0; connection < own.size(); ++connection) {
+      auto flow = std::find_if(channel.flows.begin(), channel.flows.end(),
+                               [&](const Flow& other) { return path_of(other) == own[connection].data; });
+      if (flow == channel.flows.end()) flow = channel.flows.emplace(flow);
+      flow->connections.push_back(connection);
+      flow->round_trip = std::max(flow->round_trip, own[connection].round_trip);
+    }
+    std::vector<std::uint32_t> order(channel.flows.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::sort(order.begin(), order.end(),
+              [&](auto a, auto b) { return path_of(channel.flows[a]) < path_of(channel.flows[b]); });
+    for (const std::uint32_t index : order) {
+      Flow& flow = channel.flows[index];
+      const std::vector<std::uint32_t>& path = path_of(flow);
+      if (order.size() == 1) flow.connections = {};
       std::vector<Network::Hop> hops;
       flow.rate = std::numeric_limits<double>::infinity();
       for (const std::uint32_t link : path) {
@@ -312,73 +411,81 @@ void FlowLevelCluster::State::add_workers(JobId id, Job& job) {
         flow.rate = std::min(flow.rate, static_cast<double>(fabric_.links[link].rate.bits_per_second) / 8e9 /
                                             hops.back().wire_bytes_per_byte);
       }
-      if (worker.limit) hops.push_back({*worker.limit, header_cost()});
-      flow.id = network_.add_flow(worker.group, hops, static_cast<std::uint32_t>(flow.connections.size()));
+      if (member.limit) hops.push_back({*member.limit, header_cost()});
+      flow.id = network_.add_flow(member.group, hops, connections_of(job, flow));
       if (owners_.size() <= flow.id) owners_.resize(flow.id + 1);
-      owners_[flow.id] = {id, number, static_cast<std::uint32_t>(index)};
+      owners_[flow.id] = {id, number, index};
     }
   }
 }
 
 void FlowLevelCluster::State::remove(JobId id) {
-  if (ranks_of(id) != nullptr) {
-    timers_.set(id, Nanos::never());
-    ranked_[id].reset();
-    --alive_;
-    return;
+  for (const auto& team : job(id).teams) {
+    for (const Member& member : team->members) {
+      network_.remove_group(member.group);
+      if (member.limit) spare_limits_.push_back(*member.limit);
+    }
+    timers_.set(team->timer, Nanos::never());
   }
-  for (const Worker& worker : job(id).workers) {
-    network_.remove_group(worker.group);
-    if (worker.limit) spare_limits_.push_back(*worker.limit);
-  }
-  timers_.set(id, Nanos::never());
   jobs_[id].reset();
   --alive_;
 }
 
-PlanState FlowLevelCluster::State::set_plan(JobId id, const PhasePlan& plan) {
-  if (FlowRanks* const ranks = ranks_of(id)) {
-    const PlanState state = ranks->set_plan(plan);
-    timers_.set(id, ranks->wake());
-    return state;
+// ---- Plans and results ----------------------------------------------------------------------------------------------
+
+PlanState FlowLevelCluster::State::Job::set_plan(const PhasePlan& plan) {
+  Nanos lead = Nanos::never();
+  for (const auto& team : teams) lead = std::min(lead, team->lead.value_or(lead));
+  PlanState state = PlanState::none;
+  for (const auto& team : teams) {
+    if (!team->lead) continue;
+    PhasePlan own = plan;
+    own.slot += *team->lead - lead;
+    state = team->gate.set(own, all.network_.now());
+    all.post(*team);
+    all.schedule(*team);
   }
-  Job& held = job(id);
-  const PlanState state = held.gate.set(plan, network_.now());
-  ask_gate(held);
-  schedule(id, held);
   return state;
 }
 
-void FlowLevelCluster::State::clear_plan(JobId id) {
-  if (FlowRanks* const ranks = ranks_of(id)) {
-    ranks->clear_plan();
-    timers_.set(id, ranks->wake());
-    return;
+void FlowLevelCluster::State::Job::clear_plan() {
+  for (const auto& team : teams) {
+    if (team->gate.stats().state != PlanState::active) continue;
+    team->gate.clear(PlanState::removed, all.network_.now());
+    all.post(*team);
+    all.schedule(*team);
   }
-  Job& held = job(id);
-  if (held.gate.stats().state != PlanState::active) return;
-  held.gate.clear(PlanState::removed, network_.now());
-  ask_gate(held);
-  schedule(id, held);
 }
 
-JobResult FlowLevelCluster::State::result(JobId id) {
-  if (const FlowRanks* const ranks = ranks_of(id)) return ranks->result();
-  const Job& of = job(id);
-  JobResult result;
-  result.name = of.spec.job.name;
-  result.iterations = of.engine.times();
-  result.starts = of.engine.starts();
-  result.bytes = of.delivered;
-  const GateStats& gate = of.engine.done() ? of.gate_in_the_end : of.gate.stats();
-  result.gate_waited = gate.waited;
-  result.gate_corrections = gate.corrections;
-  if (gate.state != PlanState::none && gate.state != PlanState::active) result.plan_dropped = to_text(gate.state);
-  result.iteration_compute = of.engine.computes();
-  result.compute = of.spec.job.compute_per_iteration();
-  result.bytes_per_iteration = of.spec.job.bytes_per_iteration() * of.workers.size();
+PlanState FlowLevelCluster::State::Job::plan_state() const {
+  PlanState state = PlanState::none;
+  for (const auto& team : teams) {
+    if (!team->lead) continue;
+    const PlanState own = team->gate.stats().state;
+    if (own == PlanState::misfit || state == PlanState::none) state = own;
+  }
+  return state;
+}
+
+Nanos FlowLevelCluster::State::Job::adrift_since() const {
+  Nanos since = Nanos::never();
+  for (const auto& team : teams) since = std::min(since, team->gate.stats().adrift_since);
+  return since;
+}
+
+JobResult FlowLevelCluster::State::Job::result() const {
+  std::vector<RankResult> results;
+  for (const auto& team : teams) {
+    RankResult& result = results.emplace_back(team->result());
+    result.bytes_per_iteration *= team->members.size();
+    result.gate = team->engine.done() ? team->gate_in_the_end : team->gate.stats();
+  }
+  JobResult result = merge_ranks(spec.job, results, Nanos(0));
+  if (!spec.job.ranked()) result.ranks.clear();
   return result;
 }
+
+// ---- Time -----------------------------------------------------------------------------------------------------------
 
 bool FlowLevelCluster::State::run(Nanos until, const std::function<bool()>& stop) {
   for (;;) {
@@ -390,12 +497,10 @@ bool FlowLevelCluster::State::run(Nanos until, const std::function<bool()>& stop
     finished_.assign(network_.finished().begin(), network_.finished().end());
     for (const Network::Finished& finished : finished_) on_finished(finished);
     while (!timers_.empty() && timers_.time() <= network_.now()) {
-      const JobId id = timers_.source();
-      timers_.set(id, Nanos::never());
-      if (ranks_of(id) != nullptr)
-        advance_ranks(id);
-      else
-        advance(id);
+      const std::uint32_t timer = timers_.source();
+      timers_.set(timer, Nanos::never());
+      const auto [id, number] = teams_[timer];
+      advance(id, *jobs_[id]->teams[number]);
     }
     if (stop && stop()) return true;
   }
@@ -408,9 +513,9 @@ void FlowLevelCluster::State::record(SeriesRecorder& recorder) {
   for (const std::unique_ptr<Job>& job : jobs_) {
     if (!job) continue;
     recorded_.push_back(job.get());
-    for (std::uint32_t worker = 0; worker < job->workers.size(); ++worker)
-      for (std::uint32_t flow = 0; flow < job->workers[worker].flows.size(); ++flow)
-        connections.push_back({job->spec.job.name, worker, worker, flow});
+    for (const Channel& channel : job->channels)
+      for (std::uint32_t flow = 0; flow < channel.flows.size(); ++flow)
+        connections.push_back({job->spec.job.name, channel.from, channel.to, flow});
   }
   std::vector<SeriesLink> links;
   for (const FlowFabric::Link& link : fabric_.links) links.push_back({link.name, link.rate});
@@ -422,11 +527,13 @@ void FlowLevelCluster::State::read_states(Nanos at) {
   const SeriesRecorder::States states = recorder_->states();
   auto state = states.connections.begin();
   for (const Job* job : recorded_)
-    for (const Worker& worker : job->workers)
-      for (const Flow& flow : worker.flows) {
-        state->gain = network_.gain(worker.group);
-        state->bytes_ratio = network_.bytes_ratio_at(worker.group, at);
-        state->iteration = job->engine.running() ? static_cast<std::int64_t>(job->engine.iteration()) : -1;
+    for (const Channel& channel : job->channels)
+      for (const Flow& flow : channel.flows) {
+        const IterationEngine& engine = channel.team->engine;
+        const Network::GroupId group = channel.team->members[channel.member].group;
+        state->gain = network_.gain(group);
+        state->bytes_ratio = network_.bytes_ratio_at(group, at);
+        state->iteration = engine.running() ? static_cast<std::int64_t>(engine.iteration()) : -1;
         // Rounded sums may step back by a byte, and totals don't.
         state->sent_bytes =
             std::max(state->sent_bytes, flow.finished + static_cast<Bytes>(network_.sent_at(flow.id, at)));
@@ -451,82 +558,140 @@ void FlowLevelCluster::State::finish_record() {
 }
 
 void FlowLevelCluster::State::on_finished(const Network::Finished& finished) {
-  const Owner& owner = owners_[finished.flow];
-  if (FlowRanks* const ranks = ranks_of(owner.job)) {
-    ranks->on_finished(owner.flow, finished);
-    timers_.set(owner.job, ranks->wake());
-    return;
-  }
-  Job& of = *jobs_[owner.job];
-  Flow& flow = of.workers[owner.worker].flows[owner.flow];
-  flow.last_end = network_.now();
-  flow.finished += finished.bytes;
-  Transfer& transfer = of.transfers[finished.tag];
-  transfer.undelivered -= finished.bytes;
-  transfer.delivered = std::max(transfer.delivered, network_.now() + options_.burst_latency.value_or(flow.round_trip));
-  if (!of.engine.done()) of.delivered += finished.bytes;
-  if (transfer.undelivered > 0) return;
-  of.engine.finish(static_cast<std::uint32_t>(finished.tag), network_.now(), transfer.delivered);
-  timers_.set(owner.job, network_.now());
-}
-
-/// Moves the job on as far as possible.
-void FlowLevelCluster::State::advance(JobId id) {
   const Nanos now = network_.now();
-  Job& at = *jobs_[id];
-  if (at.gate_opens <= now) ask_gate(at);
+  const Owner& owner = owners_[finished.flow];
+  Job& of = *jobs_[owner.job];
+  Channel& channel = of.channels[owner.channel];
+  Flow& flow = channel.flows[owner.flow];
+  flow.last_end = now;
+  flow.finished += finished.bytes;
+  const Nanos round_trip = options_.burst_latency.value_or(flow.round_trip);
+  const auto operation = static_cast<std::uint32_t>(finished.tag);
+  Nanos delivered = now + round_trip;
+  if (!channel.team->transfers.empty()) {
+    Transfer& transfer = channel.team->transfers[operation];
+    transfer.undelivered -= finished.bytes;
+    delivered = transfer.delivered = std::max(transfer.delivered, delivered);
+    if (transfer.undelivered > 0) return;
+  }
+  channel.team->engine.finish(operation, now, delivered);
+  schedule(*channel.team);
+  if (channel.receives.empty()) return;
+  const Nanos at = now + round_trip / 2;
+  const std::size_t count = channel.receives.size();
+  const std::uint64_t message = channel.arrived++;
+  channel.arrivals[message % (2 * count)] = at;
+  Team& receiver = *of.teams[channel.to];
+  const std::uint32_t receive = channel.receives[message % count];
+  if (!receiver.engine.running() || receiver.engine.iteration() != message / count ||
+      !receiver.engine.has_begun(receive))
+    return;
+  receiver.engine.finish(receive, now, at);
+  schedule(receiver);
+}
+
+/// Moves the team on as far as possible.
+void FlowLevelCluster::State::advance(JobId id, Team& team) {
+  if (team.gate_opens <= network_.now()) post(team);
   for (;;) {
-    const IterationEngine::Step step = at.engine.advance(now, at);
-    if (step == IterationEngine::Step::waiting || step == IterationEngine::Step::advanced) return schedule(id, at);
+    const IterationEngine::Step step = team.engine.advance(network_.now(), team);
+    if (step == IterationEngine::Step::waiting || step == IterationEngine::Step::advanced) return schedule(team);
     if (step == IterationEngine::Step::unrecorded) continue;
-    const bool last = at.engine.done();
-    if (last) at.gate_in_the_end = at.gate.stats();
-    if (!on_iteration) continue;
-    on_iteration(id, {static_cast<std::uint32_t>(at.engine.recorded() - 1), at.engine.iteration_start(),
-                      at.engine.times().back(), last});
-    if (!jobs_[id]) return;
+    if (team.engine.done()) team.gate_in_the_end = team.gate.stats();
+    Job& job = team.job_of;
+    if (team.engine.recorded() == job.told + 1 && --job.behind == 0 && !tell(id)) return;
   }
 }
 
-void FlowLevelCluster::State::begin_iteration(Job& of) {
-  of.gate.begin_iteration();
-  for (const Worker& worker : of.workers) network_.begin_iteration(worker.group, of.spec.job.bytes_per_iteration());
+bool FlowLevelCluster::State::tell(JobId id) {
+  while (jobs_[id] && jobs_[id]->behind == 0) {
+    Job& job = *jobs_[id];
+    Iteration iteration{static_cast<std::uint32_t>(job.told), Nanos::never(), {}, false};
+    for (const auto& team : job.teams) {
+      if (team->program.communicates()) iteration.start = std::min(iteration.start, team->engine.start_of(job.told));
+      iteration.length = std::max(iteration.length, team->engine.times()[job.told]);
+    }
+    ++job.told;
+    job.behind = static_cast<std::size_t>(std::count_if(
+        job.teams.begin(), job.teams.end(), [&](const auto& team) { return team->engine.recorded() == job.told; }));
+    iteration.last = job.done();
+    if (on_iteration) on_iteration(id, iteration);
+  }
+  return jobs_[id] != nullptr;
 }
 
-void FlowLevelCluster::State::ask_gate(Job& of) {
-  of.gate_opens = Nanos::never();
-  if (of.held.empty()) return;
-  const Nanos opens = of.gate.opens_at(network_.now());
-  if (opens > network_.now()) {
-    of.gate_opens = opens;
+void FlowLevelCluster::State::Team::begin(std::uint32_t operation, Nanos now) {
+  const Bytes bytes = program.operations[operation].bytes;
+  if (program.operations[operation].kind == Operation::Kind::send) {
+    if (bytes == 0) engine.finish(operation);
+    if (!transfers.empty()) transfers[operation] = {bytes * members.size(), {}};
+    for (const Member& member : members) all.post(*this, member, job_of.channels[member.channel_of[operation]]);
     return;
   }
-  for (const std::uint32_t operation : of.held) send(of, operation);
-  of.held.clear();
+  const Channel& channel = job_of.channels[members.front().channel_of[operation]];
+  const std::size_t count = channel.receives.size();
+  const std::uint64_t message = engine.iteration() * count + place[operation];
+  if (channel.arrived <= message) return;
+  engine.finish(operation, now, std::max(now, channel.arrivals[message % (2 * count)]));
 }
 
-void FlowLevelCluster::State::send(Job& of, std::uint32_t number) {
-  const workload::Operation& operation = of.program.operations[number];
-  Rate limit = of.spec.job.rate;
-  if (limit.is_zero() || (!operation.rate.is_zero() && operation.rate < limit)) limit = operation.rate;
-  const Bytes share = operation.bytes / of.spec.job.flows;
-  const Bytes left_over = operation.bytes % of.spec.job.flows;
-  for (Worker& worker : of.workers) {
-    if (worker.limit) network_.set_rate(*worker.limit, limit.is_zero() ? worker.unlimited : limit);
-    for (Flow& flow : worker.flows) {
-      Bytes bytes = 0;
-      for (const std::uint32_t connection : flow.connections) bytes += share + (connection < left_over ? 1 : 0);
-      if (bytes == 0) continue;
-      network_.send(flow.id, bytes, number, network_.now() + slow_start(of, flow, bytes, limit));
+void FlowLevelCluster::State::post(Team& team) {
+  team.gate_opens = Nanos::never();
+  for (const Member& member : team.members)
+    for (const std::uint32_t channel : member.channels) post(team, member, team.job_of.channels[channel]);
+}
+
+void FlowLevelCluster::State::post(Team& team, const Member& member, Channel& channel) {
+  const Nanos now = network_.now();
+  while (team.engine.running() && channel.next < channel.sends.size() &&
+         team.engine.has_begun(channel.sends[channel.next])) {
+    const std::uint32_t number = channel.sends[channel.next];
+    const Operation& operation = team.program.operations[number];
+    // Barriers belong to no iteration's bytes and are never held.
+    const bool held = operation.bytes > 0 && !operation.barrier;
+    if (const Nanos opens = held ? team.gate.opens_at(now) : now; opens > now) {
+      team.gate_opens = opens;
+      return;
     }
+    ++channel.next;
+    if (operation.bytes > 0) send(team, member, channel, number);
   }
 }
 
-/// What a burst of `bytes` that begins now loses in slow start.
+void FlowLevelCluster::State::send(const Team& team, const Member& member, Channel& channel, std::uint32_t number) {
+  const Operation& operation = team.program.operations[number];
+  const JobSpec& spec = team.job_of.spec;
+  Rate limit = spec.job.rate;
+  if (limit.is_zero() || (!operation.rate.is_zero() && operation.rate < limit)) limit = operation.rate;
+  if (member.limit) network_.set_rate(*member.limit, limit.is_zero() ? member.unlimited : limit);
+  const Bytes share = operation.bytes / spec.job.flows;
+  const Bytes left_over = operation.bytes % spec.job.flows;
+  for (Flow& flow : channel.flows) {
+    Bytes bytes = flow.connections.empty() ? operation.bytes : 0;
+    for (const std::uint32_t connection : flow.connections) bytes += share + (connection < left_over ? 1 : 0);
+    if (bytes == 0) continue;
+    network_.send(flow.id, bytes, number, network_.now() + slow_start(team.job_of, flow, bytes, limit));
+  }
+}
+
 Nanos FlowLevelCluster::State::slow_start(const Job& of, const Flow& flow, Bytes bytes, Rate limit) const {
   if (options_.burst_latency || !of.slow_start) return {};
   if (!network_.idle(flow.id) || !restarts_after(network_.now() - flow.last_end, flow.round_trip)) return {};
-  return slow_start_loss({flow.rate, flow.round_trip, flow.connections.size(), bytes, limit}, fabric_.mtu);
+  const double payload = payload_bytes(fabric_.mtu);
+  double rate = flow.rate;
+  if (!limit.is_zero())
+    rate = std::min(rate, static_cast<double>(limit.bits_per_second) / 8e9 * payload /
+                              static_cast<double>(frame_bytes(fabric_.mtu)));
+  const auto round_trip = static_cast<double>(flow.round_trip.count);
+  double window = kInitialWindowPackets * payload * connections_of(of, flow);
+  double sent = 0;
+  double lost = 0;
+  while (window < rate * round_trip && sent + window < static_cast<double>(bytes)) {
+    lost += round_trip - window / rate;
+    sent += window;
+    window *= 2;
+  }
+  return Nanos(static_cast<std::int64_t>(lost));
 }
 
 FlowLevelCluster::FlowLevelCluster(FlowFabric fabric, const FlowLevelOptions& options)
@@ -534,13 +699,8 @@ FlowLevelCluster::FlowLevelCluster(FlowFabric fabric, const FlowLevelOptions& op
 FlowLevelCluster::~FlowLevelCluster() = default;
 
 FlowLevelCluster::JobId FlowLevelCluster::add_job(JobSpec spec) { return state_->add_job(std::move(spec)); }
+RunningJob& FlowLevelCluster::job(JobId job) { return state_->job(job); }
 void FlowLevelCluster::remove(JobId job) { state_->remove(job); }
-PlanState FlowLevelCluster::set_plan(JobId job, const PhasePlan& plan) { return state_->set_plan(job, plan); }
-void FlowLevelCluster::clear_plan(JobId job) { state_->clear_plan(job); }
-GateStats FlowLevelCluster::gate_stats(JobId job) const { return state_->gate_stats(job); }
-JobResult FlowLevelCluster::result(JobId job) const { return state_->result(job); }
-std::size_t FlowLevelCluster::recorded(JobId job) const { return state_->recorded(job); }
-bool FlowLevelCluster::done(JobId job) const { return state_->done(job); }
 std::size_t FlowLevelCluster::jobs() const { return state_->jobs(); }
 void FlowLevelCluster::on_iteration(OnIteration callback) { state_->on_iteration = std::move(callback); }
 bool FlowLevelCluster::run(Nanos until, const std::function<bool()>& stop) { return state_->run(until, stop); }

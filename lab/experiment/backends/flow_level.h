@@ -1,9 +1,13 @@
 // Jobs at flow level: iterations of training jobs over sim::FlowNetwork, for clusters too large for packet level.
 //
-// A job behaves as under the job driver at packet level (job_driver.h): the same iteration engine with the same compute
-// times from the same seed, connections on the paths that their packets would take, and a separate progress counter for
-// each worker, as for its shard. Connections of a worker on the same path are one flow. A job whose ranks have programs
-// of their own runs these, with a flow in each direction of two ranks (internal/flow_ranks.h).
+// A job behaves as under its driver at packet level (rank_driver.h): the same iterations with the same compute times
+// from the same seed, connections on the paths that their packets would take, and for each worker or rank its own
+// progress, as for its shard; ranks have their own gates, too. Connections from a worker to its receiver, or from a
+// rank to another, that are on the same path are one flow, on which messages go in the order of the sender's list.
+//
+// A send is done a round trip after its last byte has left, a receive half of one. Messages that are barriers take a
+// byte and a round trip like others. A rank that nothing holds up may be any number of iterations ahead of those that
+// it sends to; over packets it waits for them.
 //
 // Wire bytes per application byte are those of full packets of the MTU: frame over payload. If a job's acknowledgements
 // share a link with its data, as on the links of a ring, its wire bytes include them: an empty packet for every two
@@ -30,6 +34,7 @@
 #include "mltcp/cc/augmentation.h"
 #include "mltcp/lab/experiment/backends/flow_fabric.h"
 #include "mltcp/lab/experiment/engine/job_spec.h"
+#include "mltcp/lab/experiment/engine/running_job.h"
 #include "mltcp/lab/experiment/files/experiment.h"
 #include "mltcp/lab/experiment/results/results.h"
 #include "mltcp/lab/experiment/series/series_recorder.h"
@@ -68,18 +73,11 @@ class FlowLevelCluster {
 
   /// Adds a job that starts at job.start, or now if that is past. Throws InputError if it cannot be run.
   JobId add_job(JobSpec spec);
-  /// Ends the job at once. This and the functions below throw InputError if there is no such job (any more).
+  /// A job, until it is removed; times are the cluster's. This and the function below throw InputError if there is no
+  /// such job (any more).
+  [[nodiscard]] RunningJob& job(JobId job);
+  /// Ends the job at once.
   void remove(JobId job);
-  /// Holds the job's iterations to the slots of `plan`, in the cluster's time, from now on (phase_gate.h). Returns
-  /// PlanState::active, or why the job has no plan now.
-  PlanState set_plan(JobId job, const PhasePlan& plan);
-  void clear_plan(JobId job);
-  [[nodiscard]] GateStats gate_stats(JobId job) const;
-  /// Results recorded so far: name, times, bytes; without statistics.
-  [[nodiscard]] JobResult result(JobId job) const;
-  /// Number of recorded iterations, and whether all requested ones are recorded.
-  [[nodiscard]] std::size_t recorded(JobId job) const;
-  [[nodiscard]] bool done(JobId job) const;
   /// Number of jobs not removed.
   [[nodiscard]] std::size_t jobs() const;
 

@@ -14,7 +14,6 @@
 #include "mltcp/lab/experiment/backends/internal/captured_network.h"
 #include "mltcp/lab/experiment/backends/link_results.h"
 #include "mltcp/lab/experiment/backends/live_run.h"
-#include "mltcp/lab/experiment/engine/job_driver.h"
 #include "mltcp/lab/experiment/engine/rank_driver.h"
 #include "mltcp/lab/experiment/files/policy.h"
 #include "mltcp/lab/workload/inspection.h"
@@ -173,10 +172,7 @@ class PacketRun final : public LiveRun {
       for (JobSpec& spec : specs) spec.pacing_quantum = spec.connection.pacing_quantum = kRealPacingQuantum;
     patience_ = patience_with(experiment, specs);
     for (const JobSpec& spec : specs) {
-      if (spec.job.ranked())
-        drivers_.push_back(std::make_unique<RankJob>(*network_, spec));
-      else
-        drivers_.push_back(std::make_unique<JobDriver>(*network_, spec));
+      drivers_.push_back(std::make_unique<JobDriver>(*network_, spec));
       pointers_.push_back(drivers_.back().get());
     }
     if (captured_ != nullptr) captured_->start();
@@ -188,7 +184,7 @@ class PacketRun final : public LiveRun {
     const Nanos limit = std::max(kShortestSetupLimit, initial_rtt_of(experiment_) * kRoundTripsForConnecting);
     if (!network_->run(network_->now() + limit, [&] {
           on_event();
-          return all([](const DrivenJob& job) { return job.connected(); });
+          return all([](const JobDriver& job) { return job.connected(); });
         }))
       throw RunError(fmt::format("the jobs' connections were not open after {}; is the link losing almost everything?",
                                  to_text(limit)));
@@ -218,7 +214,7 @@ class PacketRun final : public LiveRun {
   bool run(Nanos until) override {
     const std::function<bool()> done = [&] {
       on_event();
-      return all([](const DrivenJob& job) { return job.done(); });
+      return all([](const JobDriver& job) { return job.done(); });
     };
     while (recorder_ != nullptr && recorder_->next() <= until) {
       if (network_->run(recorder_->next(), done)) return true;
@@ -283,7 +279,7 @@ class PacketRun final : public LiveRun {
   std::vector<std::size_t> connections_;     ///< by job, how many are recorded
   std::vector<JobNetwork::LinkView> links_;  ///< that are recorded
   Nanos patience_;
-  std::vector<std::unique_ptr<DrivenJob>> drivers_;
+  std::vector<std::unique_ptr<JobDriver>> drivers_;
   std::vector<RunningJob*> pointers_;
   Nanos epoch_;
 };

@@ -10,7 +10,7 @@
 #include "mltcp/cc/registry.h"
 #include "mltcp/lab/experiment/backends/flow_level.h"
 #include "mltcp/lab/experiment/backends/topology_network.h"
-#include "mltcp/lab/experiment/engine/job_driver.h"
+#include "mltcp/lab/experiment/engine/rank_driver.h"
 
 namespace mltcp::experiment {
 namespace {
@@ -128,7 +128,7 @@ class FlowLevelNetwork final : public ClusterNetwork {
   EndedJob remove(std::uint32_t number) override {
     const FlowLevelCluster::JobId id = ids_.at(number);
     EndedJob ended;
-    ended.result = cluster_.result(id);
+    ended.result = cluster_.job(id).result();
     for (Nanos& start : ended.result.starts) start -= starts_.at(number);
     cluster_.remove(id);
     ids_.erase(number);
@@ -136,8 +136,8 @@ class FlowLevelNetwork final : public ClusterNetwork {
     starts_.erase(number);
     return ended;
   }
-  void set_plan(std::uint32_t number, const PhasePlan& plan) override { cluster_.set_plan(ids_.at(number), plan); }
-  void clear_plan(std::uint32_t number) override { cluster_.clear_plan(ids_.at(number)); }
+  void set_plan(std::uint32_t number, const PhasePlan& plan) override { cluster_.job(ids_.at(number)).set_plan(plan); }
+  void clear_plan(std::uint32_t number) override { cluster_.job(ids_.at(number)).clear_plan(); }
 
   std::vector<std::uint32_t> run(Nanos until) override {
     done_.clear();

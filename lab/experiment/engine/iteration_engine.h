@@ -1,5 +1,5 @@
 // Executes the iterations of a job, or of one of its ranks: decides when each operation of its program begins, how long
-// it computes, and when iterations begin and end. Used by all drivers, at packet level and flow level, in one process
+// it computes, and when iterations begin and end. The same at packet level and at flow level, in one process
 // and on many hosts; a Carrier transports the bytes.
 //
 // An operation begins as soon as those it depends on are done; computations run one at a time, as on one accelerator,
@@ -34,13 +34,11 @@ class IterationEngine {
   /// Transports what is sent and received.
   class Carrier {
    public:
+    virtual ~Carrier() = default;
     /// Called before the first operation of an iteration begins.
     virtual void begin_iteration(Nanos now) = 0;
     /// A send or receive begins. The carrier calls finish() when it is done: within this call, or later.
     virtual void begin(std::uint32_t operation, Nanos now) = 0;
-
-   protected:
-    ~Carrier() = default;
   };
   struct Settings {
     std::uint32_t iterations = 0;  ///< number to record; 0: all
@@ -90,6 +88,7 @@ class IterationEngine {
   [[nodiscard]] std::vector<Nanos> starts() const {
     return {starts_.begin(), starts_.begin() + static_cast<std::ptrdiff_t>(times_.size())};
   }
+  [[nodiscard]] Nanos start_of(std::size_t iteration) const { return starts_[iteration]; }
   [[nodiscard]] const std::vector<Nanos>& times() const { return times_; }
   [[nodiscard]] const std::vector<Nanos>& computes() const { return computes_; }
   /// When each operation of the latest recorded iterations began and ended, iteration after iteration. A receive begins

@@ -3,33 +3,31 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <span>
-#include <utility>
 #include <vector>
 
+#include "mltcp/base/random.h"
 #include "mltcp/base/units.h"
 
 namespace mltcp::experiment {
 
 class Payload {
  public:
-  /// Message `number` starts `kStep` bytes further into the pattern than the previous one, modulo `kTurns` messages.
-  static constexpr std::size_t kStep = 64;
-  static constexpr std::size_t kTurns = 61;
-
   /// For messages of up to `longest` bytes.
-  Payload(std::uint64_t seed, Bytes longest);
+  Payload(std::uint64_t seed, Bytes longest) : pattern_(longest + kStep * kTurns) {
+    Random random = Random::stream(seed, 0xB17E5);
+    for (std::byte& byte : pattern_) byte = static_cast<std::byte>(random.next() >> 56);
+  }
 
+  /// Message `number` starts `kStep` bytes further into the pattern than the previous one, modulo `kTurns` messages.
   [[nodiscard]] std::span<const std::byte> message(std::uint64_t number, Bytes length) const {
     return std::span(pattern_).subspan((number % kTurns) * kStep, length);
   }
-  /// CRC-32C of message(number, length); cached.
-  std::uint32_t checksum(std::uint64_t number, Bytes length);
 
  private:
+  static constexpr std::size_t kStep = 64;
+  static constexpr std::size_t kTurns = 61;
   std::vector<std::byte> pattern_;
-  std::map<std::pair<std::uint64_t, Bytes>, std::uint32_t> known_;
 };
 
 }  // namespace mltcp::experiment

@@ -24,6 +24,7 @@ using workload::RankProgram;
 // Receives posted on a connection: 4 MiB of segments, enough for 100 Gbit/s over 300 us.
 constexpr std::size_t kMaxReceives = 16;
 constexpr std::size_t kMinReceives = 2;
+constexpr std::size_t kReceivesOfWorker = 8;
 constexpr Bytes kMaxBufferBytes = Bytes{256} << 20;  // of a rank, which has fewer receives rather than more
 constexpr std::uint32_t kSpareConnections = 16;      // for strangers: those below, and what comes in one poll
 constexpr std::size_t kMaxExcess = 6;                // unproven connections beyond those that ranks make
@@ -31,24 +32,20 @@ constexpr std::size_t kMaxLeaving = 6;
 constexpr Nanos kConnectAgainAfter{10'000'000};
 constexpr std::uint64_t kHello = ~std::uint64_t{0};  // tag of the first message
 
-/// What compute times are drawn for: of a pattern's ranks, a pause holds up the first one only.
 workload::Job job_of(const workload::Job& job, std::uint32_t rank) {
   workload::Job result = job;
   if (rank > 0 && job.ranked()) result.pause = {};
   return result;
 }
 
-/// Of random numbers: jobs have their numbers, ranks of patterns have their own beyond.
-std::uint64_t stream_of(const JobSpec& spec, std::uint32_t rank) {
-  return spec.number + (spec.job.ranked() ? std::uint64_t{rank} << 33U : 0);
-}
+/// Whether its communication is a single collective, after all computation.
+bool is_collective(const workload::Job& job) { return job.pattern && workload::bus_factor(*job.pattern) > 0; }
 
 /// Times of each rank, and from them what the collective took.
 void add_rank_times(const workload::Job& job, std::span<const RankResult> ranks, std::size_t recorded,
                     JobResult& result) {
   if (recorded == 0) return;
-  const bool collective = job.pattern && workload::bus_factor(*job.pattern) > 0 &&
-                          std::all_of(ranks.begin(), ranks.end(), [&](const RankResult& rank) {
+  const bool collective = is_collective(job) && std::all_of(ranks.begin(), ranks.end(), [&](const RankResult& rank) {
                             return rank.communications.size() == rank.times.size();
                           });
   double all = 0;  // of the ranks' mean communication, in nanoseconds
@@ -141,6 +138,99 @@ Nanos time_to_first_send(const workload::Job& job) {
   return first.is_never() ? Nanos() : first;
 }
 
+Iterations::Iterations(const JobSpec& spec, std::optional<std::uint32_t> rank)
+    : program(rank ? workload::rank_program(spec.job, *rank) : workload::phase_program(spec.job)),
+      load(program.load()),
+      job(job_of(spec.job, rank.value_or(0))),
+      lead(time_to_first_send(program)),
+      engine(program, job,
+             {.iterations = spec.iterations,
+              .stop_when_done = spec.stop_when_done,
+              .seed = spec.seed,
+              // Ranks of patterns have their own beyond the jobs' numbers.
+              .stream = spec.number + (spec.job.ranked() ? std::uint64_t{rank.value_or(0)} << 33U : 0),
+              .timeline = spec.job.timeline}) {}
+
+RankResult Iterations::result() const {
+  RankResult result;
+  result.starts = engine.starts();
+  result.times = engine.times();
+  result.computes = engine.computes();
+  result.alone = !program.communicates();
+  result.bytes_per_iteration = load.sent;
+  result.timeline = engine.timeline();
+  return result;
+}
+
+class RankDriver::Team final : public Iterations, private IterationEngine::Carrier {
+ public:
+  Team(const JobSpec& spec, std::optional<std::uint32_t> rank)
+      : Iterations(spec, rank),
+        learned_(spec.learn_iterations),
+        limit_(spec.job.rate),
+        own_rates_(std::any_of(program.operations.begin(), program.operations.end(),
+                               [](const Operation& operation) { return !operation.rate.is_zero(); })) {
+    for (std::vector<Bytes>& undelivered : undelivered_) undelivered.resize(program.operations.size());
+  }
+  /// Not a receiver.
+  void add(RankDriver& member) {
+    members_.push_back(&member);
+    for (std::vector<Bytes>& undelivered : undelivered_) refill(undelivered);
+  }
+
+  /// Moves on as far as possible, in the poll of `caller`; false if it waits for time or delivery. Whoever called last
+  /// asks to be polled when the engine wants it.
+  bool advance(Nanos now, const RankDriver& caller) {
+    caller_ = &caller;
+    for (bool moved = false;; moved = true) {
+      const IterationEngine::Step step = engine.advance(now, *this);
+      if (step == IterationEngine::Step::waiting) return moved;
+      if (step == IterationEngine::Step::advanced) return true;
+      if (step == IterationEngine::Step::recorded)
+        for (RankDriver* member : members_) member->on_recorded(now);
+      // For the iteration after the next, of which nothing can have come: the next one's messages may be here.
+      refill(undelivered_[engine.iteration() % 2]);
+    }
+  }
+  void on_sent(std::uint32_t operation, Bytes bytes) {
+    Bytes& undelivered = undelivered_[engine.iteration() % 2][operation];
+    undelivered -= bytes;
+    if (undelivered == 0) engine.finish(operation);
+  }
+  void on_received(std::uint32_t operation, std::uint64_t iteration, Bytes bytes) {
+    Bytes& undelivered = undelivered_[iteration % 2][operation];
+    undelivered -= bytes;
+    if (undelivered == 0 && engine.running() && iteration == engine.iteration() && engine.has_begun(operation))
+      engine.finish(operation);
+  }
+
+ private:
+  void begin_iteration(Nanos /*now*/) override {
+    for (RankDriver* member : members_) member->begin_iteration(learned_ ? 0 : load.sent);
+  }
+  void begin(std::uint32_t number, Nanos /*now*/) override {
+    if (undelivered_[engine.iteration() % 2][number] == 0) return engine.finish(number);
+    const Operation& operation = program.operations[number];
+    if (operation.kind == Operation::Kind::receive) return;
+    std::optional<Rate> rate;
+    if (own_rates_ && !operation.barrier) rate = operation.rate.is_zero() ? limit_ : std::min(operation.rate, limit_);
+    for (RankDriver* member : members_) {
+      member->send(number, rate);
+      if (member != caller_) member->wake_();
+    }
+  }
+  void refill(std::vector<Bytes>& undelivered) {
+    for (std::size_t i = 0; i < undelivered.size(); ++i) undelivered[i] = program.operations[i].bytes * members_.size();
+  }
+
+  const bool learned_;
+  const Rate limit_;
+  const bool own_rates_;  ///< some sends have their own rates
+  std::vector<RankDriver*> members_;
+  const RankDriver* caller_ = nullptr;
+  std::array<std::vector<Bytes>, 2> undelivered_;  ///< by iteration modulo 2 and operation
+};
+
 // ---- Set-up ---------------------------------------------------------------------------------------------------------
 
 std::shared_ptr<const Payload> RankDriver::make_payload(const JobSpec& spec) {
@@ -166,35 +256,54 @@ RankDriver::RankDriver(PacketIo& io, const JobSpec& spec, std::uint32_t rank, st
                        std::shared_ptr<const Payload> payload, Nanos now)
     : spec_(spec),
       rank_(rank),
-      program_(rank_program(spec.job, rank)),
-      load_(program_.load()),
-      job_(job_of(spec.job, rank)),
-      lead_(time_to_first_send(program_)),
-      own_rates_(std::any_of(program_.operations.begin(), program_.operations.end(),
-                             [](const Operation& operation) { return !operation.rate.is_zero(); })),
-      collective_(spec.job.pattern && workload::bus_factor(*spec.job.pattern) > 0),
-      engine_(program_, job_,
-              {.iterations = spec.iterations,
-               .stop_when_done = spec.stop_when_done,
-               .seed = spec.seed,
-               .stream = stream_of(spec, rank),
-               .timeline = spec.job.timeline}),
+      receiver_(false),
+      team_(std::make_shared<Team>(spec, rank)),
       payload_(std::move(payload)),
-      shard_(io, shard_config(spec, program_)) {
+      shard_(io, shard_config(spec, team_->program)),
+      connection_config_(spec.connection) {
   job_id_ = shard_.add_job(spec.job_config());
-
-  for (std::vector<Bytes>& undelivered : undelivered_)
-    for (const Operation& operation : program_.operations) undelivered.push_back(operation.bytes);
-  if (collective_) communications_.reserve(spec.iterations);
+  team_->add(*this);
+  if (is_collective(spec.job)) communications_.reserve(spec.iterations);
   make_channels(addresses, now);
-  make_slots();
+}
+
+RankDriver::RankDriver(PacketIo& io, const JobSpec& spec, Worker worker, std::shared_ptr<Team> team,
+                       std::shared_ptr<const Payload> payload, Nanos now)
+    : spec_(spec),
+      rank_(worker.number),
+      receiver_(!worker.to),
+      wake_(std::move(worker.wake)),
+      team_(std::move(team)),
+      payload_(std::move(payload)),
+      shard_(io, mltcp::experiment::shard_config(spec.seed, spec.number, worker.number, spec.job.flows)),
+      connection_config_(spec.connection) {
+  connection_config_.max_receives = 4 * kReceivesOfWorker;
+  connections_ = spec.job.flows;
+  Channel& channel = channels_.emplace_back();
+  channel.peer = rank_;
+  channel.flows.resize(connections_);
+  if (receiver_) {
+    make_slots();
+    shard_.listen(connection_config_);
+    return;
+  }
+  job_id_ = shard_.add_job(spec.job_config());
+  team_->add(*this);
+  channel_of_.resize(team_->program.operations.size());
+  for (std::uint32_t i = 0; i < channel_of_.size(); ++i)
+    if (team_->program.operations[i].communicates()) channel.sends.push_back(i);
+  for (Flow& flow : channel.flows) {
+    flow.connection = shard_.connect(*worker.to, connection_config_, now);
+    channels_of_.emplace(flow.connection, 0);
+  }
 }
 
 void RankDriver::make_channels(std::span<const Address> addresses, Nanos now) {
+  const std::vector<Operation>& operations = team_->program.operations;
   std::map<std::uint32_t, std::uint32_t> channels;  // by peer
-  channel_of_.resize(program_.operations.size());
-  for (std::uint32_t i = 0; i < program_.operations.size(); ++i) {
-    const Operation& operation = program_.operations[i];
+  channel_of_.resize(operations.size());
+  for (std::uint32_t i = 0; i < operations.size(); ++i) {
+    const Operation& operation = operations[i];
     if (!operation.communicates()) continue;
     const auto [at, is_new] = channels.try_emplace(operation.peer, static_cast<std::uint32_t>(channels_.size()));
     channel_of_[i] = at->second;
@@ -206,15 +315,13 @@ void RankDriver::make_channels(std::span<const Address> addresses, Nanos now) {
     Channel& channel = channels_[at->second];
     (operation.kind == Operation::Kind::send ? channel.sends : channel.receives).push_back(i);
   }
-  const auto barriers_only = [&](const std::vector<std::uint32_t>& operations) {
-    return std::all_of(operations.begin(), operations.end(),
-                       [&](std::uint32_t operation) { return program_.operations[operation].barrier; });
+  const auto barriers_only = [&](const std::vector<std::uint32_t>& list) {
+    return std::all_of(list.begin(), list.end(), [&](std::uint32_t i) { return operations[i].barrier; });
   };
   for (Channel& channel : channels_) {
     if (barriers_only(channel.sends) && barriers_only(channel.receives)) channel.flows.resize(1);
     connections_ += channel.flows.size();
   }
-  connection_config_ = spec_.connection;
   connection_config_.max_receives = 4 * kMaxReceives;  // an early one may wait for a lost packet while later are done
   shard_.listen(connection_config_);
   give_up_connecting_ = now + connection_config_.give_up_after;
@@ -232,30 +339,34 @@ void RankDriver::make_channels(std::span<const Address> addresses, Nanos now) {
     }
   }
   channels_of_.reserve(connections_);
+  make_slots();
 }
 
 void RankDriver::make_slots() {
   const auto longest_of = [&](const Channel& channel) {
+    if (receiver_) return kSegmentBytes;
     Bytes longest = 0;
     for (const std::uint32_t receive : channel.receives)
-      longest = std::max(longest, program_.operations[receive].bytes);
+      longest = std::max(longest, share_of(team_->program.operations[receive], channel, channel.flows.front()));
     return std::min(longest, kSegmentBytes);
   };
   Bytes all = 0;  // for one receive on each connection
   for (const Channel& channel : channels_) all += longest_of(channel) * channel.flows.size();
   const std::size_t depth =
-      std::clamp<std::size_t>(kMaxBufferBytes / std::max<Bytes>(all, 1), kMinReceives, kMaxReceives);
+      receiver_ ? kReceivesOfWorker
+                : std::clamp<std::size_t>(kMaxBufferBytes / std::max<Bytes>(all, 1), kMinReceives, kMaxReceives);
   if (payload_ != nullptr) buffers_.resize(all * depth);
   std::byte* buffer = buffers_.data();
   for (std::uint32_t number = 0; number < channels_.size(); ++number) {
     Channel& channel = channels_[number];
-    if (channel.receives.empty()) continue;
+    if (channel.receives.empty() && !receiver_) continue;
     for (std::uint32_t flow = 0; flow < channel.flows.size(); ++flow)
       for (std::size_t i = 0; i < depth; ++i) {
         channel.flows[flow].free.push_back(static_cast<std::uint32_t>(slots_.size()));
         Slot& slot = slots_.emplace_back();
         slot.channel = number;
         slot.flow = flow;
+        slot.length = kSegmentBytes;
         if (payload_ == nullptr) continue;
         slot.buffer = buffer;
         buffer += longest_of(channel);
@@ -295,18 +406,18 @@ bool RankDriver::take_completions(Nanos now) {
         fail(channel.peer, "a message is longer than the pattern says, which has to be the same on all hosts, from");
       if (completion.status != Status::ok || completion.kind == Completion::Kind::closed) {
         on_ended(channel, completion, now);
+      } else if (completion.tag == kHello || (completion.kind == Completion::Kind::connected && wake_)) {
+        on_open(channel, channel.flows[number_of(channel, completion.connection)]);
       } else if (completion.kind == Completion::Kind::connected) {
         const Bytes length = number_of(channel, completion.connection) + 1;
         if (payload_ != nullptr)
           shard_.send(completion.connection, payload_->message(0, length), kHello);
         else
           shard_.send_virtual(completion.connection, length, kHello);
-      } else if (completion.tag == kHello) {
-        on_open(channel, channel.flows[number_of(channel, completion.connection)]);
       } else if (completion.kind == Completion::Kind::received) {
         on_received(completion);
       } else {
-        on_sent(completion);
+        on_sent(channel, completion);
       }
     }
   }
@@ -322,10 +433,13 @@ std::size_t RankDriver::number_of(const Channel& channel, ConnectionId connectio
 void RankDriver::on_open(Channel& channel, Flow& flow) {
   flow.open = true;
   // A connection that has ended meanwhile says so by its next completion.
-  expect_known(shard_.attach(flow.connection, job_id_) || !shard_.exists(flow.connection), "attach()");
+  if (!receiver_) expect_known(shard_.attach(flow.connection, job_id_) || !shard_.exists(flow.connection), "attach()");
   ++open_;
   channel.open = std::all_of(channel.flows.begin(), channel.flows.end(), [](const Flow& other) { return other.open; });
-  if (channel.open) post_receives(channel);
+  if (receiver_)
+    post_receives(channel, flow);
+  else if (channel.open)
+    for (Flow& each : channel.flows) post_receives(channel, each);
 }
 
 void RankDriver::on_ended(Channel& channel, const Completion& completion, Nanos now) {
@@ -362,6 +476,12 @@ void RankDriver::connect_again(Nanos now) {
 // ---- Guests and strangers -------------------------------------------------------------------------------------------
 
 void RankDriver::on_accepted(ConnectionId connection, Nanos now) {
+  if (receiver_ && open_ < connections_) {
+    Flow& flow = channels_[0].flows[open_];
+    flow.connection = connection;
+    channels_of_.emplace(connection, 0);
+    return on_open(channels_[0], flow);
+  }
   const Address* from = shard_.remote(connection);
   const auto peer = from != nullptr ? channels_at_.find(*from) : channels_at_.end();
   if (peer == channels_at_.end()) {
@@ -432,91 +552,88 @@ void RankDriver::leave(ConnectionId connection, Nanos now) {
 void RankDriver::on_received(const Completion& completion) {
   const Slot slot = slots_[completion.tag];
   Channel& channel = channels_[slot.channel];
-  if (completion.bytes != slot.length)
+  if (!receiver_ && completion.bytes != slot.length)
     fail(channel.peer, "a message is shorter than the pattern says, which has to be the same on all hosts, from");
+  const bool barrier = !receiver_ && team_->program.operations[slot.operation].barrier;
   if (payload_ != nullptr) {
-    if (!program_.operations[slot.operation].barrier) ++verified_;
-    const std::uint64_t tag = program_.operations[slot.operation].tag;
-    const auto expected = bytes_of(channel.peer, tag, slot.iteration, slot.offset, slot.length);
-    if (std::memcmp(slot.buffer, expected.data(), slot.length) != 0 && errors_++ == 0)
-      first_error_ =
-          fmt::format("rank {}, iteration {}: {} bytes from rank {} are not what it sent (message {:#x} at {})", rank_,
-                      slot.iteration, slot.length, channel.peer, tag, slot.offset);
+    if (!barrier) ++verified_;
+    const auto expected = bytes_of(channel.peer, slot.number, completion.bytes);
+    if (std::memcmp(slot.buffer, expected.data(), completion.bytes) != 0 && errors_++ == 0)
+      first_error_ = fmt::format("rank {}: {} bytes from rank {} are not what it sent (message {} of connection {})",
+                                 rank_, completion.bytes, channel.peer, slot.number, slot.flow);
   }
-  if (!program_.operations[slot.operation].barrier) received_ += slot.length;
-  channel.flows[slot.flow].free.push_back(static_cast<std::uint32_t>(completion.tag));
-  Bytes& undelivered = undelivered_[slot.iteration % 2][slot.operation];
-  undelivered -= slot.length;
-  if (undelivered == 0 && engine_.running() && slot.iteration == engine_.iteration() &&
-      engine_.has_begun(slot.operation))
-    engine_.finish(slot.operation);
-  post_receives(channel);
+  if (!barrier) received_ += completion.bytes;
+  Flow& flow = channel.flows[slot.flow];
+  flow.free.push_back(static_cast<std::uint32_t>(completion.tag));
+  if (!receiver_) team_->on_received(slot.operation, slot.iteration, slot.length);
+  post_receives(channel, flow);
 }
 
-void RankDriver::on_sent(const Completion& completion) {
+void RankDriver::on_sent(Channel& channel, const Completion& completion) {
   const auto operation = static_cast<std::uint32_t>(completion.tag);
-  if (!program_.operations[operation].barrier) sent_ += completion.bytes;
-  Bytes& undelivered = undelivered_[engine_.iteration() % 2][operation];
-  undelivered -= completion.bytes;
-  if (undelivered == 0) engine_.finish(operation);
-  post_sends(channels_[channel_of_[operation]]);
+  if (!team_->program.operations[operation].barrier) sent_ += completion.bytes;
+  team_->on_sent(operation, completion.bytes);
+  post_sends(channel, channel.flows[number_of(channel, completion.connection)]);
 }
 
 // ---- Messages -------------------------------------------------------------------------------------------------------
 
-std::span<const std::byte> RankDriver::bytes_of(std::uint32_t from, std::uint64_t tag, std::uint64_t iteration,
-                                                Bytes offset, Bytes length) const {
-  const std::uint64_t mixed = (iteration << 32U | from) * 0x9E3779B97F4A7C15ULL + tag * 0xBF58476D1CE4E5B9ULL +
-                              offset / kSegmentBytes * 0x94D049BB133111EBULL;
-  return payload_->message(mixed >> 32U, length);
+Bytes RankDriver::share_of(const Operation& operation, const Channel& channel, const Flow& flow) {
+  const Bytes flows = channel.flows.size();
+  const auto number = static_cast<Bytes>(&flow - channel.flows.data());
+  return operation.bytes / flows + (number < operation.bytes % flows ? 1 : 0);
 }
 
-void RankDriver::post_sends(Channel& channel) {
-  while (channel.send < channel.sends.size()) {
-    const std::uint32_t number = channel.sends[channel.send];
-    if (!engine_.has_begun(number)) return;
-    const Operation& operation = program_.operations[number];
-    const Bytes length = std::min(operation.bytes - channel.send_offset, kSegmentBytes);
-    const ConnectionId connection = channel.flows[channel.send_flow].connection;
-    const PostResult result =
-        payload_ != nullptr
-            ? shard_.send(connection, bytes_of(rank_, operation.tag, engine_.iteration(), channel.send_offset, length),
-                          number)
-            : shard_.send_virtual(connection, length, number);
+std::span<const std::byte> RankDriver::bytes_of(std::uint32_t from, std::uint64_t number, Bytes length) const {
+  return payload_->message(from * std::uint64_t{7} + number, length);
+}
+
+void RankDriver::post_sends(Channel& channel, Flow& flow) {
+  while (flow.send < channel.sends.size()) {
+    const std::uint32_t number = channel.sends[flow.send];
+    if (!team_->engine.has_begun(number)) return;
+    const Bytes left = share_of(team_->program.operations[number], channel, flow) - flow.send_offset;
+    if (left == 0) {
+      flow.send_offset = 0;
+      ++flow.send;
+      continue;
+    }
+    const Bytes length = std::min(left, kSegmentBytes);
+    const PostResult result = payload_ != nullptr
+                                  ? shard_.send(flow.connection, bytes_of(rank_, flow.sent, length), number)
+                                  : shard_.send_virtual(flow.connection, length, number);
     if (result == PostResult::queue_full) return;  // posted with the next completion
     if (result != PostResult::ok) fail_connection(channel.peer);
-    channel.send_flow = (channel.send_flow + 1) % channel.flows.size();
-    channel.send_offset += length;
-    if (channel.send_offset < operation.bytes) continue;
-    channel.send_offset = 0;
-    ++channel.send;
+    flow.send_offset += length;
+    ++flow.sent;
   }
 }
 
-void RankDriver::post_receives(Channel& channel) {
-  if (channel.receives.empty()) return;
-  while (channel.receive_iteration <= engine_.iteration() + 1) {
-    Flow& flow = channel.flows[channel.receive_flow];
-    if (flow.free.empty()) return;
-    const std::uint32_t number = flow.free.back();
-    Slot& slot = slots_[number];
-    slot.operation = channel.receives[channel.receive];
-    slot.iteration = channel.receive_iteration;
-    slot.offset = channel.receive_offset;
-    const Bytes all = program_.operations[slot.operation].bytes;
-    slot.length = std::min(all - slot.offset, kSegmentBytes);
-    const PostResult result = payload_ != nullptr ? shard_.receive(flow.connection, {slot.buffer, slot.length}, number)
-                                                  : shard_.receive_virtual(flow.connection, slot.length, number);
+void RankDriver::post_receives(Channel& channel, Flow& flow) {
+  while (!flow.free.empty()) {
+    Slot& slot = slots_[flow.free.back()];
+    if (!receiver_) {
+      if (channel.receives.empty() || flow.receive_iteration > team_->engine.iteration() + 1) return;
+      slot.operation = channel.receives[flow.receive];
+      slot.iteration = flow.receive_iteration;
+      const Bytes left = share_of(team_->program.operations[slot.operation], channel, flow) - flow.receive_offset;
+      slot.length = std::min(left, kSegmentBytes);
+      if (left == 0) {
+        flow.receive_offset = 0;
+        if (++flow.receive < channel.receives.size()) continue;
+        flow.receive = 0;
+        ++flow.receive_iteration;
+        continue;
+      }
+    }
+    const PostResult result = payload_ != nullptr
+                                  ? shard_.receive(flow.connection, {slot.buffer, slot.length}, flow.free.back())
+                                  : shard_.receive_virtual(flow.connection, slot.length, flow.free.back());
     if (result == PostResult::queue_full) return;  // posted with the next completion
     if (result != PostResult::ok) fail_connection(channel.peer);
+    slot.number = flow.receives++;
+    flow.receive_offset += slot.length;
     flow.free.pop_back();
-    channel.receive_flow = (channel.receive_flow + 1) % channel.flows.size();
-    channel.receive_offset += slot.length;
-    if (channel.receive_offset < all) continue;
-    channel.receive_offset = 0;
-    if (++channel.receive < channel.receives.size()) continue;
-    channel.receive = 0;
-    ++channel.receive_iteration;
   }
 }
 
@@ -527,58 +644,37 @@ Nanos RankDriver::poll(Nanos now) {
   Nanos next = shard_.poll(now);
   for (;;) {
     const bool completed = take_completions(now);
-    const bool advanced = advance(now);
+    const bool advanced = !receiver_ && team_->advance(now, *this);
     if (!completed && !advanced) break;
     next = shard_.poll(now);
   }
-  return std::min({next, engine_.wake(), connect_at_});
-}
-
-void RankDriver::start(Nanos at) { engine_.start(at); }
-
-bool RankDriver::advance(Nanos now) {
-  for (bool moved = false;; moved = true) {
-    const IterationEngine::Step step = engine_.advance(now, *this);
-    if (step == IterationEngine::Step::waiting) return moved;
-    if (step == IterationEngine::Step::advanced) return true;
-    if (step == IterationEngine::Step::recorded) on_recorded(now);
-    // For the iteration after the next, of which nothing can have come: the next one's messages may be here.
-    std::vector<Bytes>& undelivered = undelivered_[engine_.iteration() % 2];
-    for (std::size_t i = 0; i < program_.operations.size(); ++i) undelivered[i] = program_.operations[i].bytes;
-  }
+  return receiver_ ? next : std::min({next, team_->engine.wake(), connect_at_});
 }
 
 void RankDriver::on_recorded(Nanos now) {
-  if (collective_) {
+  if (is_collective(spec_.job)) {
     const Nanos waited = gate().waited - waited_before_;  // for its slot
-    communications_.push_back(std::max(now - engine_.computed_at() - waited, Nanos()));
+    communications_.push_back(std::max(now - team_->engine.computed_at() - waited, Nanos()));
   }
   if (!done()) return;
   retransmitted_packets_ = retransmitted_packets();
   gate_ = gate();
 }
 
-void RankDriver::begin_iteration(Nanos /*now*/) {
+void RankDriver::begin_iteration(Bytes bytes) {
   waited_before_ = gate().waited;
-  if (!spec_.learn_iterations && load_.sent > 0)
-    expect_known(shard_.begin_iteration(job_id_, load_.sent), "begin_iteration()");
-  for (Channel& channel : channels_) {
-    channel.send = 0;
-    post_receives(channel);
-  }
+  if (bytes > 0) expect_known(shard_.begin_iteration(job_id_, bytes), "begin_iteration()");
+  for (Channel& channel : channels_)
+    for (Flow& flow : channel.flows) {
+      flow.send = 0;
+      post_receives(channel, flow);
+    }
 }
 
-void RankDriver::begin(std::uint32_t operation, Nanos /*now*/) {
-  if (program_.operations[operation].kind == Operation::Kind::receive) {
-    if (undelivered_[engine_.iteration() % 2][operation] == 0) engine_.finish(operation);
-    return;
-  }
-  if (own_rates_ && !program_.operations[operation].barrier) {
-    const Rate limit = spec_.job.rate;
-    const Rate own = program_.operations[operation].rate;
-    expect_known(shard_.set_job_rate(job_id_, own.is_zero() ? limit : std::min(own, limit)), "set_job_rate()");
-  }
-  post_sends(channels_[channel_of_[operation]]);
+void RankDriver::send(std::uint32_t operation, std::optional<Rate> rate) {
+  if (rate) expect_known(shard_.set_job_rate(job_id_, *rate), "set_job_rate()");
+  Channel& channel = channels_[channel_of_[operation]];
+  for (Flow& flow : channel.flows) post_sends(channel, flow);
 }
 
 // ---- What became of it ----------------------------------------------------------------------------------------------
@@ -591,8 +687,16 @@ std::uint64_t RankDriver::retransmitted_packets() const {
   return packets;
 }
 
+void RankDriver::start(Nanos at) { team_->engine.start(at); }
+bool RankDriver::done() const { return team_->engine.done(); }
+std::size_t RankDriver::recorded() const { return team_->engine.recorded(); }
+bool RankDriver::sends() const { return team_->load.sent > 0; }
+bool RankDriver::begins() const { return !receiver_ && team_->lead.has_value(); }
+
+Nanos RankDriver::lead() const { return *team_->lead; }
+
 Nanos RankDriver::mean_time() const {
-  const std::vector<Nanos>& times = engine_.times();
+  const std::vector<Nanos>& times = team_->engine.times();
   Nanos sum;
   for (const Nanos time : times) sum += time;
   return times.empty() ? Nanos() : sum / static_cast<std::int64_t>(times.size());
@@ -607,12 +711,12 @@ void RankDriver::visit_connections(
 
 RankDriver::Progress RankDriver::progress() const {
   Progress progress;
-  progress.iteration = engine_.iteration();
-  progress.operations = static_cast<std::uint32_t>(program_.operations.size());
-  progress.done = engine_.running() ? progress.operations - engine_.left() : 0;
+  progress.iteration = team_->engine.iteration();
+  progress.operations = static_cast<std::uint32_t>(team_->program.operations.size());
+  progress.done = team_->engine.running() ? progress.operations - team_->engine.left() : 0;
   progress.sent = sent_;
   progress.received = received_;
-  if (engine_.recorded() > 0) progress.last = engine_.times().back();
+  if (team_->engine.recorded() > 0) progress.last = team_->engine.times().back();
   return progress;
 }
 
@@ -623,97 +727,22 @@ std::optional<std::uint32_t> RankDriver::unreached() const {
 }
 
 RankResult RankDriver::result() const {
-  RankResult result;
-  result.starts = engine_.starts();
-  result.times = engine_.times();
-  result.computes = engine_.computes();
+  RankResult result = team_->result();
+  if (receiver_) result.bytes_per_iteration = 0;
   result.communications = communications_;
-  result.alone = channels_.empty();
-  result.bytes_per_iteration = load_.sent;
   result.retransmitted_packets = done() ? retransmitted_packets_ : retransmitted_packets();
   result.verified_messages = verified_;
   result.checksum_errors = errors_;
   result.first_error = first_error_;
   result.gate = done() ? gate_ : gate();
-  result.timeline = engine_.timeline();
   return result;
 }
 
-// ---- All ranks ------------------------------------------------------------------------------------------------------
-
-RankJob::RankJob(JobNetwork& network, const JobSpec& spec) : network_(network), spec_(spec) {
-  std::vector<Address> addresses;
-  const std::uint32_t ranks = workload::ranks_of(spec.job);
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) addresses.push_back(network.address(end(rank)));
-  const auto payload = spec.real_payload ? RankDriver::make_payload(spec_) : nullptr;
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    ranks_.push_back(
-        std::make_unique<RankDriver>(network.host(end(rank)), spec_, rank, addresses, payload, network.now()));
-    network.attach(end(rank), *ranks_.back());
-  }
-}
-
-bool RankJob::connected() const {
-  return std::all_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return rank->connected(); });
-}
-
-void RankJob::start(Nanos epoch) {
-  epoch_ = epoch;
-  for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-    ranks_[rank]->start(epoch + spec_.job.start);
-    network_.wake(end(rank));
-  }
-}
-
-bool RankJob::done() const {
-  return std::all_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return rank->done(); });
-}
-
-std::size_t RankJob::recorded() const {
-  std::size_t least = ranks_.front()->recorded();
-  for (const auto& rank : ranks_) least = std::min(least, rank->recorded());
-  return least;
-}
-
 PlanState RankDriver::set_plan(const PhasePlan& plan, Nanos now, std::optional<Nanos> job_lead) {
-  if (!lead_) return PlanState::active;
+  if (!begins()) return PlanState::active;
   PhasePlan own = plan;
-  if (spec_.job.ranked()) own.slot += *lead_ - (job_lead ? *job_lead : time_to_first_send(spec_.job));
+  if (spec_.job.ranked()) own.slot += *team_->lead - (job_lead ? *job_lead : time_to_first_send(spec_.job));
   return shard_.set_plan(job_id_, own, now);
-}
-
-PlanState RankJob::set_plan(const PhasePlan& plan) {
-  PlanState state = PlanState::none;
-  if (!lead_) lead_ = time_to_first_send(spec_.job);
-  for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-    state = ranks_[rank]->set_plan(plan, network_.now(), lead_);
-    network_.wake(end(rank));
-  }
-  return state;
-}
-
-void RankJob::clear_plan() {
-  for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-    ranks_[rank]->clear_plan(network_.now());
-    network_.wake(end(rank));
-  }
-}
-
-PlanState RankJob::plan_state() const {
-  PlanState state = PlanState::none;
-  for (const auto& rank : ranks_) {
-    if (!rank->begins()) continue;
-    const PlanState own = rank->gate().state;
-    if (own == PlanState::misfit) return own;
-    if (state == PlanState::none) state = own;
-  }
-  return state;
-}
-
-Nanos RankJob::adrift_since() const {
-  Nanos since = Nanos::never();
-  for (const auto& rank : ranks_) since = std::min(since, rank->gate().adrift_since);
-  return since;
 }
 
 std::vector<SeriesConnection> RankDriver::flows() const {
@@ -730,7 +759,106 @@ void RankDriver::read_states(std::span<ConnectionState> states) const {
     for (const Flow& flow : channel.flows) read_state(shard_, flow.connection, job_id_, states[number++]);
 }
 
-std::vector<SeriesConnection> RankJob::connections() const {
+// ---- Within one process ---------------------------------------------------------------------------------------------
+
+JobDriver::JobDriver(JobNetwork& network, const JobSpec& spec, bool apart) : network_(network), spec_(spec) {
+  const auto payload = spec.real_payload ? RankDriver::make_payload(spec_) : nullptr;
+  if (spec.job.ranked() || apart) {
+    std::vector<Address> addresses;
+    const std::uint32_t ranks = workload::ranks_of(spec.job);
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) addresses.push_back(network.address(end(rank)));
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+      ranks_.push_back(
+          std::make_unique<RankDriver>(network.host(end(rank)), spec_, rank, addresses, payload, network.now()));
+      network.attach(end(rank), *ranks_.back());
+    }
+    return;
+  }
+  const auto team = std::make_shared<RankDriver::Team>(spec_, std::nullopt);
+  for (std::uint32_t number = 0; number < spec.workers.size(); ++number) {
+    const JobNetwork::End to{JobNetwork::Side::receiver, spec.number, number};
+    const auto add = [&](auto& list, const JobNetwork::End& end, const RankDriver::Worker& worker) {
+      list.push_back(std::make_unique<RankDriver>(network.host(end), spec_, worker, team, payload, network.now()));
+      network.attach(end, *list.back());
+    };
+    add(receivers_, to, {number});
+    add(ranks_, end(number), {number, network.address(to), [this, number] { network_.wake(end(number)); }});
+  }
+}
+
+JobNetwork::End JobDriver::end(std::uint32_t rank) const {
+  // Without hosts, two ranks are the ends of a dumbbell.
+  if (receivers_.empty() && spec_.job.hosts.empty() && rank == 1) return {JobNetwork::Side::receiver, spec_.number, 0};
+  return {JobNetwork::Side::sender, spec_.number, rank};
+}
+
+bool JobDriver::connected() const {
+  return std::all_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return rank->connected(); });
+}
+
+void JobDriver::start(Nanos epoch) {
+  epoch_ = epoch;
+  for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    ranks_[rank]->start(epoch + spec_.job.start);
+    network_.wake(end(rank));
+    if (!receivers_.empty()) return;  // the first worker starts the others
+  }
+}
+
+bool JobDriver::done() const {
+  return std::all_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return rank->done(); });
+}
+
+std::size_t JobDriver::recorded() const {
+  std::size_t least = ranks_.front()->recorded();
+  for (const auto& rank : ranks_) least = std::min(least, rank->recorded());
+  return least;
+}
+
+PlanState JobDriver::set_plan(const PhasePlan& plan) {
+  Nanos lead = Nanos::never();
+  for (const auto& rank : ranks_)
+    if (rank->begins()) lead = std::min(lead, rank->lead());
+  PlanState state = PlanState::none;
+  for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    state = ranks_[rank]->set_plan(plan, network_.now(), lead);
+    network_.wake(end(rank));
+  }
+  return state;
+}
+
+void JobDriver::clear_plan() {
+  for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    ranks_[rank]->clear_plan(network_.now());
+    network_.wake(end(rank));
+  }
+}
+
+PlanState JobDriver::plan_state() const {
+  PlanState state = PlanState::none;
+  for (const auto& rank : ranks_) {
+    if (!rank->begins()) continue;
+    const PlanState own = rank->gate().state;
+    if (own == PlanState::misfit) return own;
+    if (state == PlanState::none) state = own;
+  }
+  return state;
+}
+
+Nanos JobDriver::adrift_since() const {
+  Nanos since = Nanos::never();
+  for (const auto& rank : ranks_) since = std::min(since, rank->gate().adrift_since);
+  return since;
+}
+
+std::uint64_t JobDriver::marked_packets() const {
+  std::uint64_t packets = 0;
+  for (const auto& rank : ranks_)
+    rank->visit_connections([&](std::uint32_t, const ConnectionStats& stats) { packets += stats.ce_packets; });
+  return packets;
+}
+
+std::vector<SeriesConnection> JobDriver::connections() const {
   std::vector<SeriesConnection> connections;
   for (const auto& rank : ranks_) {
     const std::vector<SeriesConnection> flows = rank->flows();
@@ -739,18 +867,21 @@ std::vector<SeriesConnection> RankJob::connections() const {
   return connections;
 }
 
-void RankJob::read_states(std::span<ConnectionState> states) const {
+void JobDriver::read_states(std::span<ConnectionState> states) const {
   for (const auto& rank : ranks_) {
     rank->read_states(states);
     states = states.subspan(rank->connections());
   }
 }
 
-JobResult RankJob::result() const {
+JobResult JobDriver::result() const {
   std::vector<RankResult> results;
-  results.reserve(ranks_.size());
-  for (const auto& rank : ranks_) results.push_back(rank->result());
-  return merge_ranks(spec_.job, results, epoch_);
+  results.reserve(ranks_.size() + receivers_.size());
+  for (const auto* list : {&ranks_, &receivers_})
+    for (const auto& rank : *list) results.push_back(rank->result());
+  JobResult result = merge_ranks(spec_.job, results, epoch_);
+  if (!receivers_.empty()) result.ranks.clear();  // they have the same times
+  return result;
 }
 
 }  // namespace mltcp::experiment

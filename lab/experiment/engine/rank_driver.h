@@ -1,17 +1,21 @@
-// The rank driver: executes the iterations of one rank of a job with a communication pattern (rank_program.h) over any
-// datapath, as described in iteration_engine.h. A send is done when its bytes have been acknowledged, a receive when
-// they have arrived.
+// The driver of iterations over packets, on any datapath: of one rank of a job (rank_program.h), or of all workers of a
+// job that has phases only. Iterations are described in iteration_engine.h. A send is done when its bytes have been
+// acknowledged, a receive when they have arrived.
 //
-// A job without a pattern has ranks, too (phase_program.h), on datapaths whose hosts are separate processes. As with
-// the job driver, all of them have the same compute times, and a phase ends for all of them together.
+// Within one process (JobDriver), the workers of a job without a pattern go through the same iterations: a phase is
+// over for all of them when all that they send has been acknowledged, and their receivers only receive. On hosts, which
+// are separate processes, they are ranks that notify each other (phase_program.h).
 //
 // Two ranks that exchange data share `flows` connections, or one if they only synchronise (a barrier). The lower rank
 // opens them; the length of its first message on each identifies the connection and proves that it is the rank's. Any
 // other connection is counted and closed; such strangers may occupy few entries of the connection table and cannot end
-// the job, and a rank that finds the table full, or was mistaken for a stranger, retries. Messages are cut into
-// segments of at most kSegmentBytes, distributed over the connections in turn. Receives are posted ahead up to the end
-// of the next iteration, where a rank that is ahead of another waits. Real payloads are generated from seed, sender,
-// tag, iteration and offset, and every byte is verified on arrival.
+// the job, and a rank that finds the table full, or was mistaken for a stranger, retries. A worker within this process
+// opens its connections to its receiver, which has no strangers.
+//
+// The bytes of an operation are divided evenly among the connections and cut into segments of at most kSegmentBytes.
+// Receives are posted ahead up to the end of the next iteration, where a rank that is ahead of another waits. Real
+// payloads are generated from seed, sender and the segment's number on its connection, and every byte is verified on
+// arrival.
 //
 // Allocates only at set-up, except for error messages.
 #pragma once
@@ -33,6 +37,7 @@
 #include "mltcp/lab/experiment/engine/job_spec.h"
 #include "mltcp/lab/experiment/engine/payload.h"
 #include "mltcp/lab/experiment/engine/running_job.h"
+#include "mltcp/lab/experiment/series/series.h"
 #include "mltcp/lab/workload/rank_program.h"
 #include "mltcp/transport/shard.h"
 
@@ -76,8 +81,33 @@ struct ConnectionLost : RunError {
   bool unreachable;    ///< the peer did not respond any more
 };
 
-class RankDriver final : public Pollable, private IterationEngine::Carrier {
+/// The iterations of one rank, or of all workers of a job without a pattern together; at packet and at flow level.
+struct Iterations {
+  /// `rank` empty: all workers. `spec` must outlive this object, which stays where it is.
+  Iterations(const JobSpec& spec, std::optional<std::uint32_t> rank);
+  Iterations(const Iterations&) = delete;
+  Iterations& operator=(const Iterations&) = delete;
+
+  /// Times and bytes, of one worker.
+  [[nodiscard]] RankResult result() const;
+
+  const workload::RankProgram program;
+  const workload::RankProgram::Load load;
+  const workload::Job job;  ///< for its compute times: of a pattern's ranks, a pause holds up the first one only
+  const std::optional<Nanos> lead;  ///< time_to_first_send()
+  IterationEngine engine;
+};
+
+class RankDriver final : public Pollable {
  public:
+  /// Drivers that go through the same iterations.
+  class Team;
+  /// One end of what a worker of this process sends: the worker itself, or its receiver.
+  struct Worker {
+    std::uint32_t number = 0;
+    std::optional<Address> to{};   ///< its receiver; empty: this is the receiver
+    std::function<void()> wake{};  ///< polls it soon
+  };
   struct Progress {
     std::uint64_t iteration = 0;   ///< the current one, from 0
     std::uint32_t operations = 0;  ///< operations per iteration
@@ -92,6 +122,9 @@ class RankDriver final : public Pollable, private IterationEngine::Carrier {
   /// InputError for an invalid pattern.
   RankDriver(PacketIo& io, const JobSpec& spec, std::uint32_t rank, std::span<const Address> addresses,
              std::shared_ptr<const Payload> payload, Nanos now);
+  /// Part of a job that runs within this process.
+  RankDriver(PacketIo& io, const JobSpec& spec, Worker worker, std::shared_ptr<Team> team,
+             std::shared_ptr<const Payload> payload, Nanos now);
   static std::shared_ptr<const Payload> make_payload(const JobSpec& spec);
 
   /// Throws ConnectionLost when a connection ends, RunError when a peer's messages do not match the pattern.
@@ -104,15 +137,15 @@ class RankDriver final : public Pollable, private IterationEngine::Carrier {
   [[nodiscard]] std::size_t connections() const { return connections_; }
   /// Starts the first iteration at `at`. Call once, when connected, and poll() afterwards.
   void start(Nanos at);
-  [[nodiscard]] bool done() const { return engine_.done(); }
-  [[nodiscard]] std::size_t recorded() const { return engine_.recorded(); }
+  [[nodiscard]] bool done() const;
+  [[nodiscard]] std::size_t recorded() const;
   [[nodiscard]] Progress progress() const;
   /// Whether it has data to send, in any iteration.
-  [[nodiscard]] bool sends() const { return load_.sent > 0; }
+  [[nodiscard]] bool sends() const;
   /// A rank that is not connected yet, if any.
   [[nodiscard]] std::optional<std::uint32_t> unreached() const;
   [[nodiscard]] RankResult result() const;
-  /// See DrivenJob.
+  /// See JobDriver.
   [[nodiscard]] std::vector<SeriesConnection> flows() const;
   void read_states(std::span<ConnectionState> states) const;
   /// Mean duration of the recorded iterations; 0 before the first.
@@ -126,7 +159,9 @@ class RankDriver final : public Pollable, private IterationEngine::Carrier {
   [[nodiscard]] std::uint64_t strangers() const { return strangers_; }
 
   /// Whether it sends before it receives anything, and so is held to slots.
-  [[nodiscard]] bool begins() const { return lead_.has_value(); }
+  [[nodiscard]] bool begins() const;
+  /// Iterations::lead of one that begins.
+  [[nodiscard]] Nanos lead() const;
   /// See Shard::set_plan(); call poll() afterwards. `plan` is for the job's first bytes; this rank's slots are later by
   /// the additional time that it computes before its own. Always PlanState::active for a rank that is not held to
   /// slots. `job_lead` is time_to_first_send() of the job, computed if not given.
@@ -139,7 +174,15 @@ class RankDriver final : public Pollable, private IterationEngine::Carrier {
     ConnectionId connection = 0;        ///< 0: none yet
     bool open = false;                  ///< the first message has been acknowledged, or received
     Nanos connect_at = Nanos::never();  ///< time of the next attempt, after the peer had no room
-    std::vector<std::uint32_t> free;
+    std::vector<std::uint32_t> free;    ///< slots
+    // Next segment to send in this iteration, and next segment to post a receive for, in any iteration.
+    std::size_t send = 0;
+    Bytes send_offset = 0;
+    std::uint64_t sent = 0;  ///< segments
+    std::uint64_t receive_iteration = 0;
+    std::size_t receive = 0;
+    Bytes receive_offset = 0;
+    std::uint64_t receives = 0;  ///< segments
   };
   /// An accepted connection from a rank's address that has not sent its first message yet.
   struct Guest {
@@ -154,14 +197,6 @@ class RankDriver final : public Pollable, private IterationEngine::Carrier {
     std::vector<std::uint32_t> receives;
     bool open = false;         ///< all of its connections are open
     std::size_t accepted = 0;  ///< connections from lower ranks, including guests
-    // Next segment to send in this iteration, and next segment to post a receive for, in any iteration.
-    std::size_t send = 0;
-    Bytes send_offset = 0;
-    std::size_t send_flow = 0;
-    std::uint64_t receive_iteration = 0;
-    std::size_t receive = 0;
-    Bytes receive_offset = 0;
-    std::size_t receive_flow = 0;
   };
   /// A receive that may be posted.
   struct Slot {
@@ -169,7 +204,7 @@ class RankDriver final : public Pollable, private IterationEngine::Carrier {
     std::uint32_t flow = 0;
     std::uint32_t operation = 0;
     std::uint64_t iteration = 0;
-    Bytes offset = 0;
+    std::uint64_t number = 0;  ///< of the segment on its connection
     Bytes length = 0;
     std::byte* buffer = nullptr;
   };
@@ -194,15 +229,17 @@ class RankDriver final : public Pollable, private IterationEngine::Carrier {
   /// Index of the flow with this connection.
   static std::size_t number_of(const Channel& channel, ConnectionId connection);
   void on_received(const Completion& completion);
-  void on_sent(const Completion& completion);
-  bool advance(Nanos now);
-  void begin_iteration(Nanos now) override;
-  void begin(std::uint32_t operation, Nanos now) override;
+  void on_sent(Channel& channel, const Completion& completion);
+  /// `bytes` that it sends; 0: not reported.
+  void begin_iteration(Bytes bytes);
+  /// The operation begins; from now on the job sends at `rate`, if given.
+  void send(std::uint32_t operation, std::optional<Rate> rate);
   void on_recorded(Nanos now);
-  void post_sends(Channel& channel);
-  void post_receives(Channel& channel);
-  [[nodiscard]] std::span<const std::byte> bytes_of(std::uint32_t from, std::uint64_t tag, std::uint64_t iteration,
-                                                    Bytes offset, Bytes length) const;
+  void post_sends(Channel& channel, Flow& flow);
+  void post_receives(Channel& channel, Flow& flow);
+  /// What the connection sends of the operation.
+  [[nodiscard]] static Bytes share_of(const workload::Operation& operation, const Channel& channel, const Flow& flow);
+  [[nodiscard]] std::span<const std::byte> bytes_of(std::uint32_t from, std::uint64_t number, Bytes length) const;
   [[nodiscard]] std::uint64_t retransmitted_packets() const;
   [[nodiscard]] std::string about(std::uint32_t peer, const std::string& what) const;
   [[noreturn]] void fail(std::uint32_t peer, const std::string& what) const { throw RunError(about(peer, what)); }
@@ -210,13 +247,9 @@ class RankDriver final : public Pollable, private IterationEngine::Carrier {
 
   const JobSpec& spec_;
   const std::uint32_t rank_;
-  const workload::RankProgram program_;
-  const workload::RankProgram::Load load_;
-  const workload::Job job_;          ///< for its compute times
-  const std::optional<Nanos> lead_;  ///< time_to_first_send()
-  const bool own_rates_;             ///< some sends have their own rates
-  const bool collective_;            ///< its communication is a single collective, after all computation
-  IterationEngine engine_;
+  const bool receiver_;               ///< of a worker
+  const std::function<void()> wake_;  ///< of a worker that sends
+  const std::shared_ptr<Team> team_;
   std::shared_ptr<const Payload> payload_;
   Shard shard_;
   JobId job_id_ = 0;
@@ -238,8 +271,7 @@ class RankDriver final : public Pollable, private IterationEngine::Carrier {
   std::vector<Slot> slots_;
   std::vector<std::byte> buffers_;
 
-  std::array<std::vector<Bytes>, 2> undelivered_;  ///< unacknowledged bytes, by iteration modulo 2 and operation
-  Nanos waited_before_;                            ///< time waited for slots when the iteration began
+  Nanos waited_before_;  ///< time waited for slots when the iteration began
   std::vector<Nanos> communications_;
   Bytes sent_ = 0;
   Bytes received_ = 0;
@@ -250,37 +282,42 @@ class RankDriver final : public Pollable, private IterationEngine::Carrier {
   GateStats gate_;
 };
 
-/// All ranks of a job, attached to the sending ends of its workers.
-class RankJob final : public DrivenJob {
+/// A job within this process, attached to the ends of its workers.
+class JobDriver final : public RunningJob {
  public:
-  /// Attaches its ranks and starts to connect. Must live as long as the network is run.
-  RankJob(JobNetwork& network, const JobSpec& spec);
+  /// Attaches its ranks, or workers and receivers, and starts to connect. Must live as long as the network is run.
+  /// `apart`: the workers of a job without a pattern are ranks, as on hosts.
+  JobDriver(JobNetwork& network, const JobSpec& spec, bool apart = false);
 
-  [[nodiscard]] bool connected() const override;
-  void start(Nanos epoch) override;
+  /// Whether all connections are open.
+  [[nodiscard]] bool connected() const;
+  /// `epoch` is the experiment's time 0; the job starts at `epoch` plus its start time. Call once, when connected.
+  void start(Nanos epoch);
   [[nodiscard]] bool done() const override;
   /// The minimum over the ranks.
   [[nodiscard]] std::size_t recorded() const override;
+  /// Times are the network's. Like clear_plan(), only between runs of the network.
   PlanState set_plan(const PhasePlan& plan) override;
   void clear_plan() override;
   [[nodiscard]] PlanState plan_state() const override;
   [[nodiscard]] Nanos adrift_since() const override;
   [[nodiscard]] JobResult result() const override;
-  [[nodiscard]] std::vector<SeriesConnection> connections() const override;
-  void read_states(std::span<ConnectionState> states) const override;
+  /// Data packets that arrived with a CE mark, as reported by the receivers.
+  [[nodiscard]] std::uint64_t marked_packets() const;
+  /// The connections on which it sends; the same from when it is connected on.
+  [[nodiscard]] std::vector<SeriesConnection> connections() const;
+  /// Fills in the state of each of connections(), except of those that have ended.
+  void read_states(std::span<ConnectionState> states) const;
+  /// Of a job without a pattern, a worker.
   [[nodiscard]] const RankDriver& rank(std::uint32_t rank) const { return *ranks_[rank]; }
 
  private:
-  /// Without hosts there are two ranks, at the ends of a dumbbell.
-  [[nodiscard]] JobNetwork::End end(std::uint32_t rank) const {
-    if (spec_.job.hosts.empty() && rank == 1) return {JobNetwork::Side::receiver, spec_.number, 0};
-    return {JobNetwork::Side::sender, spec_.number, rank};
-  }
+  [[nodiscard]] JobNetwork::End end(std::uint32_t rank) const;
 
   JobNetwork& network_;
   const JobSpec spec_;
   std::vector<std::unique_ptr<RankDriver>> ranks_;
-  std::optional<Nanos> lead_;  ///< time_to_first_send() of the job, computed on first use
+  std::vector<std::unique_ptr<RankDriver>> receivers_;  ///< of workers
   Nanos epoch_;
 };
 

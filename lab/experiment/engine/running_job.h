@@ -2,11 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
-#include <vector>
 
 #include "mltcp/lab/experiment/results/results.h"
-#include "mltcp/lab/experiment/series/series.h"
 #include "mltcp/transport/phase_gate.h"
 
 namespace mltcp::experiment {
@@ -28,19 +25,6 @@ class RunningJob {
   [[nodiscard]] virtual std::size_t recorded() const = 0;
   /// Name, times relative to the run's time 0, bytes; without statistics.
   [[nodiscard]] virtual JobResult result() const = 0;
-};
-
-/// A job that runs over a packet network.
-class DrivenJob : public RunningJob {
- public:
-  /// Whether all connections are open.
-  [[nodiscard]] virtual bool connected() const = 0;
-  /// `epoch` is the experiment's time 0; the job starts at `epoch` plus its start time. Call once, when connected.
-  virtual void start(Nanos epoch) = 0;
-  /// The connections on which it sends; the same from when it is connected on.
-  [[nodiscard]] virtual std::vector<SeriesConnection> connections() const = 0;
-  /// Fills in the state of each of connections(), except of those that have ended.
-  virtual void read_states(std::span<ConnectionState> states) const = 0;
 };
 
 }  // namespace mltcp::experiment

@@ -301,15 +301,15 @@ TEST(FlowLevelCluster, run__jobs_arrive_and_leave) {
   const auto second = cluster.add_job(small_job("second"));  // sends from 35 ms on, with the first from 30 ms
   cluster.run(101_ms);
   // The first has sent half alone, the rest at half the rate: 5 ms late. Then they share all but 5 ms.
-  EXPECT_THAT(millis(cluster.result(first).iterations), ElementsAre(20, 25, 25, 25));
-  EXPECT_THAT(millis(cluster.result(second).starts), ElementsAre(25, 50, 75));
-  EXPECT_THAT(millis(cluster.result(second).iterations), ElementsAre(25, 25, 25));
+  EXPECT_THAT(millis(cluster.job(first).result().iterations), ElementsAre(20, 25, 25, 25));
+  EXPECT_THAT(millis(cluster.job(second).result().starts), ElementsAre(25, 50, 75));
+  EXPECT_THAT(millis(cluster.job(second).result().iterations), ElementsAre(25, 25, 25));
   cluster.remove(first);
   EXPECT_EQ(cluster.jobs(), 1U);
   cluster.run(121_ms);
-  EXPECT_THAT(millis(cluster.result(second).iterations), ElementsAre(25, 25, 25, 20));
-  EXPECT_EQ(cluster.result(second).bytes, 4 * 1'175'700U);
-  EXPECT_THROW((void)cluster.result(first), InputError);
+  EXPECT_THAT(millis(cluster.job(second).result().iterations), ElementsAre(25, 25, 25, 20));
+  EXPECT_EQ(cluster.job(second).result().bytes, 4 * 1'175'700U);
+  EXPECT_THROW((void)cluster.job(first).result(), InputError);
   EXPECT_THROW(cluster.remove(first), InputError);
   EXPECT_EQ(cluster.jobs_on(0), 2U);
 }
@@ -346,7 +346,7 @@ TEST(FlowLevelCluster, on_iteration__may_remove_its_job_and_add_others) {
     EXPECT_EQ(iteration.start + iteration.length, cluster.now());
     if (!iteration.last) return;
     ends.push_back(std::round(cluster.now().millis()));
-    EXPECT_TRUE(cluster.done(id));
+    EXPECT_TRUE(cluster.job(id).done());
     cluster.remove(id);
     if (more-- > 0) cluster.add_job(job);
   });
@@ -359,7 +359,7 @@ TEST(FlowLevelCluster, on_iteration__may_remove_its_job_and_add_others) {
 TEST(FlowLevelCluster, run__stops_when_asked) {
   FlowLevelCluster cluster(one_link());
   const auto job = cluster.add_job(small_job("a", 5_ms));
-  EXPECT_TRUE(cluster.run(1_s, [&] { return cluster.recorded(job) == 3; }));
+  EXPECT_TRUE(cluster.run(1_s, [&] { return cluster.job(job).recorded() == 3; }));
   EXPECT_NEAR(cluster.now().millis(), 65, 0.1);
 }
 
@@ -369,22 +369,22 @@ TEST(FlowLevelCluster, plan__holds_up_phases_to_their_slots) {
   JobSpec second = small_job("second");
   const auto a = cluster.add_job(first);
   const auto b = cluster.add_job(second);
-  EXPECT_EQ(cluster.set_plan(a, slots(10_ms, 22_ms)), PlanState::active);
-  EXPECT_EQ(cluster.set_plan(b, slots(21_ms, 22_ms)), PlanState::active);
+  EXPECT_EQ(cluster.job(a).set_plan(slots(10_ms, 22_ms)), PlanState::active);
+  EXPECT_EQ(cluster.job(b).set_plan(slots(21_ms, 22_ms)), PlanState::active);
   cluster.run(112_ms);
   // Without the plan both would send at once and take 30 ms; with it, each waits for its slot and has the link alone.
-  EXPECT_THAT(millis(cluster.result(a).iterations), ElementsAre(20, 22, 22, 22, 22));
-  EXPECT_THAT(millis(cluster.result(b).iterations), ElementsAre(31, 22, 22, 22));
+  EXPECT_THAT(millis(cluster.job(a).result().iterations), ElementsAre(20, 22, 22, 22, 22));
+  EXPECT_THAT(millis(cluster.job(b).result().iterations), ElementsAre(31, 22, 22, 22));
   EXPECT_EQ(cluster.use(0).contended, Nanos(0));
-  EXPECT_NEAR(cluster.gate_stats(b).waited.millis(), 11 + 4 * 2, 0.1);
-  EXPECT_EQ(cluster.set_plan(b, slots(Nanos(0), Nanos(0))), PlanState::invalid);
-  EXPECT_EQ(cluster.set_plan(b, slots(500_ms, 500_ms)), PlanState::active);
+  EXPECT_NEAR(cluster.job(b).result().gate_waited.millis(), 11 + 4 * 2, 0.1);
+  EXPECT_EQ(cluster.job(b).set_plan(slots(Nanos(0), Nanos(0))), PlanState::invalid);
+  EXPECT_EQ(cluster.job(b).set_plan(slots(500_ms, 500_ms)), PlanState::active);
   cluster.run(200_ms);
-  EXPECT_EQ(cluster.recorded(b), 5U);  // the one after is held
-  cluster.clear_plan(b);
+  EXPECT_EQ(cluster.job(b).recorded(), 5U);  // the one after is held
+  cluster.job(b).clear_plan();
   cluster.run(215_ms);
-  EXPECT_EQ(cluster.recorded(b), 6U);
-  EXPECT_EQ(cluster.gate_stats(b).state, PlanState::removed);
+  EXPECT_EQ(cluster.job(b).recorded(), 6U);
+  EXPECT_EQ(cluster.job(b).plan_state(), PlanState::removed);
 }
 
 // A plan for another job, set while both have ended an iteration at the same moment, must not lose the other's end.
@@ -395,11 +395,11 @@ TEST(FlowLevelCluster, plan__set_for_another_job_in_the_same_moment_stalls_nobod
   const auto a = cluster.add_job(small_job("a"));
   const auto b = cluster.add_job(small_job("b"));
   cluster.on_iteration([&](FlowLevelCluster::JobId job, const FlowLevelCluster::Iteration& iteration) {
-    if (job == a && iteration.number == 2) cluster.set_plan(b, slots(cluster.now() + 30_ms, 30_ms));
+    if (job == a && iteration.number == 2) cluster.job(b).set_plan(slots(cluster.now() + 30_ms, 30_ms));
   });
   cluster.run(1_s);
-  EXPECT_GT(cluster.recorded(a), 20U);
-  EXPECT_GT(cluster.recorded(b), 20U);
+  EXPECT_GT(cluster.job(a).recorded(), 20U);
+  EXPECT_GT(cluster.job(b).recorded(), 20U);
 }
 
 TEST(FlowLevelCluster, options__burst_latency_comes_after_each_burst) {
@@ -413,7 +413,7 @@ TEST(FlowLevelCluster, options__burst_latency_comes_after_each_burst) {
     job.connection.congestion_control = slow_start ? "reno" : "dcqcn";
     const auto id = cluster.add_job(job);
     cluster.run(30_ms);
-    return std::round(cluster.result(id).iterations.at(0).millis() * 100) / 100;
+    return std::round(cluster.job(id).result().iterations.at(0).millis() * 100) / 100;
   };
   EXPECT_EQ(length(Nanos(0), true), 20);
   EXPECT_EQ(length(3_ms, true), 23);

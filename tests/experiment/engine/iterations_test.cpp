@@ -1,5 +1,5 @@
-// What an iteration is, on all that lives through iterations: job drivers over packets, ranks over packets as hosts run
-// them, and jobs at flow level. One meaning of "the phase is over" (lab/workload/phase_program.h), for all of them.
+// What an iteration is, on all that lives through iterations: workers over packets, within one process and as ranks on
+// hosts, and jobs at flow level. One meaning of "the phase is over" (lab/workload/phase_program.h), for all of them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +9,6 @@
 
 #include "mltcp/lab/experiment/backends/flow_level.h"
 #include "mltcp/lab/experiment/backends/topology_network.h"
-#include "mltcp/lab/experiment/engine/job_driver.h"
 #include "mltcp/lab/experiment/engine/rank_driver.h"
 #include "mltcp/lab/workload/phase_program.h"
 
@@ -23,20 +22,6 @@ constexpr Rate kFast{10'000'000'000};
 constexpr Rate kSlow{1'000'000'000};
 constexpr Nanos kDelay{1'000};
 constexpr Bytes kMegabyte = 1'000'000;
-
-enum class Backend { job_driver, ranks, flows };
-
-std::string name_of(Backend backend) {
-  switch (backend) {
-    case Backend::job_driver:
-      return "job_driver";
-    case Backend::ranks:
-      return "ranks";
-    case Backend::flows:
-      return "flows";
-  }
-  return "";
-}
 
 /// Hosts on one switch; the last one's links are slow, unless something else is said.
 fabric::SwitchedNetworkConfig network_with_one_slow_host(std::uint32_t hosts, Rate of_last = kSlow,
@@ -86,32 +71,28 @@ JobSpec ring_of(std::uint32_t hosts, std::vector<workload::Phase> phases) {
 /// The bytes over the slow host's link, in full packets.
 Nanos over_slow_link(Bytes bytes) { return kSlow.time_for(bytes * 9014 / 8900); }
 
-class Iterations : public testing::TestWithParam<Backend> {
+class Iterations : public testing::TestWithParam<std::string> {
  protected:
   static JobResult run(const JobSpec& spec) {
     const auto hosts = static_cast<std::uint32_t>(spec.job.hosts.size());
     const fabric::SwitchedNetworkConfig config = network_with_one_slow_host(hosts);
-    if (GetParam() == Backend::flows) {
+    if (GetParam() == "flows") {
       FlowLevelCluster cluster(flow_fabric(config));
       const auto id = cluster.add_job(spec);
-      cluster.run(10_s, [&] { return cluster.done(id); });
-      return cluster.result(id);
+      cluster.run(10_s, [&] { return cluster.job(id).done(); });
+      return cluster.job(id).result();
     }
     TopologyNetwork network(config, {.virtual_payload = true});
     network.add(spec.number, spec.workers);
-    std::unique_ptr<DrivenJob> job;
-    if (GetParam() == Backend::ranks)
-      job = std::make_unique<RankJob>(network, spec);
-    else
-      job = std::make_unique<JobDriver>(network, spec);
-    EXPECT_TRUE(network.run(1_s, [&] { return job->connected(); }));
-    job->start(network.now());
-    EXPECT_TRUE(network.run(10_s, [&] { return job->done(); }));
-    return job->result();
+    JobDriver job(network, spec, GetParam() == "ranks");
+    EXPECT_TRUE(network.run(1_s, [&] { return job.connected(); }));
+    job.start(network.now());
+    EXPECT_TRUE(network.run(10_s, [&] { return job.done(); }));
+    return job.result();
   }
 };
-INSTANTIATE_TEST_SUITE_P(Backends, Iterations, testing::Values(Backend::job_driver, Backend::ranks, Backend::flows),
-                         [](const auto& backend) { return name_of(backend.param); });
+INSTANTIATE_TEST_SUITE_P(Backends, Iterations, testing::Values("workers", "ranks", "flows"),
+                         [](const auto& backend) { return backend.param; });
 
 double millis(Nanos time) { return time.millis(); }
 
@@ -191,7 +172,7 @@ TEST_P(Iterations, compute_times__are_those_of_the_seed) {
 
 TEST_P(Iterations, phase__of_no_bytes_is_over_at_once) {
   const JobSpec spec = ring_of(3, {communicate(0), compute(5_ms), communicate(kMegabyte)});
-  if (GetParam() == Backend::ranks) {  // they tell each other by what arrives
+  if (GetParam() == "ranks") {  // they tell each other by what arrives
     EXPECT_THROW(run(spec), InputError);
     return;
   }
@@ -214,7 +195,7 @@ TEST(RankDriver, barrier__takes_one_connection_to_each_rank) {
   spec.job.flows = 4;
   TopologyNetwork network(network_with_one_slow_host(5), {.virtual_payload = true});
   network.add(spec.number, spec.workers);
-  RankJob job(network, spec);
+  JobDriver job(network, spec, true);
   ASSERT_TRUE(network.run(1_s, [&] { return job.connected(); }));
   // To its neighbours 4 each; to those two and, as the other way around, three further on one each: ranks 2 and 3 away.
   EXPECT_EQ(job.rank(0).connections(), 4U + 4U + 1U + 1U);
@@ -350,16 +331,12 @@ Nanos mean_iteration(const JobSpec& spec, bool ranks) {
   const auto hosts = static_cast<std::uint32_t>(spec.job.hosts.size());
   TopologyNetwork network(network_with_one_slow_host(hosts, kFast, 10_us), {.virtual_payload = true});
   network.add(spec.number, spec.workers);
-  std::unique_ptr<DrivenJob> job;
-  if (ranks)
-    job = std::make_unique<RankJob>(network, spec);
-  else
-    job = std::make_unique<JobDriver>(network, spec);
-  EXPECT_TRUE(network.run(1_s, [&] { return job->connected(); }));
-  job->start(network.now());
-  EXPECT_TRUE(network.run(10_s, [&] { return job->done(); }));
+  JobDriver job(network, spec, ranks);
+  EXPECT_TRUE(network.run(1_s, [&] { return job.connected(); }));
+  job.start(network.now());
+  EXPECT_TRUE(network.run(10_s, [&] { return job.done(); }));
   Nanos all;
-  for (const Nanos iteration : job->result().iterations) all += iteration;
+  for (const Nanos iteration : job.result().iterations) all += iteration;
   return all / spec.iterations;
 }
 

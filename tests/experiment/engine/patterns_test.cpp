@@ -248,9 +248,18 @@ layers = 2
     Experiment experiment = parse(text);
     experiment.iterations = 4;
     const JobResult packets = run_experiment(experiment, *make_sim_datapath()).runs[0].jobs[0];
-    const JobResult flows = run_experiment(experiment, *make_flow_datapath()).runs[0].jobs[0];
+    std::vector<RunSeries> series;
+    RunOptions options;
+    options.series.emplace();
+    options.recorded = &series;
+    const JobResult flows = run_experiment(experiment, *make_flow_datapath(), {}, options).runs[0].jobs[0];
     EXPECT_EQ(flows.bytes_per_iteration, packets.bytes_per_iteration) << text;
     EXPECT_NEAR(flows.mean.millis(), packets.mean.millis(), 0.04 * packets.mean.millis()) << text;
+    Bytes sent = 0;
+    for (std::size_t i = 0; i < series.at(0).connections.size(); ++i)
+      sent += series[0].connection(series[0].times.size() - 1, i).sent_bytes;
+    EXPECT_GE(sent, flows.bytes) << text;
+    EXPECT_LE(sent, flows.bytes + 2 * flows.bytes_per_iteration) << text;
   }
 }
 

@@ -115,12 +115,12 @@ struct Ran {
 };
 
 Ran run(JobSpec settings, const Network& network = {}, bool real_payload = false,
-        std::optional<std::uint32_t> flipped = {}, const std::function<void(const RankJob&)>& look = {}) {
+        std::optional<std::uint32_t> flipped = {}, const std::function<void(const JobDriver&)>& look = {}) {
   settings.real_payload = real_payload;
   settings.job.rate = network.rate;
   const std::uint32_t ranks = settings.job.pattern->ranks;
   OneSwitch testbed(network, ranks, real_payload, flipped);
-  RankJob job(testbed, settings);
+  JobDriver job(testbed, settings);
   EXPECT_TRUE(testbed.run(1_s, [&] { return job.connected(); }));
   job.start(testbed.now());
   while (!testbed.run(testbed.now() + 1_ms, [&] { return job.done(); })) {
@@ -290,6 +290,20 @@ TEST(RankDriver, every_pattern__brings_every_byte) {
   }
 }
 
+TEST(RankDriver, flows__share_the_bytes_of_each_message) {
+  JobSpec settings = settings_of(pattern(Kind::point_to_point, 2, 100'000), 100);
+  settings.job.flows = 3;
+  std::vector<Bytes> sent;
+  run(settings, {}, false, {}, [&](const JobDriver& job) {
+    sent.clear();
+    job.rank(0).visit_connections(
+        [&](std::uint32_t, const ConnectionStats& stats) { sent.push_back(stats.bytes_sent); });
+  });
+  ASSERT_EQ(sent.size(), 3U);
+  for (const Bytes each : sent)
+    EXPECT_LT(std::max(each, sent[0]) - std::min(each, sent[0]), 50'000U) << "a message of less than a segment, too";
+}
+
 // All workers push at once, into a queue of a few packets.
 TEST(RankDriver, loss__does_not_break_it) {
   Network network;
@@ -306,7 +320,7 @@ TEST(RankDriver, verification__finds_a_flipped_byte) {
   EXPECT_EQ(run(settings, {}, true).result.checksum_errors, 0U);
   const Ran ran = run(settings, {}, true, 2);
   EXPECT_EQ(ran.result.checksum_errors, 1U);
-  EXPECT_THAT(ran.ranks[2].first_error, HasSubstr("rank 2, iteration 0: 262144 bytes from rank 1"));
+  EXPECT_THAT(ran.ranks[2].first_error, HasSubstr("rank 2: 262144 bytes from rank 1"));
 }
 
 TEST(RankDriver, runs__are_the_same_every_time_and_with_real_bytes) {
@@ -353,7 +367,7 @@ TEST(RankDriver, credit__lets_no_rank_run_away) {
   settings.job.phases[0].compute = 2_ms;
   settings.job.straggler = {0.3, 20};
   std::uint64_t widest = 0;
-  run(settings, {}, false, {}, [&](const RankJob& job) {
+  run(settings, {}, false, {}, [&](const JobDriver& job) {
     for (std::uint32_t rank = 0; rank < 2; ++rank) {
       const std::uint64_t ahead = job.rank(rank).progress().iteration;
       const std::uint64_t behind = job.rank(rank + 1).progress().iteration;
@@ -367,7 +381,7 @@ TEST(RankDriver, credit__lets_no_rank_run_away) {
 TEST(RankDriver, progress__counts) {
   std::vector<RankDriver::Progress> seen;
   run(settings_of(pattern(Kind::all_reduce, 4, 20'000'000)), {}, false, {},
-      [&](const RankJob& job) { seen.push_back(job.rank(1).progress()); });
+      [&](const JobDriver& job) { seen.push_back(job.rank(1).progress()); });
   ASSERT_GT(seen.size(), 20U);
   for (std::size_t i = 1; i < seen.size(); ++i) {
     EXPECT_GE(seen[i].iteration, seen[i - 1].iteration);
@@ -411,7 +425,7 @@ TEST(RankDriver, plan__holds_iterations_to_slots) {
   of.compute = 10_ms;
   JobSpec settings = settings_of(of, 12);
   OneSwitch testbed({}, 4, false);
-  RankJob job(testbed, settings);
+  JobDriver job(testbed, settings);
   testbed.run(1_s, [&] { return job.connected(); });
   PhasePlan plan;
   plan.slot = testbed.now() + 15_ms;
