@@ -189,7 +189,7 @@ function(mltcp_library name)
     if(arg_COLD)
       target_precompile_headers(${target} REUSE_FROM mltcp_precompiled_cold)
       if(NOT name STREQUAL "json")
-        target_link_libraries(${target} PRIVATE $<LINK_ONLY:mltcp_json>)  # for json_templates.h
+        target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:$<LINK_ONLY:mltcp_json>>)  # for json_templates.h
       endif()
     else()
       target_precompile_headers(${target} REUSE_FROM mltcp_precompiled)
