@@ -20,6 +20,7 @@
 #include "mltcp/rdma/register_datapath.h"
 #include "mltcp/rdma/verbs_io.h"
 #include "mltcp/transport/host_datapath.h"
+#include "packet_texts.h"
 
 namespace mltcp::rdma {
 namespace {
@@ -51,41 +52,6 @@ struct Host {
   std::unique_ptr<HostDatapath> datapath;
   Address address;
 };
-
-struct Text {
-  std::string bytes;
-  Ecn ecn;
-  std::uint8_t priority;
-  Address source;
-};
-
-std::vector<Text> received(VerbsIo& io, std::size_t wanted, Nanos patience = 5_s) {
-  std::vector<Text> got;
-  std::array<RxPacket, 64> packets;
-  const Nanos end = monotonic_now() + patience;
-  while (got.size() < wanted && monotonic_now() < end) {
-    const std::size_t count = io.receive(packets);
-    for (std::size_t i = 0; i < count; ++i)
-      got.push_back({std::string(reinterpret_cast<const char*>(packets[i].bytes.data()), packets[i].bytes.size()),
-                     packets[i].ecn, packets[i].priority, packets[i].source});
-    if (count == 0) std::this_thread::yield();
-  }
-  return got;
-}
-
-std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
-std::span<const std::byte> bytes_of(std::string&& text) = delete;  // it would be gone
-
-/// Runs `io` until `done`, which is soon; false if it isn't.
-bool runs_until(VerbsIo& io, const std::function<bool()>& done, Nanos patience = 5_s) {
-  std::array<RxPacket, 64> packets;
-  for (const Nanos end = monotonic_now() + patience; monotonic_now() < end;) {
-    io.receive(packets);
-    if (done()) return true;
-    std::this_thread::yield();
-  }
-  return false;
-}
 
 bool resolves(Host& from, const Address& to) {
   return runs_until(from.io(), [&] { return from.io().resolve(to); });

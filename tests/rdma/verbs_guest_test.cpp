@@ -30,6 +30,7 @@
 #include "mltcp/rdma/register_datapath.h"
 #include "mltcp/rdma/verbs_io.h"
 #include "mltcp/transport/host_datapath.h"
+#include "packet_texts.h"
 
 namespace mltcp::rdma {
 namespace {
@@ -57,32 +58,6 @@ struct Host {
   std::unique_ptr<HostDatapath> datapath;
   Address address;
 };
-
-struct Arrived {
-  std::string bytes;
-  Ecn ecn;
-  std::uint8_t priority;
-  std::uint8_t hops;
-  Address source;
-};
-
-std::vector<Arrived> received(VerbsIo& io, std::size_t wanted, Nanos patience = kPatience) {
-  std::vector<Arrived> got;
-  std::array<RxPacket, 64> packets;
-  const Nanos end = monotonic_now() + patience;
-  while (got.size() < wanted && monotonic_now() < end) {
-    const std::size_t count = io.receive(packets);
-    for (std::size_t i = 0; i < count; ++i) {
-      const RxPacket& one = packets[i];
-      got.push_back({std::string(reinterpret_cast<const char*>(one.bytes.data()), one.bytes.size()), one.ecn,
-                     one.priority, one.hops, one.source});
-    }
-    if (count == 0) std::this_thread::yield();
-  }
-  return got;
-}
-
-std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 bool holds_soon(const std::function<bool()>& what) {
   for (const Nanos end = monotonic_now() + kPatience; monotonic_now() < end;) {
@@ -115,7 +90,7 @@ TEST(VerbsGuest, packets__of_all_lengths_arrive_as_they_were_sent) {
                             .priority = static_cast<std::uint8_t>(priority % kPriorities)};
       ASSERT_EQ(a.io().send({&packet, 1}), 1u);
       // The first of a traffic class waits until it has a handle.
-      std::vector<Arrived> got;
+      std::vector<Text> got;
       for (const Nanos end = monotonic_now() + kPatience; got.empty() && monotonic_now() < end;) {
         std::array<RxPacket, 1> none;
         a.io().receive(none);
