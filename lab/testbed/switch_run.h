@@ -99,7 +99,7 @@ class ChecksumWatch {
   std::vector<bool> told_;
 };
 
-/// What goes wrong with traffic that nobody sees, and its cure.
+/// Faults of the traffic that show in counters only, each with its cure.
 std::vector<std::string> warnings_of(const OpenedSwitch& opened, Nanos duration);
 
 /// All counters, of mltcp.switch/1.

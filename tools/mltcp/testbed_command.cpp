@@ -389,8 +389,7 @@ class Report : public testbed::TestbedObserver {
                  one_line(testbed::capture_file(plan_, "switch-0")));
   }
 
-  // Who wants to do it again calls this, and not the coordinator that it has started.
-
+  // The provenance tells the command that repeats the run: this one, not the coordinator that it has started.
   void write(const Json& results) override {
     Json all = results;
     if (all.contains("provenance")) all["provenance"]["command"] = command_line();

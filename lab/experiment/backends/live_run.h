@@ -47,8 +47,8 @@ class LiveRun {
   [[nodiscard]] virtual Nanos patience() const = 0;
   /// Has run() call `tell` when iterations have ended; false if unsupported, so that the caller must poll.
   virtual bool tells_progress(std::function<void()> /*tell*/) { return false; }
-  /// Whoever runs it may end it by throwing from `ask`, which run() calls every some ten thousand events: a slice of a
-  /// large network, or an iteration of a large job, takes minutes.
+  /// Has run() call `ask` every some ten thousand events, as a slice of a large network, or an iteration of a large
+  /// job, takes minutes. The caller may end the run by throwing from `ask`.
   void ask_with(std::function<void()> ask) { ask_ = std::move(ask); }
   /// Time that run() should advance before `RunPlan::between` is called again, if the plan asks for `wanted`.
   [[nodiscard]] virtual Nanos slice(Nanos wanted) const { return wanted; }

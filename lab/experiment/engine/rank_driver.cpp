@@ -178,7 +178,7 @@ class RankDriver::Team final : public Iterations, private IterationEngine::Carri
     for (std::vector<Bytes>& undelivered : undelivered_) refill(undelivered);
   }
 
-  /// Moves on as far as possible, in the poll of `caller`; false if it waits for time or delivery. Whoever called last
+  /// Moves on as far as possible, in the poll of `caller`; false if it waits for time or delivery. The last caller
   /// asks to be polled when the engine wants it.
   bool advance(Nanos now, const RankDriver& caller) {
     caller_ = &caller;
