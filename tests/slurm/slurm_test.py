@@ -86,7 +86,7 @@ class SlurmTest(unittest.TestCase):
 
     def test_a_bad_profile_is_refused_when_it_is_submitted(self):
         for name, text, said in (
-                ("a.json", '{"compute_ns": 5, "communicate_byts": 5}', "this is no profile of a job"),
+                ("a.json", '{"compute_ns": 5, "communicate_byts": 5}', "is no profile of a job"),
                 ("b.json", '{"phases": [{"compute_ns": 5}]}', "sends nothing"),
                 ("c.json", "[" * 100_000, "c.json:1"),
                 ("d.toml", '[[job]]\nname = "x"\ncompute = "12"\ncommunicate = "1 MB"\n', "d.toml:3"),
