@@ -49,7 +49,7 @@ class NetNamespace {
   struct stat identity_ {};
 };
 
-struct Job {
+struct Call {
   const std::function<void()>& work;
   bool has_to_enter;  ///< the namespace
   NetNamespace place{};
@@ -74,11 +74,11 @@ class Service {
   [[nodiscard]] bool is_here() const { return std::this_thread::get_id() == thread_; }
   [[nodiscard]] bool is_of_parent() const { return process_ != getpid(); }
 
-  void run(Job& job) {
+  void run(Call& call) {
     std::unique_lock lock(mutex_);
-    jobs_.push_back(&job);
+    calls_.push_back(&call);
     changed_.notify_all();
-    changed_.wait(lock, [&] { return job.done; });
+    changed_.wait(lock, [&] { return call.done; });
   }
 
  private:
@@ -86,22 +86,22 @@ class Service {
     pthread_setname_np(pthread_self(), "mltcp-dpdk");
     for (;;) {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return !jobs_.empty(); });
-      Job& job = *jobs_.front();
-      jobs_.pop_front();
+      changed_.wait(lock, [&] { return !calls_.empty(); });
+      Call& call = *calls_.front();
+      calls_.pop_front();
       lock.unlock();
       try {
-        if (!job.place.enter() && job.has_to_enter)
+        if (!call.place.enter() && call.has_to_enter)
           throw RunError(
               fmt::format("DPDK's thread can't enter the network namespace of the thread that opens this port ({}); "
                           "run it as root, or open all ports of a process in one namespace",
                           std::strerror(errno)));
-        job.work();
+        call.work();
       } catch (...) {
-        job.failure = std::current_exception();
+        call.failure = std::current_exception();
       }
       lock.lock();
-      job.done = true;
+      call.done = true;
       changed_.notify_all();
     }
   }
@@ -110,7 +110,7 @@ class Service {
   std::thread::id thread_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Job*> jobs_;
+  std::deque<Call*> calls_;
 };
 
 /// Null if it is another process's, and that has started DPDK. Never destroyed, since ports may be closed while the
@@ -158,9 +158,9 @@ void run_on_service(const std::function<void()>& work) {
     work();
     return;
   }
-  Job job{.work = work, .has_to_enter = true};
-  here->run(job);
-  if (job.failure) std::rethrow_exception(job.failure);
+  Call call{.work = work, .has_to_enter = true};
+  here->run(call);
+  if (call.failure) std::rethrow_exception(call.failure);
 }
 
 void end_on_service(const std::function<void()>& work) noexcept {
@@ -170,8 +170,8 @@ void end_on_service(const std::function<void()>& work) noexcept {
     work();
     return;
   }
-  Job job{.work = work, .has_to_enter = false};
-  here->run(job);
+  Call call{.work = work, .has_to_enter = false};
+  here->run(call);
 }
 
 void join_dpdk() noexcept { static thread_local const ThreadPlace place; }

@@ -62,7 +62,7 @@ void add_up(std::vector<JobClaim>& claims) {
 }
 
 void JobClaims::append_to(std::vector<JobClaim>& out) const noexcept {
-  const auto append = [&](std::uint32_t number, const Job& job) {
+  const auto append = [&](std::uint32_t number, const CountedJob& job) {
     if (out.size() == out.capacity()) return;
     out.push_back(job.sums);
     out.back().job = number;
@@ -80,7 +80,7 @@ std::vector<JobClaim> JobClaims::report() const {
 }
 
 // Iterations are numbers modulo 2^16, in the order of serial number arithmetic (RFC 1982).
-void JobClaims::Job::see(std::uint16_t iteration) {
+void JobClaims::CountedJob::see(std::uint16_t iteration) {
   for (std::uint8_t i = 0; i < counts; ++i) {
     const int ahead = static_cast<std::int16_t>(static_cast<std::uint16_t>(iteration - latest[i]));
     if (std::abs(ahead) > kMaxApart) continue;
@@ -97,7 +97,7 @@ void JobClaims::Job::see(std::uint16_t iteration) {
 }
 
 // No packet makes more than one place go stale, so what is mended here has been paid for.
-JobClaims::Job& JobClaims::replace_least(std::uint32_t number) {
+JobClaims::CountedJob& JobClaims::replace_least(std::uint32_t number) {
   if (places_.empty()) {
     places_.reserve(kMaxJobs);
     for (const auto& [job, sums] : jobs_) places_.push_back({sums.weight(), job});
@@ -113,20 +113,20 @@ JobClaims::Job& JobClaims::replace_least(std::uint32_t number) {
     std::ranges::push_heap(places_, std::greater());
   }
   auto node = jobs_.extract(least);
-  Job& job = node.mapped();
+  CountedJob& job = node.mapped();
   others_.sums += job.sums;
   const Bytes before = job.weight();
-  job = Job();
+  job = CountedJob();
   job.before = before;
   node.key() = number;
   jobs_.insert(std::move(node));
   places_.back() = {before, number};
   std::ranges::push_heap(places_, std::greater());
-  recent_ = Recent<Job>();  // which points to the job that was there
+  recent_ = Recent<CountedJob>();  // which points to the job that was there
   return job;
 }
 
-JobClaims::Job& JobClaims::find(std::uint32_t number) noexcept {
+JobClaims::CountedJob& JobClaims::find(std::uint32_t number) noexcept {
   const auto found = jobs_.find(number);
   if (found != jobs_.end()) return found->second;
   if (number == kOtherJobs) return others_;

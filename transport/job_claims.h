@@ -100,7 +100,7 @@ class JobClaims {
   /// Agrawal, El Abbadi, ICDT 2005). The least is who has sent the fewest bytes, and those of whom it has taken the
   /// place count with its own: a job that has sent more than 1/kMaxJobs of all bytes is never it.
   void add(const wire::JobTag& tag, Bytes bytes) noexcept {
-    recent_.get(tag.job, [&]() -> Job& { return find(tag.job); }).add(tag, bytes);
+    recent_.get(tag.job, [&]() -> CountedJob& { return find(tag.job); }).add(tag, bytes);
   }
 
   /// All jobs, those with the most bytes first.
@@ -109,7 +109,7 @@ class JobClaims {
   void append_to(std::vector<JobClaim>& out) const noexcept;
 
  private:
-  struct Job {
+  struct CountedJob {
     /// Workers of a job count their iterations apart, and may have been started anew: so many counts are followed.
     static constexpr std::size_t kMaxCounts = 4;
     /// Iterations between workers that follow one count, or between a packet and one that has overtaken it.
@@ -139,13 +139,13 @@ class JobClaims {
   };
   static constexpr std::uint16_t kFull = std::numeric_limits<std::uint16_t>::max();
 
-  Job& find(std::uint32_t number) noexcept;
-  Job& replace_least(std::uint32_t number);
+  CountedJob& find(std::uint32_t number) noexcept;
+  CountedJob& replace_least(std::uint32_t number);
 
-  std::map<std::uint32_t, Job> jobs_;
-  Job others_;
+  std::map<std::uint32_t, CountedJob> jobs_;
+  CountedJob others_;
   std::vector<Place> places_;  ///< heap, the least first, once all are taken
-  Recent<Job> recent_;
+  Recent<CountedJob> recent_;
 };
 
 }  // namespace mltcp

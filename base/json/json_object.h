@@ -43,9 +43,6 @@ class JsonObject {
     return static_cast<std::uint32_t>(whole(key, most, least));
   }
   [[nodiscard]] Nanos nanos(std::string_view key) const;
-  /// 0 if missing, for fields added after the first version.
-  [[nodiscard]] std::uint64_t later_whole(std::string_view key) const { return has(key) ? whole(key) : 0; }
-  [[nodiscard]] Nanos later_nanos(std::string_view key) const { return has(key) ? nanos(key) : Nanos(); }
   /// At most `most` texts; as objects().
   [[nodiscard]] std::vector<std::string> texts(std::string_view key, std::size_t most = kMaxListed) const;
   [[nodiscard]] std::vector<double> reals(std::string_view key) const;

@@ -120,7 +120,7 @@ class Core : public std::enable_shared_from_this<Core> {
   [[nodiscard]] CompletionRing& events() noexcept { return *events_; }
 
  private:
-  struct Job {
+  struct JobEntry {
     bool used = false;
     std::uint32_t generation = 1;
     std::atomic<std::uint32_t> number{0};  ///< as the program calls it
@@ -174,7 +174,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Code on_worker(Worker& worker, What what) noexcept;
   Code ask(Worker& worker, Call& call) noexcept;
 
-  Job* find_job(JobHandle handle) noexcept;
+  JobEntry* find_job(JobHandle handle) noexcept;
   template <typename What>
   Code on_all_workers(std::uint32_t slot, What what) noexcept;
   void show_ports(live::Snapshot& shown);
@@ -210,7 +210,7 @@ class Core : public std::enable_shared_from_this<Core> {
   bool waits_ = false;
   bool has_tried_poll_file_ = false;
 
-  std::vector<Job> jobs_;
+  std::vector<JobEntry> jobs_;
   mutable std::mutex set_up_;  ///< of jobs, memory, and the text of failures: none of them is on the data path
   std::vector<Region> regions_;
   std::string failure_;

@@ -15,10 +15,10 @@ std::uint64_t face_of(std::uint32_t generation, bool used) { return std::uint64_
 
 }  // namespace
 
-Core::Job* Core::find_job(JobHandle handle) noexcept {
+Core::JobEntry* Core::find_job(JobHandle handle) noexcept {
   const HandleParts parts = parts_of(handle);
   if (parts.shard != 0 || parts.slot >= jobs_.size()) return nullptr;
-  Job& job = jobs_[parts.slot];
+  JobEntry& job = jobs_[parts.slot];
   return job.face.load(std::memory_order_acquire) == face_of(parts.generation, true) ? &job : nullptr;
 }
 
@@ -50,9 +50,9 @@ Code Core::create_job(const JobOptions& options, JobHandle& handle) noexcept {
   if (Worker::in_callback()) return Code::unsupported;
   if (options.plan && !objection_to(*options.plan).empty()) return Code::invalid;
   const std::lock_guard lock(set_up_);
-  const auto free = std::find_if(jobs_.begin(), jobs_.end(), [](const Job& job) { return !job.used; });
+  const auto free = std::find_if(jobs_.begin(), jobs_.end(), [](const JobEntry& job) { return !job.used; });
   if (free == jobs_.end()) return Code::no_room;
-  Job& job = *free;
+  JobEntry& job = *free;
   const auto slot = static_cast<std::uint32_t>(free - jobs_.begin());
   JobConfig config;
   config.number = options.number;
@@ -95,7 +95,7 @@ Code Core::remove_job(JobHandle handle) noexcept {
   if (const Code code = usable(); code != Code::ok) return code;
   if (Worker::in_callback()) return Code::unsupported;
   const std::lock_guard lock(set_up_);
-  Job* const job = find_job(handle);
+  JobEntry* const job = find_job(handle);
   if (job == nullptr) return Code::unknown;
   const std::uint32_t slot = parts_of(handle).slot;
   job->generation = job->generation + 1 == 0 ? 1 : job->generation + 1;
@@ -111,7 +111,7 @@ Code Core::remove_job(JobHandle handle) noexcept {
 
 Code Core::attach(ConnectionHandle connection, JobHandle handle) noexcept {
   if (const Code code = usable(); code != Code::ok) return code;
-  Job* const job = find_job(handle);
+  JobEntry* const job = find_job(handle);
   if (job == nullptr) return Code::unknown;
   const HandleParts parts = parts_of(connection);
   Worker* const worker = worker_of(parts);
@@ -127,7 +127,7 @@ Code Core::attach(ConnectionHandle connection, JobHandle handle) noexcept {
 
 Code Core::begin_iteration(JobHandle handle, Bytes bytes, Beginning beginning) noexcept {
   if (const Code code = usable(); code != Code::ok) return code;
-  Job* const job = find_job(handle);
+  JobEntry* const job = find_job(handle);
   if (job == nullptr) return Code::unknown;
   std::array<std::uint64_t, 256> weights{};
   std::uint64_t all = 0;
@@ -165,7 +165,7 @@ Code Core::begin_iteration(JobHandle handle, Bytes bytes, Beginning beginning) n
 
 Code Core::learn_iterations(JobHandle handle) noexcept {
   if (const Code code = usable(); code != Code::ok) return code;
-  Job* const job = find_job(handle);
+  JobEntry* const job = find_job(handle);
   if (job == nullptr) return Code::unknown;
   job->between_iterations.store(false, std::memory_order_relaxed);
   const std::uint32_t slot = parts_of(handle).slot;
@@ -184,7 +184,7 @@ Code Core::learn_iterations(JobHandle handle) noexcept {
 
 Code Core::end_iteration(JobHandle handle) noexcept {
   if (const Code code = usable(); code != Code::ok) return code;
-  Job* const job = find_job(handle);
+  JobEntry* const job = find_job(handle);
   if (job == nullptr) return Code::unknown;
   job->between_iterations.store(true, std::memory_order_relaxed);
   return Code::ok;
@@ -224,7 +224,7 @@ Code Core::set_job_rate(JobHandle handle, Rate rate) noexcept {
 Code Core::report(JobHandle handle, JobReport& out) noexcept {
   if (const Code code = usable(); code != Code::ok) return code;
   if (Worker::in_callback()) return Code::unsupported;
-  Job* const job = find_job(handle);
+  JobEntry* const job = find_job(handle);
   if (job == nullptr) return Code::unknown;
   out = {};
   out.between_iterations = job->between_iterations.load(std::memory_order_relaxed);

@@ -77,9 +77,6 @@ class SwitchMemory {
 
   [[nodiscard]] Bytes used() const { return used_; }
   [[nodiscard]] Bytes max_used() const { return max_used_; }
-  [[nodiscard]] Bytes ingress_bytes(std::uint32_t ingress, std::uint32_t priority) const {
-    return ingresses_[ingress].bytes[priority];
-  }
   [[nodiscard]] const SwitchMemoryConfig& config() const { return config_; }
 
  private:

@@ -77,7 +77,6 @@ class IterationEngine {
   [[nodiscard]] std::uint32_t left() const { return left_; }
   /// Number of the current iteration, or of the one that has just ended, from 0.
   [[nodiscard]] std::uint64_t iteration() const { return iteration_; }
-  [[nodiscard]] Nanos iteration_start() const { return iteration_start_; }
   /// When the latest computation of this iteration ended; the iteration's start if there was none.
   [[nodiscard]] Nanos computed_at() const { return computed_at_; }
 
