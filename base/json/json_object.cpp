@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "mltcp/base/error.h"
@@ -20,8 +21,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kMost = 1e18;  // beyond it a number is no measurement, and no column holds it
-constexpr std::size_t kMaxKeyShown = 60;
+constexpr double kMost = 1e18;         // beyond it a number is no measurement, and no column holds it
+constexpr std::size_t kMaxShown = 60;  // of a key or a value, in bytes
+constexpr std::string_view kGiveOne = "give one that is";
+
+std::string shown(const Json& value) {
+  const std::string text = value.is_structured() ? value.type_name() : value.dump(-1, ' ', true);
+  return text.substr(0, kMaxShown);
+}
 
 /// Of all objects in a value.
 std::size_t members_of(const Json& value) {
@@ -29,6 +36,21 @@ std::size_t members_of(const Json& value) {
   if (value.is_structured())
     for (const Json& element : value) members += members_of(element);
   return members;
+}
+
+/// The first key that an object has twice, of valid JSON.
+std::string key_given_twice(std::string_view text) {
+  std::vector<std::set<std::string>> open;
+  std::string twice;
+  const auto look = [&](int /*depth*/, Json::parse_event_t event, const Json& value) {
+    if (event == Json::parse_event_t::object_start) open.emplace_back();
+    if (event == Json::parse_event_t::object_end) open.pop_back();
+    if (event == Json::parse_event_t::key && twice.empty() && !open.back().insert(value.get<std::string>()).second)
+      twice = value.get<std::string>();
+    return true;
+  };
+  [[maybe_unused]] const Json json = Json::parse(text.begin(), text.end(), look);
+  return twice;
 }
 
 /// Outside of texts, colons of valid JSON follow keys.
@@ -67,7 +89,7 @@ void JsonObject::only(std::initializer_list<std::string_view> keys) const {
   for (const std::string& key : this->keys()) {
     if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
     const auto meant = nearest(key, std::vector<std::string>(keys.begin(), keys.end()));
-    refuse(key.substr(0, kMaxKeyShown), "is not known",
+    refuse(key.substr(0, kMaxShown), "is not known",
            meant ? fmt::format("did you mean \"{}\"?", *meant)
                  : fmt::format("the keys here are {}", fmt::join(keys, ", ")));
   }
@@ -104,7 +126,7 @@ void JsonObject::for_each(std::string_view key, const Visit& visit, std::size_t 
 
 double JsonObject::real(const Json& value, const std::string& place, double most, double least) const {
   if (!value.is_number() || !(value.get<double>() >= least && value.get<double>() <= most))
-    fail(place, fmt::format("is not a number from {} to {}", least, most));
+    fail(place, fmt::format("is not a number from {} to {}: {}", least, most, shown(value)), kGiveOne);
   return value.get<double>();
 }
 
@@ -122,7 +144,7 @@ std::optional<double> JsonObject::later_real(std::string_view key) const {
 std::uint64_t JsonObject::whole(const Json& value, const std::string& place, std::uint64_t most,
                                 std::uint64_t least) const {
   const auto number = whole_number<std::uint64_t>(value, least, most);
-  if (!number) fail(place, fmt::format("is not a whole number from {} to {}", least, most));
+  if (!number) fail(place, fmt::format("is not a whole number from {} to {}: {}", least, most, shown(value)), kGiveOne);
   return *number;
 }
 
@@ -132,7 +154,9 @@ std::uint64_t JsonObject::whole(std::string_view key, std::uint64_t most, std::u
 
 Nanos JsonObject::nanos(const Json& value, const std::string& place) const {
   const auto number = whole_number<std::int64_t>(value, 0, kMaxTime.count);
-  if (!number) fail(place, "is not a time in whole nanoseconds from 0 to 2^60 (36 years)");
+  if (!number)
+    fail(place, fmt::format("is not a time in whole nanoseconds from 0 to 2^60 (36 years): {}", shown(value)),
+         kGiveOne);
   return Nanos(*number);
 }
 
@@ -209,10 +233,11 @@ Json parsed(std::string_view text, const std::string& file, const std::string& c
   try {
     Json json = Json::parse(text.begin(), text.end());
     if (members_of(json) != keys_of(text))
-      throw InputError(fmt::format("{}: an object has a key twice; give each key once", file));
+      throw InputError(one_line(fmt::format("{}: an object has the key {} twice; give each key once", file,
+                                            in_quotes(key_given_twice(text)))));
     return json;
   } catch (const Json::exception& error) {  // of syntax, or a number that no double holds
-    if (file.ends_with(".toml"))
+    if (file.ends_with(".toml") && !trimmed(text).starts_with('{'))
       throw InputError(
           one_line(fmt::format("{}: this is TOML and no result; run it first, as in mltcp run {} --json "
                                "results.json",

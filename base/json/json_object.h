@@ -26,8 +26,10 @@ class JsonObject {
   [[nodiscard]] bool has(std::string_view key) const { return json_.contains(key); }
   [[nodiscard]] bool is_null(std::string_view key) const { return has(key) && json_[key].is_null(); }
   [[nodiscard]] std::string text(std::string_view key) const;
-  /// Empty if missing.
-  [[nodiscard]] std::string later_text(std::string_view key) const { return has(key) ? text(key) : std::string(); }
+  /// Empty if null or missing.
+  [[nodiscard]] std::string later_text(std::string_view key) const {
+    return has(key) && !is_null(key) ? text(key) : std::string();
+  }
   [[nodiscard]] bool truth(std::string_view key) const;
   /// Magnitude at most 1e18, as for measurements.
   [[nodiscard]] double real(std::string_view key) const;

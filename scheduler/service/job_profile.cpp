@@ -28,7 +28,7 @@ using workload::Phase;
 constexpr Bytes kMaxPhaseBytes = 1'000'000'000'000'000;
 constexpr std::uint64_t kMaxCompute = 24ULL * 3600 * 1'000'000'000;
 constexpr std::size_t kMaxPhases = 10'000;
-constexpr std::uint32_t kMaxWorkers = 1'000'000;
+constexpr std::uint32_t kMaxTraceWorkers = 1'000'000;
 constexpr double kMaxScale = 1e6;
 constexpr JsonLimits kProfileLimits{8, 4 * kMaxPhases + 1000};
 
@@ -64,7 +64,8 @@ std::vector<Phase> read_phases(const JsonObject& json) {
   for (const JsonObject& one : json.objects("phases", kMaxPhases)) {
     one.only({"compute_ns", "communicate_bytes", "rate_bps", "overlap"});
     const bool compute = one.has("compute_ns");
-    if (compute == one.has("communicate_bytes")) one.refuse("", "computes or communicates", "give one of the two");
+    if (compute == one.has("communicate_bytes"))
+      one.refuse("", "needs compute_ns or communicate_bytes, and not both", "give one of the two");
     for (const std::string_view key : {"rate_bps", "overlap"})
       if (compute && one.has(key)) one.refuse(key, "is about communication", "leave it out of a phase that computes");
     (compute ? add_computing : add_communication)(one, phases);
@@ -77,7 +78,7 @@ std::vector<Phase> read_trace(const JsonObject& json) {
   trace.only({"text", "workers", "network", "gather_size", "compute_scale", "bytes_scale"});
   workload::TraceView view;
   view.one_worker = true;
-  if (trace.has("workers")) view.workers = trace.number("workers", kMaxWorkers, 2);
+  if (trace.has("workers")) view.workers = trace.number("workers", kMaxTraceWorkers, 2);
   if (trace.has("network")) {
     view.network = workload::network_from(trace.text("network"));
     if (!view.network) trace.refuse("network", "is not known", "give \"weight-gradient\", \"inter-server\" or \"all\"");

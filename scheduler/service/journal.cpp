@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -24,9 +25,23 @@
 
 namespace mltcp::service {
 
+constexpr std::uint64_t kMaxPeriod = std::numeric_limits<std::int64_t>::max();
+
 static void complete(const JsonObject& json, JobRequest& request) {
   if (!json.has("demand")) read(json, request.demand);  // of version 1
   scheduler::check(request.demand);
+  if (request.demand.bursts.empty()) throw InputError("a job's demand has no bursts");
+  request.workers = json.number("workers", kMaxWorkers, 1);
+  request.flows = json.number("flows", kMaxFlows, 1);
+}
+
+static void complete(const JsonObject& json, StoredJob& job) {
+  job.number = json.number("number", std::numeric_limits<std::uint32_t>::max(), 1);
+  job.slot_period = Nanos(static_cast<std::int64_t>(json.whole("slot_period_ns", kMaxPeriod, 1)));
+}
+
+static void complete(const JsonObject& json, JournalEvent::Change& change) {
+  change.slot_period = Nanos(static_cast<std::int64_t>(json.whole("slot_period_ns", kMaxPeriod, 1)));
 }
 
 namespace {
@@ -176,10 +191,13 @@ void Journal::load(std::int64_t epoch_if_new) {
   if (unlink(left_over.c_str()) != 0 && errno != ENOENT)
     throw RunError(fmt::format("{}: it can't be removed ({}); {}", left_over.string(), why(), kCure));
   struct stat found {};
-  if (stat(file().c_str(), &found) != 0) {
-    if (errno != ENOENT) throw RunError(fmt::format("{}: it can't be read ({}); {}", file().string(), why(), kCure));
-    state_ = {};
-    state_.epoch_unix_ns = epoch_if_new;
+  const bool there = stat(file().c_str(), &found) == 0;
+  if (!there && errno != ENOENT)
+    throw RunError(fmt::format("{}: it can't be read ({}); {}", file().string(), why(), kCure));
+  state_ = {};
+  state_.epoch_unix_ns = epoch_if_new;
+  const bool current = there && read(read_text_file(file(), file().string(), kJournalFile));
+  if (!current) {
     try {
       rewrite();
     } catch (const Unavailable& error) {
@@ -187,7 +205,6 @@ void Journal::load(std::int64_t epoch_if_new) {
     }
     return;
   }
-  read(read_text_file(file(), file().string(), kJournalFile));
   file_ = open(file().c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (file_ < 0) throw RunError(fmt::format("{}: it can't be written ({}); {}", file().string(), why(), kCure));
   // What was dropped must not stand before the next event.
@@ -195,7 +212,8 @@ void Journal::load(std::int64_t epoch_if_new) {
     throw RunError(fmt::format("{}: it can't be written ({}); {}", file().string(), why(), kCure));
 }
 
-void Journal::read(std::string text) {
+bool Journal::read(const std::string& text) {
+  bool current = true;
   const std::string name = file().string();
   const auto damaged = [&](std::string_view what) {
     return InputError(fmt::format(
@@ -226,7 +244,8 @@ void Journal::read(std::string text) {
       if (lines_ == 0) {
         if (const std::string schema = object.text("schema"); schema != kSchema && schema != kOlderSchema)
           throw InputError(fmt::format("it has the schema {} and this version reads {}", in_quotes(schema), kSchema));
-        state_ = {};
+        else
+          current = schema == kSchema;
         mltcp::read(object, state_);
         snapshot_lines += object.whole("jobs", kMaxStored);
       } else if (lines_ < snapshot_lines) {
@@ -245,6 +264,7 @@ void Journal::read(std::string text) {
     size_ = at;
     if (lines_ == snapshot_lines) snapshot_size_ = size_;
   }
+  return current;
 }
 
 void Journal::rewrite() {

@@ -87,7 +87,8 @@ class Journal {
  private:
   void lock();
   void load(std::int64_t epoch_if_new);
-  void read(std::string text);
+  /// Whether it is in the current version of the format.
+  bool read(const std::string& text);
   void rewrite();
   void write_event(const std::string& line);
   void check_place() const;

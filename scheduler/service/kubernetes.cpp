@@ -63,7 +63,9 @@ KubernetesExtender::Args KubernetesExtender::read(std::string_view text) {
   args.pod.workers = text_in(metadata, "annotations", kWorkersKey);
   args.pod.profile = text_in(metadata, "annotations", kProfileKey);
   if (!job.empty())
-    args.pod.job = fmt::format("{}/{}", metadata.has("namespace") ? metadata.text("namespace") : "default", job);
+    args.pod.job = fmt::format(
+        "{}/{}", metadata.is_null("namespace") || !metadata.has("namespace") ? "default" : metadata.text("namespace"),
+        job);
   for (const auto& [list, key] : {std::pair{"annotations", kCompletionIndex}, std::pair{"labels", kPodIndex}})
     if (const std::string index = text_in(metadata, list, key); !index.empty()) args.pod.index = whole_from(index);
   if (root.has("NodeNames") && !root.is_null("NodeNames")) {

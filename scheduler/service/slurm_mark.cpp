@@ -83,7 +83,8 @@ std::optional<SlurmMark> parse_mark(std::string_view comment) {
     const nlohmann::json json = parsed(text, name, name, kLimits);
     const JsonObject object(json, name, name, "");
     read(object, mark);
-    mark.profile = object.at("profile").dump();
+    static_cast<void>(object.at("profile"));
+    mark.profile = Json::parse(text).at("profile").dump();  // in the order in which it stands
   } catch (const InputError&) {
     return std::nullopt;
   }

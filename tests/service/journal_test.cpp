@@ -205,25 +205,62 @@ TEST_F(journal, lines_missing_or_twice__are_noticed) {
   EXPECT_THAT(refusal(), HasSubstr(":3: "));
 }
 
-TEST_F(journal, of_version_1__is_read) {
-  ServiceState before;
+/// Lines with texts replaced, where a line has them, and the check sums made anew.
+std::string replaced(const std::string& text, const std::vector<std::pair<std::string, std::string>>& replacements) {
+  std::string result;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    line.resize(line.rfind(",\"sum\""));
+    for (const auto& [now, then] : replacements)
+      if (const std::size_t at = line.find(now); at != std::string::npos) line.replace(at, now.size(), then);
+    result += line + ",\"sum\":\"" + Fingerprint().add(line).text() + "\"}\n";
+  }
+  return result;
+}
+
+TEST_F(journal, of_version_1__is_read_and_written_anew) {
   {
     Journal written = opened();
     written.append(events()[0]);
-    before = written.state();
   }
-  // Its jobs had the members of "demand" among their own.
-  std::string older;
-  std::istringstream lines(content(file()));
-  for (std::string line; std::getline(lines, line);) {
-    line.resize(line.rfind(",\"sum\""));
-    for (const auto& [now, then] : {std::pair{"journal/2", "journal/1"}, {"\"demand\":{", ""}, {"}]}", "}]"}})
-      if (const std::size_t at = line.find(now); at != std::string::npos) line.replace(at, std::strlen(now), then);
-    older += line + ",\"sum\":\"" + Fingerprint().add(line).text() + "\"}\n";
+  // Its jobs had the members of "demand" among their own, in events as in snapshots.
+  const std::vector<std::pair<std::string, std::string>> older{
+      {"journal/2", "journal/1"}, {"\"demand\":{", ""}, {"}]}", "}]"}};
+  const auto make_older = [&] {
+    const std::string text = replaced(content(file()), older);
+    EXPECT_THAT(text, AllOf(HasSubstr("journal/1"), ::testing::Not(HasSubstr("demand"))));
+    std::ofstream(file(), std::ios::binary) << text;
+  };
+  ServiceState before;
+  for (std::size_t event = 1; event < 3; ++event) {  // first of events, then of a snapshot
+    make_older();
+    Journal again = opened();
+    EXPECT_THAT(content(file()), HasSubstr("journal/2"));
+    again.append(events()[event]);
+    before = again.state();
   }
-  EXPECT_THAT(older, ::testing::Not(HasSubstr("demand")));
-  std::ofstream(file(), std::ios::binary) << older;
   EXPECT_EQ(opened().state(), before);
+  EXPECT_THAT(before.jobs, SizeIs(3));
+}
+
+TEST_F(journal, numbers_that_no_job_has__are_refused) {
+  {
+    Journal written = opened();
+    written.append(events()[0]);
+  }
+  const std::string good = content(file());
+  const std::string bursts = good.substr(good.find("\"bursts\":["), good.find(']') + 1 - good.find("\"bursts\":["));
+  for (const auto& [now, then] : {std::pair<std::string, std::string>{"\"flows\":1", "\"flows\":0"},
+                                  {"\"workers\":2", "\"workers\":0"},
+                                  {"\"number\":1", "\"number\":0"},
+                                  {"\"slot_period_ns\":102000000", "\"slot_period_ns\":0"},
+                                  {bursts, "\"bursts\":[]"}}) {
+    const std::string text = replaced(good, {{now, then}});
+    ASSERT_NE(text, good) << now;
+    std::ofstream(file(), std::ios::binary) << text;
+    EXPECT_THAT(refusal(), AllOf(HasSubstr("journal.jsonl:2: the journal is damaged"),
+                                 HasSubstr(then.substr(1, then.find('"', 1) - 1))));
+  }
 }
 
 TEST_F(journal, two_services__do_not_share_a_folder) {

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using namespace literals;
 
-const std::string profile = R"({"communicate_bytes":13500000,"compute_ns":150000000})";
+const std::string profile = R"({"compute_ns":150000000,"communicate_bytes":13500000})";
 
 TEST(slurm_mark, as_job_submit_writes_it__is_read) {
   const auto mark = parse_mark("mltcp:{\"profile\":" + profile + "}");
@@ -104,9 +104,9 @@ TEST(profile_line, iterations_that_are_too_short__are_refused_in_a_line) {
 
 TEST(profile_line, bad_ones__are_refused_in_a_line) {
   for (const auto& [text, what] : {std::pair{"{\"compute_ns\":1,\"communicate_bytes\":1,\"flows\":0}",
-                                             "p: flows is not a whole number from 1 to 1024; give"},
+                                             "p: flows is not a whole number from 1 to 1024: 0; give one that is"},
                                    {"{\"compute_ns\":1,\"communicate_bytes\":1,\"flows\":1e3}",
-                                    "p: flows is not a whole number from 1 to 1024; give"},
+                                    "p: flows is not a whole number from 1 to 1024: 1000.0; give one that is"},
                                    {"{\"flows\":2}", "p"},
                                    {"{\"flows\":2", "p"},
                                    {"name = 3", "p"}}) {

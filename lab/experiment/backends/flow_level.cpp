@@ -95,18 +95,17 @@ class FlowLevelCluster::State {
     Team* team = nullptr;  ///< of the sender, like the next one
     std::uint32_t member = 0;
     std::vector<Flow> flows;
-    std::vector<std::uint32_t> sends;     ///< operations of the sender, in order
-    std::vector<std::uint32_t> receives;  ///< of the other rank; a worker's receiver has none
-    std::size_t next = 0;                 ///< of sends, in this iteration
+    std::uint32_t among = 0;              ///< its number among the member's channels
+    std::vector<std::uint32_t> receives;  ///< operations of the other rank, in order; a worker's receiver has none
+    std::size_t next = 0;                 ///< of what it sends in this iteration
     std::uint64_t arrived = 0;            ///< messages, in all iterations
     std::vector<Nanos> arrivals;          ///< of two iterations, by message
   };
   /// A worker, or a rank, with its progress.
   struct Member {
     Network::GroupId group = 0;
-    std::vector<std::uint32_t> channels;    ///< on which it sends
-    std::vector<std::uint32_t> channel_of;  ///< by operation
-    std::optional<Network::LinkId> limit;   ///< of its rate, where a link doesn't bound it already
+    std::vector<std::uint32_t> channels;   ///< on which it sends
+    std::optional<Network::LinkId> limit;  ///< of its rate, where a link doesn't bound it already
     Rate unlimited;
   };
   /// What an operation sends.
@@ -123,9 +122,8 @@ class FlowLevelCluster::State {
           timer(its_timer),
           members(rank ? 1 : its_job.spec.workers.size()),
           transfers(rank ? 0 : program.operations.size()),
-          place(program.operations.size()) {
-      for (Member& member : members) member.channel_of.resize(program.operations.size());
-    }
+          channel_of(rank ? program.operations.size() : 0),
+          place(channel_of.size()) {}
     void begin_iteration(Nanos /*now*/) override {
       gate.begin_iteration();
       for (const Member& member : members) {
@@ -140,10 +138,12 @@ class FlowLevelCluster::State {
     const std::uint32_t timer;
     std::vector<Member> members;
     PhaseGate gate;
-    std::vector<Transfer> transfers;    ///< by operation; empty: each of a rank's is one transfer on one flow
-    std::vector<std::uint32_t> place;   ///< by operation: number among the channel's
-    Nanos gate_opens = Nanos::never();  ///< if something waits for it
-    GateStats gate_in_the_end;          ///< of the last iteration to record
+    std::vector<Transfer> transfers;  ///< by operation; empty: each of a rank's is one transfer on one flow
+    std::vector<std::vector<std::uint32_t>> sends;  ///< operations in order, by channel of each member
+    std::vector<std::uint32_t> channel_of;          ///< of a rank, by operation
+    std::vector<std::uint32_t> place;               ///< of a rank, by operation: number among the channel's
+    Nanos gate_opens = Nanos::never();              ///< if something waits for it
+    GateStats gate_in_the_end;                      ///< of the last iteration to record
   };
   struct Job final : RunningJob {
     Job(State& cluster, JobSpec given)
@@ -266,24 +266,18 @@ void FlowLevelCluster::State::add_channels(Job& job) {
       const bool ranked = job.spec.job.ranked();
       channel.team = job.teams[ranked ? from : 0].get();
       channel.member = ranked ? 0 : from;
-      channel.team->members[channel.member].channels.push_back(at->second);
+      std::vector<std::uint32_t>& own = channel.team->members[channel.member].channels;
+      channel.among = static_cast<std::uint32_t>(own.size());
+      own.push_back(at->second);
+      channel.team->sends.resize(std::max(channel.team->sends.size(), own.size()));
     }
     return at->second;
   };
-  const auto add = [&](Team& team, std::uint32_t operation, std::uint32_t member, std::uint32_t number, bool sends) {
-    Channel& channel = job.channels[number];
-    std::vector<std::uint32_t>& list = sends ? channel.sends : channel.receives;
-    team.members[member].channel_of[operation] = number;
-    team.place[operation] = static_cast<std::uint32_t>(list.size());
-    list.push_back(operation);
-  };
   if (!job.spec.job.ranked()) {
     Team& team = *job.teams.front();
-    for (std::uint32_t worker = 0; worker < team.members.size(); ++worker) {
-      const std::uint32_t number = channel_between(worker, worker);
-      for (std::uint32_t i = 0; i < team.program.operations.size(); ++i)
-        if (team.program.operations[i].communicates()) add(team, i, worker, number, true);
-    }
+    for (std::uint32_t worker = 0; worker < team.members.size(); ++worker) channel_between(worker, worker);
+    for (std::uint32_t i = 0; i < team.program.operations.size(); ++i)
+      if (team.program.operations[i].communicates()) team.sends.front().push_back(i);
     return;
   }
   for (std::uint32_t rank = 0; rank < job.teams.size(); ++rank) {
@@ -294,15 +288,20 @@ void FlowLevelCluster::State::add_channels(Job& job) {
       const bool sends = operation.kind == Operation::Kind::send;
       const std::uint32_t number =
           sends ? channel_between(rank, operation.peer) : channel_between(operation.peer, rank);
-      add(team, i, 0, number, sends);
+      Channel& channel = job.channels[number];
+      std::vector<std::uint32_t>& list = sends ? team.sends[channel.among] : channel.receives;
+      team.channel_of[i] = number;
+      team.place[i] = static_cast<std::uint32_t>(list.size());
+      list.push_back(i);
     }
   }
   for (Channel& channel : job.channels) {
-    if (channel.sends.size() != channel.receives.size())
+    const std::size_t sends = channel.team->sends[channel.among].size();
+    if (sends != channel.receives.size())
       throw InputError(
           fmt::format("job \"{}\": rank {} sends rank {} {} messages, and that receives {}; take programs "
                       "that fit together",
-                      job.spec.job.name, channel.from, channel.to, channel.sends.size(), channel.receives.size()));
+                      job.spec.job.name, channel.from, channel.to, sends, channel.receives.size()));
     channel.arrivals.resize(2 * channel.receives.size());
   }
 }
@@ -339,7 +338,7 @@ std::map<std::uint32_t, double> FlowLevelCluster::State::costs_of(const Job& job
   for (std::size_t i = 0; i < paths.size(); ++i) {
     double sent = job.spec.job.ranked() ? 0 : 1;  // workers send all alike
     if (job.spec.job.ranked())
-      for (const std::uint32_t operation : job.channels[i].sends)
+      for (const std::uint32_t operation : job.channels[i].team->sends[job.channels[i].among])
         sent += static_cast<double>(job.channels[i].team->program.operations[operation].bytes);
     for (const FlowPath& path : paths[i]) {
       for (const std::uint32_t link : path.data) loads[link].data += sent;
@@ -625,10 +624,11 @@ void FlowLevelCluster::State::Team::begin(std::uint32_t operation, Nanos now) {
   if (program.operations[operation].kind == Operation::Kind::send) {
     if (bytes == 0) engine.finish(operation);
     if (!transfers.empty()) transfers[operation] = {bytes * members.size(), {}};
-    for (const Member& member : members) all.post(*this, member, job_of.channels[member.channel_of[operation]]);
+    for (const Member& member : members)
+      all.post(*this, member, job_of.channels[transfers.empty() ? channel_of[operation] : member.channels.front()]);
     return;
   }
-  const Channel& channel = job_of.channels[members.front().channel_of[operation]];
+  const Channel& channel = job_of.channels[channel_of[operation]];
   const std::size_t count = channel.receives.size();
   const std::uint64_t message = engine.iteration() * count + place[operation];
   if (channel.arrived <= message) return;
@@ -643,9 +643,9 @@ void FlowLevelCluster::State::post(Team& team) {
 
 void FlowLevelCluster::State::post(Team& team, const Member& member, Channel& channel) {
   const Nanos now = network_.now();
-  while (team.engine.running() && channel.next < channel.sends.size() &&
-         team.engine.has_begun(channel.sends[channel.next])) {
-    const std::uint32_t number = channel.sends[channel.next];
+  const std::vector<std::uint32_t>& sends = team.sends[channel.among];
+  while (team.engine.running() && channel.next < sends.size() && team.engine.has_begun(sends[channel.next])) {
+    const std::uint32_t number = sends[channel.next];
     const Operation& operation = team.program.operations[number];
     // Barriers belong to no iteration's bytes and are never held.
     const bool held = operation.bytes > 0 && !operation.barrier;

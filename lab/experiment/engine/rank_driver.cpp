@@ -69,6 +69,15 @@ void add_rank_times(const workload::Job& job, std::span<const RankResult> ranks,
 
 }  // namespace
 
+void RankResult::add(const RankResult& other) {
+  bytes_per_iteration += other.bytes_per_iteration;
+  retransmitted_packets += other.retransmitted_packets;
+  verified_messages += other.verified_messages;
+  checksum_errors += other.checksum_errors;
+  if (first_error.empty()) first_error = other.first_error;
+  if (other.gate.waited > gate.waited) gate = other.gate;
+}
+
 JobResult merge_ranks(const workload::Job& job, std::span<const RankResult> ranks, Nanos epoch) {
   JobResult result;
   result.name = job.name;
@@ -93,19 +102,19 @@ JobResult merge_ranks(const workload::Job& job, std::span<const RankResult> rank
       std::vector<TimeSpan>& own = result.timelines.emplace_back();
       for (const OperationTimes& times : rank.timeline) own.push_back({times.begin - epoch, times.end - epoch});
     }
-  GateStats gate = ranks.front().gate;
-  for (const RankResult& rank : ranks) {
-    result.bytes_per_iteration += rank.bytes_per_iteration;
-    result.retransmitted_packets += rank.retransmitted_packets;
-    result.verified_messages += rank.verified_messages;
-    result.checksum_errors += rank.checksum_errors;
-    if (result.first_error.empty()) result.first_error = rank.first_error;
-    if (rank.gate.waited > gate.waited) gate = rank.gate;
-  }
-  result.bytes = result.bytes_per_iteration * recorded;
-  result.gate_waited = gate.waited;
-  result.gate_corrections = gate.corrections;
-  if (gate.state != PlanState::none && gate.state != PlanState::active) result.plan_dropped = to_text(gate.state);
+  RankResult sums;
+  sums.gate = ranks.front().gate;
+  for (const RankResult& rank : ranks) sums.add(rank);
+  result.bytes_per_iteration = sums.bytes_per_iteration;
+  result.bytes = sums.bytes_per_iteration * recorded;
+  result.retransmitted_packets = sums.retransmitted_packets;
+  result.verified_messages = sums.verified_messages;
+  result.checksum_errors = sums.checksum_errors;
+  result.first_error = sums.first_error;
+  result.gate_waited = sums.gate.waited;
+  result.gate_corrections = sums.gate.corrections;
+  if (sums.gate.state != PlanState::none && sums.gate.state != PlanState::active)
+    result.plan_dropped = to_text(sums.gate.state);
   return result;
 }
 
@@ -292,10 +301,8 @@ RankDriver::RankDriver(PacketIo& io, const JobSpec& spec, Worker worker, std::sh
   channel_of_.resize(team_->program.operations.size());
   for (std::uint32_t i = 0; i < channel_of_.size(); ++i)
     if (team_->program.operations[i].communicates()) channel.sends.push_back(i);
-  for (Flow& flow : channel.flows) {
-    flow.connection = shard_.connect(*worker.to, connection_config_, now);
-    channels_of_.emplace(flow.connection, 0);
-  }
+  addresses_.push_back(*worker.to);
+  connect(0, now);
 }
 
 void RankDriver::make_channels(std::span<const Address> addresses, Nanos now) {
@@ -333,13 +340,18 @@ void RankDriver::make_channels(std::span<const Address> addresses, Nanos now) {
       channels_at_.emplace(addresses[peer], number);
       continue;
     }
-    for (Flow& flow : channels_[number].flows) {
-      flow.connection = shard_.connect(addresses[peer], connection_config_, now);
-      channels_of_.emplace(flow.connection, number);
-    }
+    connect(number, now);
   }
-  channels_of_.reserve(connections_);
+  places_.reserve(connections_);
   make_slots();
+}
+
+void RankDriver::connect(std::uint32_t number, Nanos now) {
+  std::vector<Flow>& flows = channels_[number].flows;
+  for (std::uint32_t i = 0; i < flows.size(); ++i) {
+    flows[i].connection = shard_.connect(addresses_[number], connection_config_, now);
+    places_.emplace(flows[i].connection, Place{number, i});
+  }
 }
 
 void RankDriver::make_slots() {
@@ -374,13 +386,14 @@ void RankDriver::make_slots() {
   }
 }
 
-std::string RankDriver::about(std::uint32_t peer, const std::string& what) const {
-  return fmt::format("job \"{}\": rank {}: {} rank {}", spec_.job.name, rank_, what, peer);
+std::string RankDriver::about(const std::string& what, const char* preposition, std::uint32_t peer) const {
+  if (receiver_ || wake_) return fmt::format("job \"{}\": {}", spec_.job.name, what);
+  return fmt::format("job \"{}\": rank {}: {}, {} rank {}", spec_.job.name, rank_, what, preposition, peer);
 }
 
 void RankDriver::fail_connection(std::uint32_t peer, std::optional<Status> status) const {
   const std::string why = status ? fmt::format(" ({})", to_text(*status)) : "";
-  throw ConnectionLost(about(peer, fmt::format("a connection ended before the job did{}, to", why)), spec_.number, peer,
+  throw ConnectionLost(about("a connection ended before the job did" + why, "to", peer), spec_.number, peer,
                        status == Status::unreachable);
 }
 
@@ -396,20 +409,21 @@ bool RankDriver::take_completions(Nanos now) {
         on_accepted(completion.connection, now);
         continue;
       }
-      const auto known = channels_of_.find(completion.connection);
-      if (known == channels_of_.end()) {
+      const auto known = places_.find(completion.connection);
+      if (known == places_.end()) {
         on_guest(completion, now);
         continue;
       }
-      Channel& channel = channels_[known->second];
+      Channel& channel = channels_[known->second.channel];
+      Flow& flow = channel.flows[known->second.flow];
       if (completion.status == Status::truncated)
-        fail(channel.peer, "a message is longer than the pattern says, which has to be the same on all hosts, from");
+        fail(channel.peer, "a message is longer than the pattern says, which has to be the same on all hosts");
       if (completion.status != Status::ok || completion.kind == Completion::Kind::closed) {
-        on_ended(channel, completion, now);
+        on_ended(channel, flow, completion, now);
       } else if (completion.tag == kHello || (completion.kind == Completion::Kind::connected && wake_)) {
-        on_open(channel, channel.flows[number_of(channel, completion.connection)]);
+        on_open(channel, flow);
       } else if (completion.kind == Completion::Kind::connected) {
-        const Bytes length = number_of(channel, completion.connection) + 1;
+        const Bytes length = known->second.flow + Bytes{1};
         if (payload_ != nullptr)
           shard_.send(completion.connection, payload_->message(0, length), kHello);
         else
@@ -417,17 +431,11 @@ bool RankDriver::take_completions(Nanos now) {
       } else if (completion.kind == Completion::Kind::received) {
         on_received(completion);
       } else {
-        on_sent(channel, completion);
+        on_sent(channel, flow, completion);
       }
     }
   }
   return any;
-}
-
-std::size_t RankDriver::number_of(const Channel& channel, ConnectionId connection) {
-  const auto flow = std::find_if(channel.flows.begin(), channel.flows.end(),
-                                 [&](const Flow& other) { return other.connection == connection; });
-  return static_cast<std::size_t>(flow - channel.flows.begin());
 }
 
 void RankDriver::on_open(Channel& channel, Flow& flow) {
@@ -442,13 +450,12 @@ void RankDriver::on_open(Channel& channel, Flow& flow) {
     for (Flow& each : channel.flows) post_receives(channel, each);
 }
 
-void RankDriver::on_ended(Channel& channel, const Completion& completion, Nanos now) {
-  Flow& flow = channel.flows[number_of(channel, completion.connection)];
+void RankDriver::on_ended(const Channel& channel, Flow& flow, const Completion& completion, Nanos now) {
   // Strangers had taken the peer's room, or it took this rank for one of them: there is room again soon.
   const bool crowded_out = completion.status == Status::full || completion.status == Status::aborted;
   if (flow.open || !crowded_out || now >= give_up_connecting_) fail_connection(channel.peer, completion.status);
   if (completion.kind != Completion::Kind::closed) return;
-  channels_of_.erase(flow.connection);
+  places_.erase(flow.connection);
   flow.connection = 0;
   flow.connect_at = now + kConnectAgainAfter;
   connect_at_ = std::min(connect_at_, flow.connect_at);
@@ -458,12 +465,14 @@ void RankDriver::connect_again(Nanos now) {
   if (now < connect_at_) return;
   connect_at_ = Nanos::never();
   for (std::uint32_t number = 0; number < channels_.size(); ++number) {
-    for (Flow& flow : channels_[number].flows) {
+    std::vector<Flow>& flows = channels_[number].flows;
+    for (std::uint32_t i = 0; i < flows.size(); ++i) {
+      Flow& flow = flows[i];
       if (now >= flow.connect_at) {
         try {
           flow.connection = shard_.connect(addresses_[number], connection_config_, now);
           flow.connect_at = Nanos::never();
-          channels_of_.emplace(flow.connection, number);
+          places_.emplace(flow.connection, Place{number, i});
         } catch (const RunError&) {  // strangers have come in this very poll; they are turned away by the next one
           flow.connect_at = now + kConnectAgainAfter;
         }
@@ -479,7 +488,7 @@ void RankDriver::on_accepted(ConnectionId connection, Nanos now) {
   if (receiver_ && open_ < connections_) {
     Flow& flow = channels_[0].flows[open_];
     flow.connection = connection;
-    channels_of_.emplace(connection, 0);
+    places_.emplace(connection, Place{0, static_cast<std::uint32_t>(open_)});
     return on_open(channels_[0], flow);
   }
   const Address* from = shard_.remote(connection);
@@ -509,7 +518,7 @@ void RankDriver::on_guest(const Completion& completion, Nanos now) {
     guests_.erase(guest);
     Flow& flow = channel.flows[completion.bytes - 1];
     flow.connection = completion.connection;
-    channels_of_.emplace(flow.connection, number);
+    places_.emplace(flow.connection, Place{number, static_cast<std::uint32_t>(completion.bytes - 1)});
     on_open(channel, flow);
     return;
   }
@@ -553,14 +562,15 @@ void RankDriver::on_received(const Completion& completion) {
   const Slot slot = slots_[completion.tag];
   Channel& channel = channels_[slot.channel];
   if (!receiver_ && completion.bytes != slot.length)
-    fail(channel.peer, "a message is shorter than the pattern says, which has to be the same on all hosts, from");
+    fail(channel.peer, "a message is shorter than the pattern says, which has to be the same on all hosts");
   const bool barrier = !receiver_ && team_->program.operations[slot.operation].barrier;
   if (payload_ != nullptr) {
     if (!barrier) ++verified_;
-    const auto expected = bytes_of(channel.peer, slot.number, completion.bytes);
+    const auto expected = bytes_of(channel.peer, slot.flow, slot.number, completion.bytes);
     if (std::memcmp(slot.buffer, expected.data(), completion.bytes) != 0 && errors_++ == 0)
-      first_error_ = fmt::format("rank {}: {} bytes from rank {} are not what it sent (message {} of connection {})",
-                                 rank_, completion.bytes, channel.peer, slot.number, slot.flow);
+      first_error_ = fmt::format("{}{} bytes{} are not what was sent (message {} of connection {})",
+                                 receiver_ ? "" : fmt::format("rank {}: ", rank_), completion.bytes,
+                                 receiver_ ? "" : fmt::format(" from rank {}", channel.peer), slot.number, slot.flow);
   }
   if (!barrier) received_ += completion.bytes;
   Flow& flow = channel.flows[slot.flow];
@@ -569,23 +579,23 @@ void RankDriver::on_received(const Completion& completion) {
   post_receives(channel, flow);
 }
 
-void RankDriver::on_sent(Channel& channel, const Completion& completion) {
+void RankDriver::on_sent(Channel& channel, Flow& flow, const Completion& completion) {
   const auto operation = static_cast<std::uint32_t>(completion.tag);
   if (!team_->program.operations[operation].barrier) sent_ += completion.bytes;
   team_->on_sent(operation, completion.bytes);
-  post_sends(channel, channel.flows[number_of(channel, completion.connection)]);
+  post_sends(channel, flow);
 }
 
 // ---- Messages -------------------------------------------------------------------------------------------------------
 
 Bytes RankDriver::share_of(const Operation& operation, const Channel& channel, const Flow& flow) {
   const Bytes flows = channel.flows.size();
-  const auto number = static_cast<Bytes>(&flow - channel.flows.data());
-  return operation.bytes / flows + (number < operation.bytes % flows ? 1 : 0);
+  return operation.bytes / flows + (number_of(channel, flow) < operation.bytes % flows ? 1 : 0);
 }
 
-std::span<const std::byte> RankDriver::bytes_of(std::uint32_t from, std::uint64_t number, Bytes length) const {
-  return payload_->message(from * std::uint64_t{7} + number, length);
+std::span<const std::byte> RankDriver::bytes_of(std::uint32_t from, std::size_t flow, std::uint64_t number,
+                                                Bytes length) const {
+  return payload_->message(from * std::uint64_t{7} + flow * 17 + number, length);
 }
 
 void RankDriver::post_sends(Channel& channel, Flow& flow) {
@@ -599,9 +609,10 @@ void RankDriver::post_sends(Channel& channel, Flow& flow) {
       continue;
     }
     const Bytes length = std::min(left, kSegmentBytes);
-    const PostResult result = payload_ != nullptr
-                                  ? shard_.send(flow.connection, bytes_of(rank_, flow.sent, length), number)
-                                  : shard_.send_virtual(flow.connection, length, number);
+    const PostResult result =
+        payload_ != nullptr
+            ? shard_.send(flow.connection, bytes_of(rank_, number_of(channel, flow), flow.sent, length), number)
+            : shard_.send_virtual(flow.connection, length, number);
     if (result == PostResult::queue_full) return;  // posted with the next completion
     if (result != PostResult::ok) fail_connection(channel.peer);
     flow.send_offset += length;
@@ -806,11 +817,13 @@ void JobDriver::start(Nanos epoch) {
 }
 
 bool JobDriver::done() const {
-  return std::all_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return rank->done(); });
+  while (done_ranks_ < ranks_.size() && ranks_[done_ranks_]->done()) ++done_ranks_;
+  return done_ranks_ == ranks_.size();
 }
 
 std::size_t JobDriver::recorded() const {
   std::size_t least = ranks_.front()->recorded();
+  if (!receivers_.empty()) return least;  // of all
   for (const auto& rank : ranks_) least = std::min(least, rank->recorded());
   return least;
 }
@@ -876,9 +889,12 @@ void JobDriver::read_states(std::span<ConnectionState> states) const {
 
 JobResult JobDriver::result() const {
   std::vector<RankResult> results;
-  results.reserve(ranks_.size() + receivers_.size());
-  for (const auto* list : {&ranks_, &receivers_})
-    for (const auto& rank : *list) results.push_back(rank->result());
+  for (const auto& rank : ranks_)
+    if (results.empty() || receivers_.empty())
+      results.push_back(rank->result());
+    else
+      results.front().add(rank->result());
+  for (const auto& receiver : receivers_) results.front().add(receiver->result());
   JobResult result = merge_ranks(spec_.job, results, epoch_);
   if (!receivers_.empty()) result.ranks.clear();  // they have the same times
   return result;

@@ -59,6 +59,10 @@ struct RankResult {
   std::string first_error;  ///< first damaged segment; empty if there is none
   GateStats gate;
   std::vector<OperationTimes> timeline;  ///< IterationEngine::timeline(), on the datapath's clock
+
+  /// Adds the bytes and counters of another rank, or of another worker with the same iterations; of the gates, keeps
+  /// the one that waited longest.
+  void add(const RankResult& other);
 };
 
 /// Merges the results of a job's ranks, of which there must be at least one, in order: an iteration starts with the
@@ -198,6 +202,11 @@ class RankDriver final : public Pollable {
     bool open = false;         ///< all of its connections are open
     std::size_t accepted = 0;  ///< connections from lower ranks, including guests
   };
+  /// Of a connection: its channel, and its number among the channel's flows.
+  struct Place {
+    std::uint32_t channel = 0;
+    std::uint32_t flow = 0;
+  };
   /// A receive that may be posted.
   struct Slot {
     std::uint32_t channel = 0;
@@ -223,13 +232,13 @@ class RankDriver final : public Pollable {
   void drop_guest(std::vector<Guest>::iterator guest);
   /// Ends the connection; if too many connections are ending, the oldest ones are forgotten.
   void leave(ConnectionId connection, Nanos now);
-  void on_ended(Channel& channel, const Completion& completion, Nanos now);
+  /// Connects all flows of a channel.
+  void connect(std::uint32_t channel, Nanos now);
+  void on_ended(const Channel& channel, Flow& flow, const Completion& completion, Nanos now);
   void connect_again(Nanos now);
   void on_open(Channel& channel, Flow& flow);
-  /// Index of the flow with this connection.
-  static std::size_t number_of(const Channel& channel, ConnectionId connection);
   void on_received(const Completion& completion);
-  void on_sent(Channel& channel, const Completion& completion);
+  void on_sent(Channel& channel, Flow& flow, const Completion& completion);
   /// `bytes` that it sends; 0: not reported.
   void begin_iteration(Bytes bytes);
   /// The operation begins; from now on the job sends at `rate`, if given.
@@ -237,12 +246,19 @@ class RankDriver final : public Pollable {
   void on_recorded(Nanos now);
   void post_sends(Channel& channel, Flow& flow);
   void post_receives(Channel& channel, Flow& flow);
+  static std::size_t number_of(const Channel& channel, const Flow& flow) {
+    return static_cast<std::size_t>(&flow - channel.flows.data());
+  }
   /// What the connection sends of the operation.
   [[nodiscard]] static Bytes share_of(const workload::Operation& operation, const Channel& channel, const Flow& flow);
-  [[nodiscard]] std::span<const std::byte> bytes_of(std::uint32_t from, std::uint64_t number, Bytes length) const;
+  [[nodiscard]] std::span<const std::byte> bytes_of(std::uint32_t from, std::size_t flow, std::uint64_t number,
+                                                    Bytes length) const;
   [[nodiscard]] std::uint64_t retransmitted_packets() const;
-  [[nodiscard]] std::string about(std::uint32_t peer, const std::string& what) const;
-  [[noreturn]] void fail(std::uint32_t peer, const std::string& what) const { throw RunError(about(peer, what)); }
+  /// A message; of ranks, which have a peer to tell apart, with both.
+  [[nodiscard]] std::string about(const std::string& what, const char* preposition, std::uint32_t peer) const;
+  [[noreturn]] void fail(std::uint32_t peer, const std::string& what) const {
+    throw RunError(about(what, "from", peer));
+  }
   [[noreturn]] void fail_connection(std::uint32_t peer, std::optional<Status> status = std::nullopt) const;
 
   const JobSpec& spec_;
@@ -257,7 +273,7 @@ class RankDriver final : public Pollable {
 
   std::vector<Channel> channels_;
   std::vector<std::uint32_t> channel_of_;  ///< by operation
-  std::unordered_map<ConnectionId, std::uint32_t> channels_of_;
+  std::unordered_map<ConnectionId, Place> places_;
   std::unordered_map<Address, std::uint32_t, AddressHash> channels_at_;
   std::size_t connections_ = 0;  ///< final number
   std::size_t open_ = 0;
@@ -318,6 +334,7 @@ class JobDriver final : public RunningJob {
   const JobSpec spec_;
   std::vector<std::unique_ptr<RankDriver>> ranks_;
   std::vector<std::unique_ptr<RankDriver>> receivers_;  ///< of workers
+  mutable std::size_t done_ranks_ = 0;                  ///< the first so many are done
   Nanos epoch_;
 };
 
