@@ -291,6 +291,8 @@ function(mltcp_test name)
   if(arg_NO_DISCOVERY)
     return()
   endif()
+  # For tools/mutate, which wants to know what it may run before anything is built.
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/labels/${name} CONTENT "${arg_LABELS}\n")
   set(environment "")
   if(MLTCP_SANITIZE MATCHES thread)
     set(environment ENVIRONMENT "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/tsan.supp")
