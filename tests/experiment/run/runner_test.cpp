@@ -15,6 +15,7 @@
 #include "mltcp/lab/experiment/backends/datapath.h"
 #include "mltcp/lab/experiment/files/experiment_file.h"
 #include "mltcp/lab/experiment/results/results.h"
+#include "message_of.h"
 
 namespace mltcp::experiment {
 namespace {
@@ -416,6 +417,13 @@ TEST(Runner, unusable_link__is_reported_and_not_waited_for) {
   Experiment experiment = two_jobs(R"(["fair"])", 2);
   experiment.bottleneck.faults.loss = 1.0;
   EXPECT_THROW(run(experiment), RunError);
+}
+
+TEST(Runner, connection_that_ends__is_told_without_ranks_where_there_are_none) {
+  Experiment experiment = two_jobs(R"(["fair"])", 2);
+  experiment.bottleneck.faults.loss = 0.93;
+  EXPECT_THAT(message_of<RunError>([&] { run(experiment); }),
+              ::testing::MatchesRegex("job \"[^\"]*\": a connection ended before the job did \\(unreachable\\)"));
 }
 
 // A job that always sends leaves nothing to those of lower priority; that is no matter of faults or buffers.
