@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "mltcp/base/error.h"
 
@@ -55,31 +54,6 @@ Demand multiplied(const Demand& demand, std::uint32_t times) {
   Demand result = demand;
   for (Burst& burst : result.bursts) burst.rate = Rate(burst.rate.bits_per_second * times);
   return result;
-}
-
-Demand sum_of(std::span<const Demand> demands) {
-  if (demands.empty()) throw InputError("there are no demands to add up; give one or more");
-  std::map<Nanos, std::pair<std::uint64_t, std::uint64_t>> steps;  // by time: sums of rates that start and that end
-  for (const Demand& demand : demands) {
-    check(demand);
-    if (demand.period != demands[0].period)
-      throw InputError(fmt::format("demands with periods of {} and {} ns can't be added up; give them one period",
-                                   demands[0].period.count, demand.period.count));
-    for (const Burst& burst : demand.bursts) {
-      steps[burst.from].first += burst.rate.bits_per_second;
-      steps[burst.to].second += burst.rate.bits_per_second;
-    }
-  }
-  Demand sum{demands[0].period, {}};
-  std::uint64_t rate = 0;
-  Nanos since;
-  for (const auto& [at, step] : steps) {
-    if (step.first == step.second) continue;
-    if (rate > 0) sum.bursts.push_back({since, at, Rate(rate)});
-    rate = rate + step.first - step.second;
-    since = at;
-  }
-  return sum;
 }
 
 Demand fold(std::span<const Bytes> series, Nanos bin, Nanos start, Nanos period, const FoldOptions& options) {

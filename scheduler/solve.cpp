@@ -1,11 +1,9 @@
 // The solver (see problem.h): splits a problem into connected components, minimises the excess of each
 // (internal/search.h), and among shifts of equal excess chooses those that tolerate the largest deviations.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
 
-#include "mltcp/base/error.h"
 #include "mltcp/scheduler/internal/solving.h"
 
 namespace mltcp::scheduler {

@@ -276,14 +276,6 @@ Int128 Sweep::excess_at(std::int64_t shift) const {
   return from.excess + from.slope * (shift - (after == all.begin() ? 0 : from.at));
 }
 
-std::pair<Int128, Int128> Sweep::slopes_at(std::int64_t shift) const {
-  if (shift == 0) shift = period_;
-  const auto all = points();
-  const auto at = std::partition_point(all.begin(), all.end(), [=](const Point& point) { return point.at < shift; });
-  const Int128 left = at == all.begin() ? all.back().slope : (at - 1)->slope;
-  return {left, at->at == shift ? at->slope : left};
-}
-
 Sweep::Run Sweep::widest_run(Int128 level) const {
   Run widest{0, -1};
   for_each_run(level, [&](const Run& run) {

@@ -129,8 +129,6 @@ class Sweep {
   [[nodiscard]] std::span<const Point> points() const { return {points_.data(), point_count_}; }
   [[nodiscard]] Int128 least() const { return min_; }
   [[nodiscard]] Int128 excess_at(std::int64_t shift) const;  ///< 0 <= shift < period
-  /// Slopes of E on the left and on the right of a shift.
-  [[nodiscard]] std::pair<Int128, Int128> slopes_at(std::int64_t shift) const;
 
   /// An interval of shifts, [from, to], that may go round: 0 <= from < period, to - from <= period.
   struct Run {

@@ -2,7 +2,6 @@
 #include "mltcp/scheduler/internal/slot_choice.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 

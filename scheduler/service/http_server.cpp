@@ -399,7 +399,6 @@ class HttpServer::Impl {
   void end() {
     ending_ = true;
     stop_listening();
-    service_.end_waits();
     for (auto& [serial, client] : clients_) {
       if (client.state == State::parked) ask(client, false);
       if (client.state == State::sending && !client.has_header) shut(client);

@@ -4,14 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
-#include <system_error>
 #include <utility>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/json/json_object.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 #include "mltcp/scheduler/service/api.h"
 #include "mltcp/scheduler/service/job_profile.h"
 
@@ -29,13 +28,6 @@ constexpr std::size_t kMaxNodes = 65'536;
 /// A text of an object of texts; empty if there is none.
 std::string text_in(const JsonObject& metadata, std::string_view texts, std::string_view key) {
   return metadata.has(texts) && !metadata.is_null(texts) ? metadata.object(texts).later_text(key) : std::string();
-}
-
-std::optional<std::uint32_t> whole_from(std::string_view text) {
-  std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
 }
 
 }  // namespace
@@ -65,7 +57,8 @@ KubernetesExtender::Args KubernetesExtender::read(std::string_view text) {
   if (!job.empty())
     args.pod.job = fmt::format("{}/{}", metadata.has("namespace") ? metadata.text("namespace") : "default", job);
   for (const auto& [list, key] : {std::pair{"annotations", kCompletionIndex}, std::pair{"labels", kPodIndex}})
-    if (const std::string index = text_in(metadata, list, key); !index.empty()) args.pod.index = whole_from(index);
+    if (const std::string index = text_in(metadata, list, key); !index.empty())
+      args.pod.index = number_from<std::uint32_t>(index);
   if (root.has("NodeNames") && !root.is_null("NodeNames")) {
     args.nodes = root.texts("NodeNames", kMaxNodes);
     return args;
@@ -84,7 +77,7 @@ KubernetesExtender::Args KubernetesExtender::read(std::string_view text) {
 JobRequest KubernetesExtender::request_of(const Pod& pod, const std::vector<std::string>& nodes) const {
   JobRequest request;
   request.id = pod.job;
-  const auto workers = whole_from(pod.workers);
+  const auto workers = number_from<std::uint32_t>(pod.workers);
   if (!workers || *workers < 1 || *workers > kMaxWorkers)
     throw InputError(fmt::format("annotation {} of a pod of job {} is {}; write the number of its pods, 1 to {}",
                                  kWorkersKey, in_quotes(pod.job), in_quotes(pod.workers), kMaxWorkers));

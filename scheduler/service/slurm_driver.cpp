@@ -15,7 +15,6 @@
 #include <utility>
 
 #include "mltcp/base/error.h"
-#include "mltcp/base/file.h"
 
 namespace mltcp::service {
 namespace {
