@@ -136,8 +136,16 @@ std::vector<SchemeSummary> summarize(const ClusterResults& results) {
 
 std::vector<double> InPercentiles::written(const std::vector<float>& values) {
   std::vector<double> percentiles;
-  for (int percent = 0; percent <= 100; ++percent) percentiles.push_back(percentile(values, percent));
+  for (std::size_t percent = 0; percent < kPercentiles; ++percent)
+    percentiles.push_back(percentile(values, static_cast<double>(percent)));
   return percentiles;
+}
+
+void InPercentiles::read(const JsonObject& json, const char* key, std::vector<float>& percentiles) {
+  const std::vector<double> values = json.reals(key);
+  if (values.size() != kPercentiles)
+    json.fail(json.place_of(key), fmt::format("is not a list of {} numbers", kPercentiles));
+  percentiles.assign(values.begin(), values.end());
 }
 
 std::string to_json(const ClusterResults& results) {

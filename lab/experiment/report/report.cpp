@@ -4,13 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <string_view>
 #include <vector>
 
-#include "mltcp/base/text.h"
 #include "mltcp/lab/experiment/report/internal/html.h"
 #include "mltcp/lab/experiment/report/internal/report_charts.h"
 #include "mltcp/lab/experiment/report/internal/report_page.h"
@@ -184,15 +181,6 @@ std::string facts(const View& view) {
 }
 
 // ---- charts ----
-
-std::string legend_entry(std::string_view colour, std::string_view dash, const std::string& name) {
-  if (dash.empty())
-    return fmt::format("<li><i class=\"swatch\" style=\"background:var(--{})\"></i>{}</li>", colour, escaped(name));
-  return fmt::format(
-      "<li><svg class=\"dash\" width=\"24\" height=\"8\"><path d=\"M0 4h24\" stroke=\"var(--{})\" stroke-width=\"2\" "
-      "stroke-dasharray=\"{}\"/></svg>{}</li>",
-      colour, dash, escaped(name));
-}
 
 std::string jobs_legend(const View& view) {
   std::string out;

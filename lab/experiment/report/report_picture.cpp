@@ -5,12 +5,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
-#include "mltcp/lab/experiment/report/internal/html.h"
 #include "mltcp/lab/experiment/report/internal/report_charts.h"
 #include "mltcp/lab/experiment/report/internal/report_view.h"
 #include "mltcp/lab/experiment/report/internal/svg.h"

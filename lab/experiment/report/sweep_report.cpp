@@ -184,8 +184,8 @@ std::string chart(const SweepFile& sweep, const std::vector<std::size_t>& factor
   Json series = Json::array();
   for (std::size_t p = 0; p < policies.size(); ++p)
     series.push_back({{"name", policies[p]}, {"colour", line_colour(p)}, {"v", Json::array()}, {"ci", Json::array()}});
-  double least = 1;
-  double most = 1;
+  AxisRange range;
+  range.add(1);
   for (std::size_t i = 0; i < std::min(sweep.points.size(), kMaxDrawnPoints); ++i) {
     const SweepFile::Point& point = sweep.points[i];
     rows.push_back(name_of(sweep, point, factors));
@@ -198,24 +198,16 @@ std::string chart(const SweepFile& sweep, const std::vector<std::size_t>& factor
       if (!known) continue;
       // Intervals of few seeds may be wider than all else; those are cut off.
       const double ci = std::min(row->slowdown.ci95.value_or(0), kMaxInterval);
-      least = std::min(least, std::max(row->slowdown.mean - ci, 1 - kMaxInterval));
-      most = std::max(most, row->slowdown.mean + ci);
+      range.add(std::max(row->slowdown.mean - ci, 1 - kMaxInterval));
+      range.to = std::max(range.to, row->slowdown.mean + ci);
     }
   }
   if (rows.empty()) return "";
-  const double room = std::max(0.08 * (most - least), 0.01);
   const std::size_t drawn = rows.size();
   std::string legend;
   for (const Json& line : series)
-    legend += fmt::format("<li><i class=\"swatch\" style=\"background:var(--{})\"></i>{}</li>",
-                          line["colour"].get<std::string>(), escaped(line["name"].get<std::string>()));
-  const Json spec{
-      {"kind", "dots"},
-      {"name", "sweep"},
-      {"x", {{"label", "slow-down"}, {"from", std::max(0.0, least - room)}, {"to", most + room}, {"suffix", "×"}}},
-      {"rows", std::move(rows)},
-      {"series", std::move(series)},
-      {"rules", Json::array({{{"x", 1}, {"colour", "ink"}, {"dash", "5 4"}}})}};
+    legend += legend_entry(line["colour"].get<std::string>(), "", line["name"].get<std::string>());
+  const Json spec = slowdown_dots("sweep", range, rows, series);
   const int each = static_cast<int>(std::clamp<std::size_t>(policies.size() * 9, 20, 60));
   return fmt::format(
       "<section id=\"points\" class=\"needs-js\"><h2>How much slower than alone, at each point</h2>\n<p>A row is a "

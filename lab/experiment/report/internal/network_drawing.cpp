@@ -5,7 +5,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "mltcp/lab/experiment/report/internal/html.h"
@@ -130,17 +131,8 @@ Change change_of(std::optional<double> before, std::optional<double> now) {
 }
 
 std::string_view class_of(Change change) {
-  switch (change) {
-    case Change::better:
-      return "better";
-    case Change::same:
-      return "same";
-    case Change::worse:
-      return "worse";
-    case Change::unknown:
-      break;
-  }
-  return "unknown";
+  constexpr std::string_view names[] = {"unknown", "better", "same", "worse"};
+  return names[static_cast<std::size_t>(change)];
 }
 
 std::string verdict(Change change) {
