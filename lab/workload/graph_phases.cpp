@@ -415,15 +415,9 @@ double ratio(Nanos part, Nanos all) {
 }  // namespace
 
 std::string_view name(GraphSummary::Period period) {
-  switch (period) {
-    case GraphSummary::Period::marked:
-      return "marked by the trace";
-    case GraphSummary::Period::repeated:
-      return "found by repetition";
-    case GraphSummary::Period::single:
-      break;
-  }
-  return "none found: the whole trace is taken as one";
+  constexpr std::string_view names[] = {"marked by the trace", "found by repetition",
+                                        "none found: the whole trace is taken as one"};
+  return names[static_cast<std::size_t>(period)];
 }
 
 std::string_view key_of(GraphSummary::Period period) {

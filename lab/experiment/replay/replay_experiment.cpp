@@ -10,6 +10,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 #include "mltcp/lab/experiment/files/experiment_file.h"
 #include "mltcp/lab/experiment/files/trace_files.h"
 
@@ -98,7 +99,7 @@ ReplayJob parse_replay_job(const std::string& word) {
     }
     files.resize(at);
   }
-  for (const std::string& file : workload::parts(files, ',')) {
+  for (const std::string_view file : parts_of(files, ',')) {
     if (file.empty()) refuse("names an empty file");
     job.files.emplace_back(file);
   }

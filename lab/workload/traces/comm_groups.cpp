@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/json.h"

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <queue>
-#include <tuple>
 #include <utility>
 
 #include "mltcp/base/error.h"

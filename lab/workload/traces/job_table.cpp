@@ -15,6 +15,7 @@
 #include "mltcp/base/csv.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 #include "mltcp/lab/workload/traces/json_elements.h"
 
 namespace mltcp::workload {
@@ -35,12 +36,9 @@ bool is_missing(std::string_view text) {
 
 /// A whole number, also as 4.0; empty for anything else.
 std::optional<std::uint32_t> count_of(std::string_view text) {
-  double value = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end != text.data() + text.size() || !(value >= 0 && value <= kMaxGpus) ||
-      value != std::floor(value))
-    return std::nullopt;
-  return static_cast<std::uint32_t>(value);
+  const auto value = number_from<double>(text, 0, kMaxGpus);
+  if (!value || *value != std::floor(*value)) return std::nullopt;
+  return static_cast<std::uint32_t>(*value);
 }
 
 /// Why a job is left out, in the order in which messages list it.

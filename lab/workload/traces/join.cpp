@@ -81,6 +81,9 @@ class Join {
     return parts_[from.part].graph.ranks[from.position];
   }
   void warn(std::string_view text) { graph_.warnings.push_back(fmt::format("{}: {}", source(), text)); }
+  void warn(std::size_t count, std::string_view noun, std::string_view what) {
+    if (count > 0) warn(fmt::format("{} {}", plural(count, noun), what));
+  }
   [[noreturn]] static void fail(std::string_view at, std::string_view cause, std::string_view cure) {
     throw InputError(fmt::format("{}: {}; {}", at, cause, cure));
   }
@@ -697,15 +700,9 @@ class Join {
       for (std::size_t i = 0; i < least; ++i)
         if (!agree_on(lists, i)) ++uneven;
     }
-    if (lacking > 0)
-      warn(fmt::format("{} that other ranks of the group do not run in that step: left out",
-                       plural(lacking, "collective")));
-    if (roots_ > 0)
-      warn(fmt::format("{} whose ranks tell different roots: those of the lowest rank are taken",
-                       plural(roots_, "broadcast")));
-    if (uneven > 0)
-      warn(
-          fmt::format("{} whose ranks tell different bytes: the most of them are taken", plural(uneven, "collective")));
+    warn(lacking, "collective", "that other ranks of the group do not run in that step: left out");
+    warn(roots_, "broadcast", "whose ranks tell different roots: those of the lowest rank are taken");
+    warn(uneven, "collective", "whose ranks tell different bytes: the most of them are taken");
   }
 
   // Whether the ranks tell the same bytes.
@@ -761,9 +758,8 @@ class Join {
         send.bytes = receive.bytes = std::max(send.bytes, receive.bytes);
       }
     }
-    if (lacking > 0) warn(fmt::format("{} without the other end of it: left out", plural(lacking, "message")));
-    if (uneven > 0)
-      warn(fmt::format("{} of different bytes at both ends: the most of them are taken", plural(uneven, "message")));
+    warn(lacking, "message", "without the other end of it: left out");
+    warn(uneven, "message", "of different bytes at both ends: the most of them are taken");
   }
 
   [[nodiscard]] std::uint32_t recorded(std::uint32_t rank) const {

@@ -8,7 +8,6 @@
 #include <charconv>
 #include <deque>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "mltcp/base/text.h"
@@ -191,10 +190,8 @@ class KinetoReader {
     if (broadcasts_ > 0)
       builder_.warn(
           fmt::format("the roots of {} broadcasts are not told; the first rank of each group is taken", broadcasts_));
-    if (peerless > 0)
-      builder_.warn(fmt::format("{} whose other end or size is not told: left out", plural(peerless, "message")));
-    if (alone > 0)
-      builder_.warn(fmt::format("{} of a rank with nobody else: left out", plural(alone, "communication")));
+    builder_.warn(peerless, "message", "whose other end or size is not told: left out");
+    builder_.warn(alone, "communication", "of a rank with nobody else: left out");
     // A stream runs its kernels in the order in which they were launched.
     std::stable_sort(communications_.begin(), communications_.end(),
                      [](const Communication& a, const Communication& b) { return a.launch < b.launch; });

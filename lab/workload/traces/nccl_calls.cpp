@@ -192,10 +192,8 @@ void NcclCalls::finish(bool timed) {
     builder_.warn(
         fmt::format("{}: taken as all-to-all, by the busiest rank",
                     exchanges_ == 1 ? "1 gather or scatter" : fmt::format("{} gathers or scatters", exchanges_)));
-  if (reduces_ > 0)
-    builder_.warn(fmt::format("{} to one rank: taken for broadcasts from it", plural(reduces_, "reduction")));
-  if (peerless_ > 0)
-    builder_.warn(fmt::format("{} to or from ranks that are not known: left out", plural(peerless_, "message")));
+  builder_.warn(reduces_, "reduction", "to one rank: taken for broadcasts from it");
+  builder_.warn(peerless_, "message", "to or from ranks that are not known: left out");
 }
 
 void NcclCalls::write(std::uint32_t position, Owner& owner, bool timed) {

@@ -1,6 +1,9 @@
-// See nccl_inspector.h.
-#include "mltcp/lab/workload/traces/nccl_inspector.h"
-
+// Reader of what NCCL's Inspector writes (a profiler plug-in that comes with NCCL): JSON objects one after the other, a
+// file a process. Of each, "coll_perf" or "p2p_perf": operation, size, sequence number and the time that it took; of
+// its "header", the communicator, the rank in it and its size, which from format 4.3 on stands once before many (in
+// "dump_stats"). With NCCL_INSPECTOR_DUMP_VERBOSE=1 there is when each began, too, and the time between becomes
+// computation. Operations that the Inspector was set to leave out, or overwrote, are missed and counted by their
+// numbers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +13,7 @@
 #include "mltcp/base/json.h"
 #include "mltcp/base/text.h"
 #include "mltcp/lab/workload/traces/nccl_calls.h"
+#include "mltcp/lab/workload/traces/trace_formats.h"
 
 namespace mltcp::workload {
 namespace {

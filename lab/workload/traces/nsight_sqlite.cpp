@@ -1,6 +1,20 @@
-// See nsight_sqlite.h.
-#include "mltcp/lab/workload/traces/nsight_sqlite.h"
-
+// Reader of what Nsight Systems exports as SQLite (nsys export --type sqlite): kernels of a GPU, the calls that
+// launched them, and NVTX ranges of the program and of NCCL, of which the graph is made as of a trace of PyTorch's
+// profiler (kineto_graph.h). Tables and columns are those of NVIDIA's "SQLite Schema Reference"; what a version lacks
+// is left out.
+//
+//   steps           ranges of NVTX named "iteration 12", "step 3" and so on: of the names that differ in digits only,
+//                   those that cover most time
+//   communication   kernels of NCCL. Which call a kernel belongs to, NVTX tells: the calls of a thread since the
+//   kernels
+//                   before are those of the kernels that it launches next, by kind and in order
+//   sizes, groups   the payload of the range of the call: "Message size [bytes]", "NCCL communicator ID", "Peer rank",
+//                   as JSON (jsonText) or as bytes (binaryData) with their schema. What a communicator has of ranks,
+//                   and which rank is the own one, the payload of ncclCommInitRank tells
+//   one rank        of several processes or GPUs, the first with most kernels of NCCL
+//
+// A file is untrusted: it is opened from memory, read-only; views, triggers, virtual tables, computed columns,
+// functions and everything but reading tables are refused, and work is bounded by its size.
 #include <fmt/format.h>
 #include <rapidjson/document.h>
 
@@ -22,6 +36,7 @@
 #include "mltcp/lab/workload/traces/kineto_events.h"
 #include "mltcp/lab/workload/traces/kineto_graph.h"
 #include "mltcp/lab/workload/traces/recorded.h"
+#include "mltcp/lab/workload/traces/trace_formats.h"
 
 namespace mltcp::workload {
 namespace {
@@ -613,20 +628,17 @@ class NsightReader {
   }
 
   void tell() {
-    if (implausible_ > 0)
-      builder_.warn(fmt::format("{} with times out of range: left out", plural(implausible_, "event")));
+    builder_.warn(implausible_, "event", "with times out of range: left out");
     if (unsized_ > 0)
       builder_.warn(
           fmt::format("{} of {} communications have no size: record NCCL's ranges (nsys profile --trace=cuda,nvtx, "
                       "without CUDA graphs) "
                       "and export their payloads (nsys export --type sqlite --include-blobs=true)",
                       unsized_, communications_));
-    if (rankless_ > 0)
-      builder_.warn(
-          fmt::format("{} of communicators whose number of ranks is not in it: assuming the whole job, and leaving "
-                      "out those of which each rank has a part; record from before ncclCommInitRank on",
-                      plural(rankless_, "collective")));
-    if (callless_ > 0) builder_.warn(fmt::format("{} of NCCL without a kernel: left out", plural(callless_, "call")));
+    builder_.warn(rankless_, "collective",
+                  "of communicators whose number of ranks is not in it: assuming the whole job, and leaving "
+                  "out those of which each rank has a part; record from before ncclCommInitRank on");
+    builder_.warn(callless_, "call", "of NCCL without a kernel: left out");
     for (const auto& [what, count] : taken_as_)
       builder_.warn(fmt::format("{}: taken as {}", plural(count, what.first), what.second));
   }
