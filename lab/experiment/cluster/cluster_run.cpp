@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <deque>
 #include <map>
 #include <memory>
@@ -22,7 +21,6 @@
 #include "mltcp/lab/experiment/cluster/cluster_network.h"
 #include "mltcp/lab/experiment/run/demand.h"
 #include "mltcp/lab/experiment/run/plan.h"
-#include "mltcp/lab/workload/inspection.h"
 #include "mltcp/scheduler/cluster.h"
 #include "mltcp/scheduler/placement.h"
 

@@ -10,11 +10,9 @@
 #include <ostream>
 #include <utility>
 
-#include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/json/json_fields.h"
 #include "mltcp/base/json/json_object.h"
-#include "mltcp/base/text.h"
 #include "mltcp/lab/experiment/results/results_fields.h"
 
 namespace mltcp::experiment {

@@ -7,7 +7,6 @@
 #include <numeric>
 #include <span>
 
-#include "mltcp/lab/experiment/backends/packet_run.h"
 #include "mltcp/lab/experiment/backends/run_plan.h"
 #include "mltcp/lab/experiment/engine/rank_driver.h"
 #include "mltcp/lab/experiment/results/results.h"

@@ -18,7 +18,6 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
 #include "mltcp/base/text.h"
-#include "mltcp/lab/experiment/backends/packet_run.h"
 #include "mltcp/lab/experiment/backends/run_plan.h"
 #include "mltcp/lab/experiment/files/plan_file.h"
 #include "mltcp/lab/experiment/files/policy.h"

@@ -12,10 +12,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 
 #include "mltcp/base/csv.h"
-#include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/json/json_object.h"
 #include "mltcp/base/json/provenance.h"

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <iterator>
 #include <map>
-#include <string_view>
 #include <utility>
 
 #include "mltcp/base/error.h"

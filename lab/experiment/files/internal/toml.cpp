@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <functional>
 #include <map>
 #include <sstream>
@@ -15,6 +13,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/file_format.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 
 namespace mltcp::experiment {
 namespace {
@@ -295,11 +294,8 @@ Step step_from(std::string_view text, std::string_view path) {
     if (good && rest == "[*]") {
       step.index = Step::kAll;
     } else if (good) {
-      std::size_t number = 0;
-      const char* const end = rest.data() + rest.size() - 1;
-      const auto [at, problem] = std::from_chars(rest.data() + 1, end, number);
-      good = problem == std::errc() && at == end && number > 0;
-      step.index = number;
+      step.index = number_from<std::size_t>(rest.substr(1, rest.size() - 2), 1, SIZE_MAX);
+      good = step.index.has_value();
     }
   }
   if (!good)

@@ -15,7 +15,6 @@
 #include "mltcp/base/json/json_values.h"
 #include "mltcp/base/text.h"
 #include "mltcp/cc/registry.h"
-#include "mltcp/lab/experiment/backends/packet_run.h"
 #include "mltcp/lab/experiment/backends/run_plan.h"
 #include "mltcp/lab/experiment/engine/job_spec_fields.h"
 #include "mltcp/lab/experiment/engine/rank_driver_fields.h"
