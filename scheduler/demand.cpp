@@ -74,7 +74,7 @@ Demand fold(std::span<const Bytes> series, Nanos bin, Nanos start, Nanos period,
   std::vector<double> rates;
   for (std::size_t i = first; i < series.size() && static_cast<std::int64_t>(i) * bin.count < end; ++i)
     rates.push_back(static_cast<double>(series[i]) * per_byte);
-  const double peak = rates.empty() ? 0 : *std::max_element(rates.begin(), rates.end());
+  const double peak = rates.empty() ? 0 : *std::ranges::max_element(rates);
   double seconds = 0;  // of the burst so far
   double bits = 0;
   const auto close = [&] {

@@ -32,8 +32,7 @@ class ArrivalReader {
         "the columns are arrival (times with their unit, as in 1.5 s), job, workers, iterations and batch");
     while (csv_.next()) read_row();
     if (result_.rows.empty()) csv_.fail("arrival", "no job arrives", "add a line such as 0 s,VGG16,8,500");
-    std::stable_sort(result_.rows.begin(), result_.rows.end(),
-                     [](const auto& a, const auto& b) { return a.arrival.at < b.arrival.at; });
+    std::ranges::stable_sort(result_.rows, [](const auto& a, const auto& b) { return a.arrival.at < b.arrival.at; });
     return std::move(result_);
   }
 

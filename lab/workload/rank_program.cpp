@@ -204,8 +204,7 @@ RankProgram::Load RankProgram::load() const {
 }
 
 bool RankProgram::communicates() const {
-  return std::any_of(operations.begin(), operations.end(),
-                     [](const Operation& operation) { return operation.communicates(); });
+  return std::ranges::any_of(operations, [](const Operation& operation) { return operation.communicates(); });
 }
 
 void check(const Pattern& pattern) {
@@ -248,7 +247,7 @@ Outline outline(const Pattern& pattern) {
     peers.assign(pattern.ranks, false);
     for (const Operation& operation : program.operations)
       if (operation.communicates() && operation.peer > rank) peers[operation.peer] = true;
-    all.pairs += static_cast<std::uint64_t>(std::count(peers.begin(), peers.end(), true));
+    all.pairs += static_cast<std::uint64_t>(std::ranges::count(peers, true));
   }
   return all;
 }

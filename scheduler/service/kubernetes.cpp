@@ -40,7 +40,7 @@ struct KubernetesExtender::Args {
 };
 
 bool KubernetesExtender::Group::complete() const {
-  return restored || std::none_of(pods.begin(), pods.end(), [](const std::string& pod) { return pod.empty(); });
+  return restored || std::ranges::none_of(pods, [](const std::string& pod) { return pod.empty(); });
 }
 
 KubernetesExtender::Args KubernetesExtender::read(std::string_view text) {

@@ -38,7 +38,7 @@ constexpr double kCostSteps = 1e9;  // costs of placements count as equal within
 
 bool is_id(std::string_view text) {
   return !text.empty() && text.size() <= kMaxIdBytes &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
+         std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~'; });
 }
 
 void check(const ServiceOptions& options) {
@@ -374,8 +374,7 @@ class SchedulerService::Impl {
     const ClusterSolution& solution = cluster_.solution();
     Arrival result;
     if (arrived != nullptr) {
-      const auto solved = std::find_if(solution.jobs.begin(), solution.jobs.end(),
-                                       [&](const ClusterSolution::Job& job) { return job.name == arrived->id; });
+      const auto solved = std::ranges::find(solution.jobs, arrived->id, &ClusterSolution::Job::name);
       StoredJob job;
       job.request = *arrived;
       for (const Host host : hosts) job.hosts.push_back(names_[host]);
@@ -578,7 +577,7 @@ class SchedulerService::Impl {
       throw Conflict(error.what());
     }
     // Of placements that are as good, the first that was found is taken: those of few racks come first.
-    std::sort(scores.begin(), scores.end(), [](const auto& a, const auto& b) { return a.candidate < b.candidate; });
+    std::ranges::sort(scores, [](const auto& a, const auto& b) { return a.candidate < b.candidate; });
     std::vector<RankedPlacement> result;
     std::string discarded;
     for (const scheduler::RankedCandidate& score : scores) {
@@ -601,7 +600,7 @@ class SchedulerService::Impl {
       result.push_back(std::move(one));
     }
     if (result.empty()) throw Conflict(fmt::format("job {} goes nowhere: {}", in_quotes(request.id), discarded));
-    std::stable_sort(result.begin(), result.end(), [](const RankedPlacement& a, const RankedPlacement& b) {
+    std::ranges::stable_sort(result, [](const RankedPlacement& a, const RankedPlacement& b) {
       return std::llround((a.excess + a.stretch) * kCostSteps) < std::llround((b.excess + b.stretch) * kCostSteps);
     });
     return result;
@@ -612,8 +611,8 @@ class SchedulerService::Impl {
     const auto added = static_cast<std::uint32_t>(solution.jobs.size() - 1);
     for (const ClusterSolution::Link& link : solution.links) {
       one.excess += 1 - link.solution.score;
-      const bool own = link.competed && std::any_of(link.uses.begin(), link.uses.end(),
-                                                    [&](const scheduler::LinkUse& use) { return use.job == added; });
+      const bool own = link.competed &&
+                       std::ranges::any_of(link.uses, [&](const scheduler::LinkUse& use) { return use.job == added; });
       if (!own || (one.worst_link && link.solution.score >= one.worst_link->score)) continue;
       one.worst_link = {link_name(link.link), link.solution.score};
     }

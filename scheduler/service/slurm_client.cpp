@@ -96,11 +96,10 @@ SlurmJob::State state_of(std::string_view code) {
   // Ended: boot fail, cancelled, completed, completing, deadline, failed, node fail, out of memory, preempted, revoked,
   // timeout. Tasks of one that completes are over.
   constexpr std::array ended{"BF", "CA", "CD", "CG", "DL", "F", "NF", "OOM", "PR", "RV", "TO"};
-  if (std::find(ended.begin(), ended.end(), code) != ended.end()) return SlurmJob::State::ended;
+  if (std::ranges::find(ended, code) != ended.end()) return SlurmJob::State::ended;
   // Pending: also in a reservation that was deleted, requeued, special exit.
   constexpr std::array pending{"PD", "RD", "RH", "RF", "RQ", "SE"};
-  return std::find(pending.begin(), pending.end(), code) != pending.end() ? SlurmJob::State::pending
-                                                                          : SlurmJob::State::running;
+  return std::ranges::find(pending, code) != pending.end() ? SlurmJob::State::pending : SlurmJob::State::running;
 }
 
 SlurmJob parse_job(std::string_view line) {
@@ -201,7 +200,7 @@ std::vector<SlurmJob> parse_jobs(std::string_view output) {
   const auto begins = [](std::string_view line) {
     const std::size_t end = line.find(kSeparator);
     return end != std::string_view::npos && number_from<std::uint32_t>(line.substr(0, end)) &&
-           static_cast<std::size_t>(std::count(line.begin(), line.end(), kSeparator)) >= job_fields - 1;
+           static_cast<std::size_t>(std::ranges::count(line, kSeparator)) >= job_fields - 1;
   };
   for (const std::string_view line : parts_of(output, '\n')) {
     if (begins(line)) {
@@ -340,7 +339,7 @@ std::vector<SlurmJob> SlurmPrograms::jobs() {
   for (const std::string_view column : kJobColumns) format += fmt::format("{}:{},", column, kSeparator);
   format.pop_back();
   std::vector<SlurmJob> jobs = parse_jobs(run("squeue", {"--noheader", "--all", "--states=all", "--Format=" + format}));
-  if (std::none_of(jobs.begin(), jobs.end(), [](const SlurmJob& job) { return job.held; })) return jobs;
+  if (std::ranges::none_of(jobs, [](const SlurmJob& job) { return job.held; })) return jobs;
   // Version 22.05 has nothing to say in the column ExcNodes, and says it in the older form alone.
   parse_barred_nodes(
       run("squeue", {"--noheader", "--all", "--states=PENDING", fmt::format("--format=%A{}%x", kSeparator)}), jobs);

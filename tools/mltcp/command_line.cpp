@@ -58,8 +58,8 @@ bool has_option(const CLI::App& command, const std::string& name) {
 
 // What is wrong with words that `command` has no use for.
 std::string no_argument(const CLI::App& app, const CLI::App& command, const std::vector<std::string>& words) {
-  const auto option = std::find_if(words.begin(), words.end(),
-                                   [](const std::string& word) { return word.size() > 1 && word.front() == '-'; });
+  const auto option =
+      std::ranges::find_if(words, [](const std::string& word) { return word.size() > 1 && word.front() == '-'; });
   const std::string see = fmt::format("see mltcp {} --help", command.get_name());
   if (option == words.end())
     return fmt::format("{} is one argument too many; {}", words.empty() ? "a word" : in_quotes(words[0]), see);
@@ -325,7 +325,7 @@ int CommandLine::run(int argc, char** argv) {
   name_values(app);
   // CLI11 would print --help, and be content.
   const std::vector<std::string> commands = names_of_commands(app);
-  if (argc > 1 && argv[1][0] != '-' && std::find(commands.begin(), commands.end(), argv[1]) == commands.end())
+  if (argc > 1 && argv[1][0] != '-' && std::ranges::find(commands, argv[1]) == commands.end())
     throw InputError(no_command(app, argv[1]));
   if (const std::string missing = missing_value(app, argc, argv); !missing.empty()) throw InputError(missing);
   try {
@@ -334,8 +334,7 @@ int CommandLine::run(int argc, char** argv) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     throw InputError(wrong_usage(app, error, argc > 1 ? argv[1] : ""));
   }
-  const auto command = std::find_if(program_->commands.begin(), program_->commands.end(),
-                                    [](const Command& one) { return one.app->parsed(); });
+  const auto command = std::ranges::find_if(program_->commands, [](const Command& one) { return one.app->parsed(); });
   note_given(*command);
   return command->run();
 }
@@ -345,8 +344,7 @@ std::string CommandLine::help(const std::string& command) const {
   // App::help() would be that of the command which was given.
   if (command.empty()) return app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal);
   const std::vector<std::string> commands = names_of_commands(app);
-  if (std::find(commands.begin(), commands.end(), command) == commands.end())
-    throw InputError(no_command(app, command));
+  if (std::ranges::find(commands, command) == commands.end()) throw InputError(no_command(app, command));
   return app.get_subcommand(command)->help(app.get_name());
 }
 

@@ -168,7 +168,7 @@ ValueCheck one_of(std::vector<std::string> words) {
   const std::string all = fmt::format("{}", fmt::join(words, ", "));
   const std::string choices = fmt::format("{}", fmt::join(words, ","));
   const auto objection = [words, all](const std::string& text) {
-    if (std::find(words.begin(), words.end(), text) != words.end()) return std::string();
+    if (std::ranges::find(words, text) != words.end()) return std::string();
     const auto meant = nearest(text, words);
     return fmt::format("{} is not known; {}", in_quotes(text),
                        meant ? fmt::format("did you mean \"{}\"?", *meant) : "write one of " + all);

@@ -71,7 +71,7 @@ void check_distinct(const std::vector<std::optional<std::string>>& files, std::s
     const fs::file_status status = fs::status(target.path, error);
     if (target.descriptor || (fs::exists(status) && !fs::is_regular_file(status))) continue;
     const fs::path path = fs::weakly_canonical(target.path, error);
-    if (std::find(seen.begin(), seen.end(), path) != seen.end())
+    if (std::ranges::find(seen, path) != seen.end())
       throw InputError(fmt::format("{}: two of them are {}; name different files", options, *file));
     seen.push_back(path);
   }

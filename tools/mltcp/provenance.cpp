@@ -149,7 +149,7 @@ std::vector<std::string> command_line() {
 FilesRead::FilesRead()
     : observer_([this](const std::filesystem::path& path, const std::string& text) {
         const std::string name = path.string();
-        if (std::any_of(files_.begin(), files_.end(), [&](const auto& file) { return file.path == name; })) return;
+        if (std::ranges::any_of(files_, [&](const auto& file) { return file.path == name; })) return;
         Provenance::File file{name, sha256(text), text.size(), std::nullopt};
         if (text.size() <= kMaxText && is_utf8(text)) file.text = text;
         files_.push_back(std::move(file));

@@ -146,7 +146,7 @@ std::string algorithms_of(const experiment::Experiment& experiment) {
   std::vector<std::string> names;
   for (const workload::Job& job : experiment.jobs) {
     const std::string& name = job.cc.empty() ? experiment.cc : job.cc;
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   }
   return fmt::format("{}", fmt::join(names, ", "));
 }

@@ -106,8 +106,7 @@ std::string job_table(const ScheduleResult& schedule) {
     std::vector<std::string> row{one_line(job.name), exact_millis(job.period), exact_millis(job.slot_period),
                                  fmt::format("{:.2f}%", 100 * job.stretch())};
     if (only != nullptr) {
-      const auto use =
-          std::find_if(only->uses.begin(), only->uses.end(), [&](const auto& u) { return u.job == number; });
+      const auto use = std::ranges::find_if(only->uses, [&](const auto& u) { return u.job == number; });
       row.push_back(std::to_string(use->repetitions));
       row.push_back(fmt::format("{:.1f}", use->rotation * 180 / std::numbers::pi));
     }

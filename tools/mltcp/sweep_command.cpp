@@ -176,7 +176,7 @@ void warn_of(const experiment::Sweep& sweep, const experiment::SweepTable& table
   std::string which;
   for (std::size_t p = 0; p < table.points.size(); ++p) {
     const auto& rows = table.points[p].rows;
-    if (rows.empty() || !std::all_of(rows.begin(), rows.end(), [](const auto& row) { return row.same; })) continue;
+    if (rows.empty() || !std::ranges::all_of(rows, [](const auto& row) { return row.same; })) continue;
     if (same++ == 0) which = experiment::describe(sweep, sweep.points[p]);
   }
   if (same > 0)

@@ -163,8 +163,8 @@ class ClusterReader : public SettingsReader {
 
   void check_mltcp(const Item& item) const {
     const toml::table& keys = *item.node->as_table();
-    const bool scheduled = std::any_of(experiment_.schemes.begin(), experiment_.schemes.end(),
-                                       [](const Scheme& scheme) { return scheme.policy->slots; });
+    const bool scheduled =
+        std::ranges::any_of(experiment_.schemes, [](const Scheme& scheme) { return scheme.policy->slots; });
     if (experiment_.mltcp.learn_iterations && scheduled)
       fail(*find(keys, item.key, "iterations"), "a schedule is for iterations that jobs tell", "write \"exact\"");
     if (experiment_.level == ClusterExperiment::Level::packet) return;
@@ -605,9 +605,7 @@ class ClusterReader : public SettingsReader {
   std::uint32_t type_called(const Item& item, const std::string& name, const std::filesystem::path& csv,
                             const TypeDefaults& defaults) {
     const auto& types = experiment_.types;
-    const auto named = [&](std::string_view wanted) {
-      return std::find_if(types.begin(), types.end(), [&](const JobType& type) { return type.name == wanted; });
-    };
+    const auto named = [&](std::string_view wanted) { return std::ranges::find(types, wanted, &JobType::name); };
     if (const auto at = named(name); at != types.end()) return static_cast<std::uint32_t>(at - types.begin());
     JobType type;
     Maker maker;
@@ -693,10 +691,10 @@ constexpr std::array<std::string_view, 2> kAdded{"schedule", "mltcp"};
 /// The policy of the table that does what all of `added` do; the baseline for none.
 const Policy& policy_with(const std::vector<const Policy*>& added) {
   const auto any = [&](bool Policy::*what) {
-    return std::any_of(added.begin(), added.end(), [&](const Policy* one) { return one->*what; });
+    return std::ranges::any_of(added, [&](const Policy* one) { return one->*what; });
   };
   const auto all = policies();
-  return *std::find_if(all.begin(), all.end(), [&](const Policy& policy) {
+  return *std::ranges::find_if(all, [&](const Policy& policy) {
     return policy.slots == any(&Policy::slots) && policy.interleaves == any(&Policy::interleaves) && !policy.priorities;
   });
 }
@@ -710,8 +708,7 @@ std::optional<Scheme> parsed_scheme(std::string_view text) {
     return scheme;
   }
   const std::string_view first = text.substr(0, text.find('+'));
-  const auto* const known = std::find_if(kPlacements.begin(), kPlacements.end(),
-                                         [&](const NamedPlacement& other) { return other.name == first; });
+  const auto* const known = std::ranges::find(kPlacements, first, &NamedPlacement::name);
   if (known == kPlacements.end()) return std::nullopt;
   scheme.placement = known->placement;
   std::vector<const Policy*> added;

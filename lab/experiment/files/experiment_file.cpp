@@ -475,8 +475,8 @@ class Reader final : public SettingsReader {
 
   static void warn_of_equal_priorities(Experiment& experiment) {
     const auto& jobs = experiment.jobs;
-    const bool equal = std::all_of(jobs.begin(), jobs.end(),
-                                   [&](const workload::Job& job) { return job.priority == jobs.front().priority; });
+    const bool equal =
+        std::ranges::all_of(jobs, [&](const workload::Job& job) { return job.priority == jobs.front().priority; });
     const std::string policy = first_policy(experiment, &Policy::priorities);
     if (equal && jobs.size() > 1 && !policy.empty())
       experiment.warnings.push_back(
@@ -500,7 +500,7 @@ class Reader final : public SettingsReader {
           of_host[std::size_t{2} * worker.to + 1] += duty;
         }
       }
-      const auto fullest = std::max_element(of_host.begin(), of_host.end());
+      const auto fullest = std::ranges::max_element(of_host);
       if (*fullest > 1)
         experiment.warnings.push_back(
             fmt::format("the jobs together need {:.0f}% of the link of host {}: whatever the policy, they slow each "
@@ -567,7 +567,7 @@ std::vector<std::filesystem::path> libraries_of(const Experiment& experiment) {
   std::vector<std::filesystem::path> files;
   const auto add = [&](const std::string& name) {
     const std::filesystem::path file = cc::library_file(cc::find_algorithm(name));
-    if (!file.empty() && std::find(files.begin(), files.end(), file) == files.end()) files.push_back(file);
+    if (!file.empty() && std::ranges::find(files, file) == files.end()) files.push_back(file);
   };
   add(experiment.cc);
   for (const workload::Job& job : experiment.jobs)

@@ -294,12 +294,10 @@ Topology SettingsReader::read_links(const Item& item, const toml::table& keys, N
   const std::filesystem::path name = named_file(file, "network.csv");
   Graph graph = at(file, [&] { return load_links(name, options); });
   for (const std::string& pattern : options.hosts)
-    if (std::none_of(graph.nodes.begin(), graph.nodes.end(),
-                     [&](const Graph::Node& node) { return matches(pattern, node.name); }))
+    if (std::ranges::none_of(graph.nodes, [&](const Graph::Node& node) { return matches(pattern, node.name); }))
       fail(hosts, fmt::format("no node of {} is called {}", in_quotes(name.string()), in_quotes(pattern)),
            fmt::format("write a pattern of the hosts' names; the first node is {}", in_quotes(graph.nodes[0].name)));
-  const auto found =
-      std::count_if(graph.nodes.begin(), graph.nodes.end(), [](const Graph::Node& node) { return node.host; });
+  const auto found = std::ranges::count_if(graph.nodes, [](const Graph::Node& node) { return node.host; });
   if (found < 2 || found > Topology::kMaxHosts)
     fail(hosts, fmt::format("{} of {} nodes {} called so", found, graph.nodes.size(), found == 1 ? "is" : "are"),
          fmt::format("write a pattern of the names of 2 to {} hosts", Topology::kMaxHosts));
@@ -576,7 +574,7 @@ void SettingsReader::read_collective(const Item& item, const toml::table& keys, 
   const std::string& written = text(kind, "all-reduce");
   const std::string wrong = objection(written, names, {});
   if (!wrong.empty()) throw_objection(kind, wrong);
-  pattern.kind = *std::find_if(all.begin(), all.end(), [&](Kind one) { return name(one) == written; });
+  pattern.kind = *std::ranges::find_if(all, [&](Kind one) { return name(one) == written; });
   pattern.size = size_above_zero(required(item, keys, "size", "\"100 MB\""), "100 MB");
   if (const auto value = find(keys, item.key, "collective");
       value && (pattern.kind == Kind::all_to_all || pattern.kind == Kind::point_to_point ||

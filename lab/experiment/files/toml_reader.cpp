@@ -41,7 +41,7 @@ std::optional<Item> TomlReader::find(const toml::table& table, std::string_view 
 void TomlReader::check_keys(const toml::table& table, std::string_view prefix,
                             const std::vector<std::string>& known) const {
   for (const auto& [name, node] : table) {
-    if (std::find(known.begin(), known.end(), name.str()) != known.end()) continue;
+    if (std::ranges::find(known, name.str()) != known.end()) continue;
     const auto meant = nearest(name.str(), known);
     const std::string about = hint(prefix, name.str());
     fail(std::max<std::uint32_t>(name.source().begin.line, 1),

@@ -106,7 +106,7 @@ class TomlReader {
   Rate rate(const Item& item) const;
   Bytes bytes(const Item& item, std::string_view example, Bytes most) const;
   static bool contains(const std::vector<std::string>& list, std::string_view word) {
-    return std::find(list.begin(), list.end(), word) != list.end();
+    return std::ranges::find(list, word) != list.end();
   }
   /// `wrong` is "cause; cure".
   [[noreturn]] void throw_objection(const Item& item, std::string_view wrong) const;

@@ -30,8 +30,8 @@ constexpr std::size_t kMaxWorst = 5;
 
 // As the command's own table: "locality", or the first.
 const SchemeSummary& reference(const ClusterFile& cluster) {
-  const auto at = std::find_if(cluster.schemes.begin(), cluster.schemes.end(),
-                               [](const SchemeSummary& scheme) { return scheme.scheme == "locality"; });
+  const auto at =
+      std::ranges::find_if(cluster.schemes, [](const SchemeSummary& scheme) { return scheme.scheme == "locality"; });
   return at == cluster.schemes.end() ? cluster.schemes.front() : *at;
 }
 
@@ -186,8 +186,8 @@ std::string worst_table(const ClusterFile& cluster) {
     for (const ClusterRun& run : cluster.runs)
       if (run.scheme == scheme.scheme)
         for (const ClusterJobResult& job : run.jobs) jobs.emplace_back(&run, &job);
-    std::stable_sort(jobs.begin(), jobs.end(),
-                     [&](const auto& a, const auto& b) { return slowdown(*a.second) > slowdown(*b.second); });
+    std::ranges::stable_sort(jobs,
+                             [&](const auto& a, const auto& b) { return slowdown(*a.second) > slowdown(*b.second); });
     jobs.resize(std::min(jobs.size(), kMaxWorst));
     rows += "</tbody><tbody>";
     for (std::size_t j = 0; j < jobs.size(); ++j) {

@@ -199,12 +199,11 @@ std::string words_of(const Results& results, const std::function<std::string(con
 }
 
 std::string marking_words(const Results& results, const std::optional<std::vector<Setting>>& settings) {
-  const bool on_hosts =
-      std::any_of(results.runs.begin(), results.runs.end(), [](const Run& run) { return run.datapath == "hosts"; });
+  const bool on_hosts = std::ranges::any_of(results.runs, [](const Run& run) { return run.datapath == "hosts"; });
   if (on_hosts) return "as the network was set up";
   if (settings) return marking_of(*settings);
-  const bool marked = std::any_of(results.runs.begin(), results.runs.end(),
-                                  [](const Run& run) { return run.bottleneck.ecn_marked_packets > 0; });
+  const bool marked =
+      std::ranges::any_of(results.runs, [](const Run& run) { return run.bottleneck.ecn_marked_packets > 0; });
   return marked ? "on; its settings are unknown" : "unknown";
 }
 
@@ -247,8 +246,7 @@ std::vector<Trait> other_traits(const Results& a, const Results& b) {
   });
   const auto virtual_time = [](const Run& run) { return run.datapath == "sim" || run.datapath == "flow"; };
   // Of virtual time the machine is no matter.
-  if (!std::all_of(a.runs.begin(), a.runs.end(), virtual_time) ||
-      !std::all_of(b.runs.begin(), b.runs.end(), virtual_time))
+  if (!std::ranges::all_of(a.runs, virtual_time) || !std::ranges::all_of(b.runs, virtual_time))
     add("Machine", [](const Results& of) {
       const Provenance::Machine& machine = of.provenance->machine;
       return fmt::format("{}, {} CPUs, {}", machine.cpu, machine.cpus, machine.kernel);
@@ -271,7 +269,7 @@ std::vector<Trait> other_traits(const Results& a, const Results& b) {
 bool told_elsewhere(const std::string& key) {
   constexpr std::array<std::string_view, 8> keys{"name",       "cc",   "datapath",       "policies",
                                                  "iterations", "seed", "bottleneck.ecn", "topology.ecn"};
-  return std::find(keys.begin(), keys.end(), key) != keys.end();
+  return std::ranges::find(keys, key) != keys.end();
 }
 
 // Of the experiments' settings, those that are not the same, and how many others there are.
@@ -343,11 +341,10 @@ bool same_measurements(const Results& a, const Results& b) {
     return x.name == y.name && x.isolated == y.isolated && x.mean == y.mean && x.p99 == y.p99 && x.starts == y.starts &&
            x.iterations == y.iterations && x.retransmitted_packets == y.retransmitted_packets;
   };
-  return std::equal(a.runs.begin(), a.runs.end(), b.runs.begin(), b.runs.end(), [&](const Run& x, const Run& y) {
+  return std::ranges::equal(a.runs, b.runs, [&](const Run& x, const Run& y) {
     return x.policy == y.policy && x.cc == y.cc && x.datapath == y.datapath && x.duration == y.duration &&
            x.bottleneck.ecn_marked_packets == y.bottleneck.ecn_marked_packets &&
-           x.bottleneck.dropped_packets == y.bottleneck.dropped_packets &&
-           std::equal(x.jobs.begin(), x.jobs.end(), y.jobs.begin(), y.jobs.end(), same_job);
+           x.bottleneck.dropped_packets == y.bottleneck.dropped_packets && std::ranges::equal(x.jobs, y.jobs, same_job);
   });
 }
 
@@ -489,12 +486,10 @@ std::string render_comparison(const NamedResults& a, const NamedResults& b) {
                      identity(a, b) + lead(policies) + tiles(policies);
   std::vector<std::string> only;
   for (const std::string& policy : policies_of(*a.results))
-    if (std::none_of(b.results->runs.begin(), b.results->runs.end(),
-                     [&](const Run& run) { return run.policy == policy; }))
+    if (std::ranges::none_of(b.results->runs, [&](const Run& run) { return run.policy == policy; }))
       only.push_back(fmt::format("<b>{}</b> in A alone", escaped(policy)));
   for (const std::string& policy : policies_of(*b.results))
-    if (std::none_of(a.results->runs.begin(), a.results->runs.end(),
-                     [&](const Run& run) { return run.policy == policy; }))
+    if (std::ranges::none_of(a.results->runs, [&](const Run& run) { return run.policy == policy; }))
       only.push_back(fmt::format("<b>{}</b> in B alone", escaped(policy)));
   if (!only.empty()) body += fmt::format("<p>Not compared: {}.</p>\n", listed(only));
   body += chart(policies, charts) + iterations_section(policies, charts) +

@@ -61,8 +61,9 @@ SweepRow row_from(const JsonObject& json) {
 std::vector<std::size_t> varying(const SweepFile& sweep) {
   std::vector<std::size_t> factors;
   for (std::size_t f = 0; f < sweep.factors.size(); ++f)
-    if (std::any_of(sweep.points.begin(), sweep.points.end(),
-                    [&](const SweepFile::Point& point) { return point.values[f] != sweep.points.front().values[f]; }))
+    if (std::ranges::any_of(sweep.points, [&](const SweepFile::Point& point) {
+          return point.values[f] != sweep.points.front().values[f];
+        }))
       factors.push_back(f);
   return factors;
 }
@@ -190,8 +191,7 @@ std::string chart(const SweepFile& sweep, const std::vector<std::size_t>& factor
     const SweepFile::Point& point = sweep.points[i];
     rows.push_back(name_of(sweep, point, factors));
     for (std::size_t p = 0; p < policies.size(); ++p) {
-      const auto row = std::find_if(point.rows.begin(), point.rows.end(),
-                                    [&](const SweepRow& of) { return of.policy == policies[p]; });
+      const auto row = std::ranges::find_if(point.rows, [&](const SweepRow& of) { return of.policy == policies[p]; });
       const bool known = row != point.rows.end();
       series[p]["v"].push_back(known ? Json(row->slowdown.mean) : Json());
       series[p]["ci"].push_back(known && row->slowdown.ci95 ? Json(*row->slowdown.ci95) : Json());
@@ -241,7 +241,7 @@ std::optional<std::string> only_policy(const SweepFile& sweep) {
 
 // Whether a point sets this key of the experiment, or a part of it, or what it is a part of.
 bool set_by_a_point(const SweepFile& sweep, const std::string& key) {
-  return std::any_of(sweep.set.begin(), sweep.set.end(), [&](const std::string& set) {
+  return std::ranges::any_of(sweep.set, [&](const std::string& set) {
     return set == key || set.starts_with(key + ".") || key.starts_with(set + ".");
   });
 }
@@ -256,8 +256,7 @@ std::string everywhere(const SweepFile& sweep, const std::vector<std::size_t>& f
   if (const auto policy = only_policy(sweep)) add("policy", *policy);
   if (!sweep.points.empty())
     for (std::size_t f = 0; f < sweep.factors.size(); ++f)
-      if (std::find(factors.begin(), factors.end(), f) == factors.end())
-        add(sweep.factors[f], sweep.points.front().values[f]);
+      if (std::ranges::find(factors, f) == factors.end()) add(sweep.factors[f], sweep.points.front().values[f]);
   if (const auto experiment = settings_of(sweep.provenance))
     for (const Setting& setting : *experiment) {
       const std::string& key = setting.key;
@@ -362,8 +361,8 @@ std::string render_sweep(const SweepFile& sweep) {
   ChartList charts(sweep.name);
   const auto factors = varying(sweep);
   std::string body = alarms(sweep);
-  const bool empty = std::all_of(sweep.points.begin(), sweep.points.end(),
-                                 [](const SweepFile::Point& point) { return point.rows.empty(); });
+  const bool empty =
+      std::ranges::all_of(sweep.points, [](const SweepFile::Point& point) { return point.rows.empty(); });
   if (empty) {
     body += "<p class=\"lead\">This sweep holds no results yet.</p>\n";
   } else {

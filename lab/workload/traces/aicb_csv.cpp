@@ -192,11 +192,10 @@ class AicbCsvReader {
         {"ep_tp_group", GroupKind::expert_tensor},
         {"all", GroupKind::all},
         {"all_nodes", GroupKind::all}};
-    const auto found = std::find_if(kTypes.begin(), kTypes.end(), [&](const auto& each) { return each.first == type; });
+    const auto found = std::ranges::find_if(kTypes, [&](const auto& each) { return each.first == type; });
     if (found == kTypes.end())
       lines_.fail(fmt::format("comm_type: {} is not known", in_quotes(type)), "leave the line out");
-    const auto among =
-        std::find_if(groups.begin(), groups.end(), [&](const auto& each) { return each.first == bare(group); });
+    const auto among = std::ranges::find_if(groups, [&](const auto& each) { return each.first == bare(group); });
     if (among == groups.end())
       lines_.fail(fmt::format("comm_group: {} is not known", in_quotes(group)), "leave the line out");
     if (type == "reduce") ++reduces_;

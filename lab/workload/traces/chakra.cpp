@@ -238,13 +238,13 @@ class ChakraReader {
  private:
   /// Sorted rather than hashed: ids are the file's, and may be chosen to fall together.
   void sort_places() {
-    std::sort(places_.begin(), places_.end());
+    std::ranges::sort(places_);
     const auto none = static_cast<std::uint32_t>(places_.size());
     std::uint32_t twice = none;
     for (std::size_t i = 1; i < places_.size(); ++i)
       if (places_[i].first == places_[i - 1].first) twice = std::min(twice, places_[i].second);
     if (twice == none) return;
-    const auto same = std::find_if(places_.begin(), places_.end(), [&](const auto& at) { return at.second == twice; });
+    const auto same = std::ranges::find_if(places_, [&](const auto& at) { return at.second == twice; });
     builder_.fail(fmt::format("node {}: id {} is there twice", twice + 1, same->first), kRecordAgain);
   }
 
@@ -502,8 +502,7 @@ bool is_metadata(std::string_view bytes, chakra::GlobalMetadata& metadata) {
     if (length == 0 || bytes.size() - 1 - length < size) return false;
     bytes.remove_prefix(1 + length + static_cast<std::size_t>(size));
   }
-  return std::all_of(metadata.attributes().begin(), metadata.attributes().end(),
-                     [](const chakra::Attribute& one) { return !one.name().empty(); });
+  return std::ranges::all_of(metadata.attributes(), [](const chakra::Attribute& one) { return !one.name().empty(); });
 }
 bool is_node(const chakra::Node& node) {
   return !node.name().empty() && node.type() > kInvalid && node.type() <= kCollective;
@@ -565,7 +564,7 @@ PartialGraph read_chakra(TraceInput& input, const TraceOptions&) {
     for (const chakra::Attribute& attribute : node.attributes()) {
       if (attribute.name() == "involved_dim") {
         const auto& dimensions = attribute.bool_list().values();
-        entry.some_dimensions = std::find(dimensions.begin(), dimensions.end(), false) != dimensions.end();
+        entry.some_dimensions = std::ranges::find(dimensions, false) != dimensions.end();
         continue;
       }
       entry.set(attribute.name(), number_of(attribute), attribute.string_value());
@@ -616,7 +615,7 @@ std::int64_t type_named(std::string_view name) {
   static constexpr std::array<std::string_view, 8> kNames{"INVALID_NODE",   "METADATA_NODE", "MEM_LOAD_NODE",
                                                           "MEM_STORE_NODE", "COMP_NODE",     "COMM_SEND_NODE",
                                                           "COMM_RECV_NODE", "COMM_COLL_NODE"};
-  return std::find(kNames.begin(), kNames.end(), name) - kNames.begin();
+  return std::ranges::find(kNames, name) - kNames.begin();
 }
 
 void set_attribute(Entry& entry, std::string_view name, const rapidjson::Value& value) {

@@ -416,9 +416,8 @@ class FlightRecorderReader {
       group.index = builder_.group({}, group.all ? PartialGraph::Group{} : PartialGraph::Group{0, group.name});
       return;
     }
-    group.root = *std::min_element(group.ranks.begin(), group.ranks.end());
-    group.has_own =
-        own_ == kUnknownRank || std::find(group.ranks.begin(), group.ranks.end(), own_) != group.ranks.end();
+    group.root = *std::ranges::min_element(group.ranks);
+    group.has_own = own_ == kUnknownRank || std::ranges::find(group.ranks, own_) != group.ranks.end();
     group.index = builder_.group(group.all ? std::vector<std::uint32_t>() : group.ranks);
   }
 

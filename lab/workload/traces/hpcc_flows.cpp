@@ -115,7 +115,7 @@ class HpccFlowsReader {
   void write() {
     for (std::uint32_t rank = 0; rank < nodes_; ++rank) builder_.rank(rank);
     builder_.step({}, Nanos(0));
-    std::stable_sort(flows_.begin(), flows_.end(), [](const Flow& a, const Flow& b) { return a.start < b.start; });
+    std::ranges::stable_sort(flows_, {}, &Flow::start);
     const Nanos beginning = flows_.front().start;
     FlowStarts starts(builder_, nodes_);
     for (std::size_t index = 0; index < flows_.size(); ++index) {

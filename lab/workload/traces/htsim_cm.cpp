@@ -244,8 +244,7 @@ class HtsimCmReader {
     // The starts of each node in order of time.
     std::vector<std::size_t> order(flows_.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return flows_[a].start < flows_[b].start; });
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return flows_[a].start < flows_[b].start; });
     FlowStarts starts(builder_, *nodes_);
     for (const std::size_t index : order) {
       Flow& flow = flows_[index];
@@ -323,7 +322,7 @@ class HtsimCmReader {
       signal.peer = where;
       waits.push_back(builder_.add(flow.source, signal));
     }
-    std::sort(waits.begin(), waits.end());
+    std::ranges::sort(waits);
     waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
     GraphNode node = named("flow");
     node.kind = GraphNode::Kind::send;

@@ -31,7 +31,7 @@ constexpr std::size_t kMaxAttempts = 100;                              // of whi
 /// How tables write that there is no value.
 bool is_missing(std::string_view text) {
   constexpr std::array<std::string_view, 9> words{"", "None", "none", "null", "NULL", "nan", "NaN", "NaT", "Unknown"};
-  return std::find(words.begin(), words.end(), text) != words.end();
+  return std::ranges::find(words, text) != words.end();
 }
 
 /// A whole number, also as 4.0; empty for anything else.
@@ -84,7 +84,7 @@ class Rows {
     ++rows_;
     number_ = number;
     const auto among = [](const std::vector<std::string>& wanted, std::string_view one) {
-      return wanted.empty() || std::find(wanted.begin(), wanted.end(), one) != wanted.end();
+      return wanted.empty() || std::ranges::find(wanted, one) != wanted.end();
     };
     const std::optional<Nanos> at = time_of_table(submitted);
     if (!among(options_.vcs, vc))
@@ -143,8 +143,7 @@ class Rows {
           fmt::format("{}: {} of {} jobs did not end as {}; they are kept, as they held their GPUs until they ended; "
                       "choose by states = [\"{}\"]",
                       file_, incomplete_, table_.jobs.size(), completed_, completed_));
-    std::stable_sort(table_.jobs.begin(), table_.jobs.end(),
-                     [](const auto& a, const auto& b) { return a.submitted < b.submitted; });
+    std::ranges::stable_sort(table_.jobs, [](const auto& a, const auto& b) { return a.submitted < b.submitted; });
     return std::move(table_);
   }
 
@@ -175,8 +174,7 @@ JobTable parse_helios(std::string_view text, const std::string& file, const JobT
   csv.read_columns(known, needed, fmt::format("the columns are {}", fmt::join(known, ", ")));
   std::array<std::size_t, known.size()> at{};
   for (std::size_t i = 0; i < known.size(); ++i)
-    at[i] = static_cast<std::size_t>(std::find(csv.columns().begin(), csv.columns().end(), known[i]) -
-                                     csv.columns().begin());
+    at[i] = static_cast<std::size_t>(std::ranges::find(csv.columns(), known[i]) - csv.columns().begin());
   Rows rows(file, options, "line", "COMPLETED");
   while (csv.next()) {
     const auto field = [&](Column column) { return csv.fields()[at[column]]; };

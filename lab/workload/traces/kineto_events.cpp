@@ -151,8 +151,8 @@ std::vector<std::uint32_t> parse_ranks(std::string_view text) {
     ranks.push_back(rank);
     at = next;
   }
-  std::sort(ranks.begin(), ranks.end());
-  if (std::adjacent_find(ranks.begin(), ranks.end()) != ranks.end()) return {};
+  std::ranges::sort(ranks);
+  if (std::ranges::adjacent_find(ranks) != ranks.end()) return {};
   return ranks;
 }
 
@@ -809,22 +809,19 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
       const auto found = configured.find(group.name);
       if (found == configured.end()) continue;
       group.ranks = found->second->ranks;
-      std::sort(group.ranks.begin(), group.ranks.end());
-      if (std::adjacent_find(group.ranks.begin(), group.ranks.end()) != group.ranks.end()) group.ranks.clear();
+      std::ranges::sort(group.ranks);
+      if (std::ranges::adjacent_find(group.ranks) != group.ranks.end()) group.ranks.clear();
     }
     const auto by_start = [](const KinetoSpan& a, const KinetoSpan& b) { return a.start < b.start; };
-    std::stable_sort(events_.steps.begin(), events_.steps.end(), by_start);
-    std::stable_sort(events_.kernels.begin(), events_.kernels.end(), by_start);
-    std::stable_sort(events_.communications.begin(), events_.communications.end(), by_start);
-    std::stable_sort(events_.synchronisations.begin(), events_.synchronisations.end(), by_start);
-    for (auto& all : events_.around) std::stable_sort(all.begin(), all.end(), by_start);
-    std::stable_sort(events_.wait_calls.begin(), events_.wait_calls.end(),
-                     [](const auto& a, const auto& b) { return a.start < b.start; });
-    std::stable_sort(events_.waits.begin(), events_.waits.end(),
-                     [](const auto& a, const auto& b) { return a.correlation < b.correlation; });
+    std::ranges::stable_sort(events_.steps, by_start);
+    std::ranges::stable_sort(events_.kernels, by_start);
+    std::ranges::stable_sort(events_.communications, by_start);
+    std::ranges::stable_sort(events_.synchronisations, by_start);
+    for (auto& all : events_.around) std::ranges::stable_sort(all, by_start);
+    std::ranges::stable_sort(events_.wait_calls, [](const auto& a, const auto& b) { return a.start < b.start; });
+    std::ranges::stable_sort(events_.waits, [](const auto& a, const auto& b) { return a.correlation < b.correlation; });
     auto& launches = events_.launches;
-    std::stable_sort(launches.begin(), launches.end(),
-                     [](const auto& a, const auto& b) { return a.correlation < b.correlation; });
+    std::ranges::stable_sort(launches, [](const auto& a, const auto& b) { return a.correlation < b.correlation; });
     // Of several, the last.
     const auto kept = std::unique(launches.rbegin(), launches.rend(),
                                   [](const auto& a, const auto& b) { return a.correlation == b.correlation; });
@@ -935,7 +932,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     each_list([&](const auto& all) {
       for (const auto& each : all) starts.push_back(each.start);
     });
-    std::sort(starts.begin(), starts.end());
+    std::ranges::sort(starts);
     KinetoSpan largest;
     std::size_t most = 0;
     for (std::size_t from = 0, to = 0; from < count; from = to) {
@@ -974,8 +971,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
         events_.communications.push_back(one);
       }
     }
-    std::stable_sort(events_.communications.begin(), events_.communications.end(),
-                     [](const KinetoSpan& a, const KinetoSpan& b) { return a.start < b.start; });
+    std::ranges::stable_sort(events_.communications, {}, &KinetoSpan::start);
     events_.of_host = !events_.communications.empty();
   }
 

@@ -77,7 +77,7 @@ std::string spellings(const std::array<std::pair<std::string_view, T>, n>& table
 }
 
 bool all_digits(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
 constexpr std::string_view kSpaces = " \t\r\v\f";
@@ -153,7 +153,7 @@ class Parser {
     // What lies beside a trace (networks, cost models, communicators) is YAML, often behind comments, whose words would
     // be counted as columns.
     const auto is_comment = [](const Line& each) { return each.tokens[0].starts_with('#'); };
-    const auto content = std::find_if_not(lines_.begin(), lines_.end(), is_comment);
+    const auto content = std::ranges::find_if_not(lines_, is_comment);
     const auto is_yaml = [](std::string_view token) {
       return token == "---" || (token.ends_with(':') && std::isalnum(static_cast<unsigned char>(token[0])) != 0);
     };
@@ -255,7 +255,7 @@ class Parser {
              "write as many layer indices as announced");
       list.push_back(static_cast<std::uint32_t>(number(line, at, key, kMaxLayers)));
     }
-    std::sort(list.begin(), list.end());
+    std::ranges::sort(list);
     return at;
   }
 
@@ -357,7 +357,7 @@ class Parser {
     for (std::size_t i = 0; i < trace_.recompute_before.size(); ++i) {
       const std::uint32_t index = trace_.recompute_before[i];
       if (i > 0 && index == trace_.recompute_before[i - 1]) continue;
-      layers += index - *std::prev(std::upper_bound(checkpoints.begin(), checkpoints.end(), index));
+      layers += index - *std::prev(std::ranges::upper_bound(checkpoints, index));
     }
     if (layers > kMaxRecomputedLayers)
       fail(lines_[0].number, "checkpoint_initiates", fmt::format("{} layers are recomputed in an iteration", layers),

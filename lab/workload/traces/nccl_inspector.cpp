@@ -53,7 +53,7 @@ class NcclInspectorReader {
                     "NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES=0");
     const bool timed = find_times();
     if (timed)
-      std::stable_sort(found_.begin(), found_.end(), [](const Found& a, const Found& b) { return a.start < b.start; });
+      std::ranges::stable_sort(found_, {}, &Found::start);
     else
       sort_by_number();
     count_missing();
@@ -238,8 +238,8 @@ class NcclInspectorReader {
     const auto is_time = [&](const Found& one) {
       return !one.start.is_never() && one.start - *middle < kLongestTrace && *middle - one.start < kLongestTrace;
     };
-    const auto without = static_cast<std::size_t>(
-        std::count_if(found_.begin(), found_.end(), [&](const Found& one) { return !is_time(one); }));
+    const auto without =
+        static_cast<std::size_t>(std::ranges::count_if(found_, [&](const Found& one) { return !is_time(one); }));
     if (without == 0) return true;
     builder_.warn(fmt::format("{} no start, or one far from all others: placed by number",
                               without == 1 ? "1 operation has" : fmt::format("{} operations have", without)));
@@ -263,8 +263,7 @@ class NcclInspectorReader {
       std::vector<Found> sorted;
       sorted.reserve(all.size());
       for (const std::size_t i : all) sorted.push_back(std::move(found_[i]));
-      std::stable_sort(sorted.begin(), sorted.end(),
-                       [](const Found& a, const Found& b) { return a.number < b.number; });
+      std::ranges::stable_sort(sorted, {}, &Found::number);
       for (std::size_t i = 0; i < all.size(); ++i) found_[all[i]] = std::move(sorted[i]);
     }
   }

@@ -225,8 +225,7 @@ class NsightReader {
       if (kernel.name >= 0) ++at->second;
     }
     if (all.empty()) builder_.fail("it has no kernels of a GPU", "record with nsys profile --trace=cuda,nvtx");
-    const auto most =
-        std::max_element(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto most = std::ranges::max_element(all, [](const auto& a, const auto& b) { return a.second < b.second; });
     device_ = most->first.first;
     process_ = most->first.second;
     std::erase_if(kernels_, [&](const Kernel& k) { return k.device != device_ || k.process != process_; });
@@ -241,7 +240,7 @@ class NsightReader {
     events_.devices = 1;
     for (const Kernel& kernel : kernels_) launched_.push_back(kernel.correlation);
     builder_.hold(launched_.size() * sizeof(launched_.front()));
-    std::sort(launched_.begin(), launched_.end());
+    std::ranges::sort(launched_);
   }
 
   [[nodiscard]] bool is_own(std::int64_t thread) const { return process_ == 0 || (thread & kProcessOf) == process_; }
@@ -254,7 +253,7 @@ class NsightReader {
                      const Nanos start(*row.whole(0));
                      const std::string_view name = text_of(row.whole(4));
                      const std::int64_t correlation = row.whole(3).value_or(-1);
-                     if (std::binary_search(launched_.begin(), launched_.end(), correlation)) {
+                     if (std::ranges::binary_search(launched_, correlation)) {
                        builder_.hold(sizeof(KinetoEvents::Launch));
                        events_.launches.push_back({correlation, start, thread(id)});
                      }
@@ -342,8 +341,7 @@ class NsightReader {
                          {row.whole(2).value_or(0), row.whole(3).value_or(0), row.whole(5), std::string(row.text(4))});
                    });
     for (auto& [key, entries] : all) {
-      std::stable_sort(entries.begin(), entries.end(),
-                       [](const Entry& a, const Entry& b) { return a.index < b.index; });
+      std::ranges::stable_sort(entries, {}, &Entry::index);
       std::size_t end = 0;
       for (const Entry& entry : entries) {
         // The types of NVTX: 5, 6, 15 and 16 are of four bytes, 7 to 10, 17, 18 and 22 of eight.
@@ -468,7 +466,7 @@ class NsightReader {
     const std::vector<const Range*>* best = nullptr;
     std::int64_t longest = 0;
     for (auto& [stem, all] : by_stem) {
-      std::stable_sort(all.begin(), all.end(), [](const Range* a, const Range* b) { return a->start < b->start; });
+      std::ranges::stable_sort(all, [](const Range* a, const Range* b) { return a->start < b->start; });
       std::int64_t covered = 0;
       bool apart = true;
       for (std::size_t i = 0; i < all.size(); ++i) {
@@ -503,7 +501,7 @@ class NsightReader {
   };
 
   void match() {
-    std::sort(events_.launches.begin(), events_.launches.end(), [](const auto& a, const auto& b) {
+    std::ranges::sort(events_.launches, [](const auto& a, const auto& b) {
       return std::pair(a.correlation, a.start) < std::pair(b.correlation, b.start);
     });
     events_.launches.erase(std::unique(events_.launches.begin(), events_.launches.end(),
@@ -536,9 +534,8 @@ class NsightReader {
 
   /// The calls since the kernels before, and the kernels that were launched then.
   void match_thread(std::vector<std::size_t>& calls, std::vector<Launched>& launches) {
-    std::stable_sort(calls.begin(), calls.end(),
-                     [&](std::size_t a, std::size_t b) { return calls_[a].start < calls_[b].start; });
-    std::stable_sort(launches.begin(), launches.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
+    std::ranges::stable_sort(calls, [&](std::size_t a, std::size_t b) { return calls_[a].start < calls_[b].start; });
+    std::ranges::stable_sort(launches, [](const auto& a, const auto& b) { return a.at < b.at; });
     std::size_t call = 0;
     for (std::size_t i = 0; i < launches.size();) {
       const std::size_t first = call;
@@ -619,10 +616,10 @@ class NsightReader {
 
   void finish() {
     const auto by_start = [](const auto& a, const auto& b) { return a.start < b.start; };
-    std::stable_sort(events_.kernels.begin(), events_.kernels.end(), by_start);
-    std::stable_sort(events_.communications.begin(), events_.communications.end(), by_start);
-    std::stable_sort(events_.synchronisations.begin(), events_.synchronisations.end(), by_start);
-    std::stable_sort(events_.wait_calls.begin(), events_.wait_calls.end(), by_start);
+    std::ranges::stable_sort(events_.kernels, by_start);
+    std::ranges::stable_sort(events_.communications, by_start);
+    std::ranges::stable_sort(events_.synchronisations, by_start);
+    std::ranges::stable_sort(events_.wait_calls, by_start);
     database_.each("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"},
                    [&](const Database::Row& row) { events_.clock = Nanos(row.whole(0).value_or(0)); });
   }

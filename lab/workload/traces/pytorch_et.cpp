@@ -202,10 +202,9 @@ class PytorchEtReader {
 
   PartialGraph finish() {
     if (nodes_ == 0) builder_.fail("it has no nodes", kRecordAgain);
-    std::stable_sort(kept_.begin(), kept_.end(), [](const Node& a, const Node& b) { return a.id < b.id; });
-    const bool told = std::any_of(kept_.begin(), kept_.end(), [](const Node& node) {
-      return !node.kernel && collective_named(node.operation).has_value();
-    });
+    std::ranges::stable_sort(kept_, {}, &Node::id);
+    const bool told = std::ranges::any_of(
+        kept_, [](const Node& node) { return !node.kernel && collective_named(node.operation).has_value(); });
     const std::uint32_t rank = own_rank();
     const std::uint32_t position = builder_.rank(rank);
     IssueOrder order(builder_, position);

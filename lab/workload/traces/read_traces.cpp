@@ -115,7 +115,7 @@ class Parts {
     if (is_libra(beginning)) {
       // Alone it is no trace.
       if (libra_.empty()) libra_ = input.name();
-      if (std::find(settings_.begin(), settings_.end(), input.name()) == settings_.end())
+      if (std::ranges::find(settings_, input.name()) == settings_.end())
         unused_.push_back(
             fmt::format("{}: it describes the job for LIBRA or ASTRA-sim, and is not used; give it as a file of its "
                         "own that ends in .yml",

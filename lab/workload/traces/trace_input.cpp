@@ -314,7 +314,7 @@ void for_each_input(const std::filesystem::path& path, const std::function<void(
   }
   if (error) fail(name, fmt::format("the folder can't be read ({})", error.message()), "check its permissions");
   if (files.empty()) fail(name, "the folder has no files", "give a folder with a trace of each rank");
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   for (const std::filesystem::path& file : files) each_of_file(file, each);
 }
 

@@ -128,8 +128,8 @@ class Loop {
 
   void recompute_for(std::size_t layer) {
     const auto& starts = trace_.recompute_before;
-    if (!std::binary_search(starts.begin(), starts.end(), layer)) return;
-    const auto after = std::upper_bound(trace_.checkpoints.begin(), trace_.checkpoints.end(), layer);
+    if (!std::ranges::binary_search(starts, layer)) return;
+    const auto after = std::ranges::upper_bound(trace_.checkpoints, layer);
     if (after != trace_.checkpoints.begin()) forward(*std::prev(after), layer);
   }
 

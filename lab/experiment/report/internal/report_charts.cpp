@@ -245,7 +245,7 @@ std::vector<double> sorted_slowdowns(const std::vector<const JobResult*>& jobs) 
   std::vector<double> values;
   for (const JobResult* job : jobs)
     for (std::size_t i = 0; i < job->iterations.size(); ++i) values.push_back(slowdown_at(*job, i));
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   return values;
 }
 
@@ -502,7 +502,7 @@ Json times_chart(const View& view, std::size_t run) {
     if (job.iterations.empty()) continue;
     std::vector<double> values;
     for (const Nanos time : job.iterations) values.push_back(static_cast<double>(time.count) / view.unit.nanos);
-    std::sort(values.begin(), values.end());
+    std::ranges::sort(values);
     Json line = distribution_line(0, job.name, values);
     line["colour"] = job_colour(view.job_id(job.name));
     line["dash"] = "";

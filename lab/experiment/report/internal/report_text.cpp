@@ -77,7 +77,7 @@ std::string slowdown_text(double slowdown) { return slowdown > 0 ? fmt::format("
 std::string slowdown_text(const std::optional<double>& slowdown) { return slowdown_text(slowdown.value_or(0)); }
 
 void add_once(std::vector<std::string>& list, const std::string& text) {
-  if (std::find(list.begin(), list.end(), text) == list.end()) list.push_back(text);
+  if (std::ranges::find(list, text) == list.end()) list.push_back(text);
 }
 
 std::string fact(std::string_view name, const std::string& value) {
