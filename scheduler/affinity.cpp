@@ -146,7 +146,7 @@ AffinityGraph affinity_graph(std::span<const UsedLink> links, std::span<const Ra
   }
   for (AffinityGraph::Group& group : graph.groups) {
     const std::size_t edges = group.jobs.size();
-    std::sort(group.jobs.begin(), group.jobs.end());
+    std::ranges::sort(group.jobs);
     group.jobs.erase(std::unique(group.jobs.begin(), group.jobs.end()), group.jobs.end());
     group.loops = static_cast<std::uint32_t>(edges + 1 - group.vertices.size() - group.jobs.size());
     graph.components[group.component].loops += group.loops;

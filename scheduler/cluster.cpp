@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <map>
 #include <numeric>
 #include <optional>
 #include <unordered_map>
@@ -200,8 +198,8 @@ void Cluster::Impl::solve_all(const std::vector<AskedBy>& questions, Aim aim) {
     ++(fresh ? work.solved : work.remembered);
   }
   // Long ones first, to balance the load of the cores.
-  std::stable_sort(unknown.begin(), unknown.end(),
-                   [](const AskedBy& a, const AskedBy& b) { return a.first->key.size() > b.first->key.size(); });
+  std::ranges::stable_sort(
+      unknown, [](const AskedBy& a, const AskedBy& b) { return a.first->key.size() > b.first->key.size(); });
   std::vector<Solution> solutions(unknown.size());
   in_parallel(options.threads, unknown.size(), [&](std::size_t i) {
     solutions[i] = solved_by_search_or_descent(*unknown[i].first, *unknown[i].second, aim);
@@ -218,7 +216,7 @@ Solution Cluster::Impl::solved_by_search_or_descent(const Question& question, co
   SolveOptions how = options.solve;
   how.robust = how.robust && aim == Aim::shifts;
   // Links solved by search have the perimeter of all jobs; those solved by descent have their own.
-  const bool small = std::all_of(problem.links.begin(), problem.links.end(), [&](const Problem::Link& link) {
+  const bool small = std::ranges::all_of(problem.links, [&](const Problem::Link& link) {
     return internal::bursts_on(link, slots, slots.perimeter.count) <= internal::kMaxBursts;
   });
   if (how.angles > 0 || (small && question.meetings <= kMaxToSearch)) return solve(problem, slots, how);
@@ -244,7 +242,7 @@ void Cluster::Impl::compose(const Asking& asking, const AffinityGraph::Component
       if (!done.insert(group).second) continue;
       const Question& question = asking.of_group(group);
       const std::vector<Nanos>& within = answer(question).shifts;
-      const auto place = std::find(question.jobs.begin(), question.jobs.end(), from) - question.jobs.begin();
+      const auto place = std::ranges::find(question.jobs, from) - question.jobs.begin();
       // The group is shifted as a whole, so that any number of the first job's periods may be added.
       const Nanos moved = shifts[from] - within[static_cast<std::size_t>(place)];
       for (std::size_t k = 0; k < question.jobs.size(); ++k) {
@@ -488,7 +486,7 @@ std::vector<RankedCandidate> Cluster::Impl::rank(std::span<const Candidate> cand
     rank.lost = with.lost;
     for (const ClusterSolution::Link& link : with.links) rank.worst = std::min(rank.worst, link.solution.score);
   });
-  std::stable_sort(ranked.begin(), ranked.end(), [](const RankedCandidate& a, const RankedCandidate& b) {
+  std::ranges::stable_sort(ranked, [](const RankedCandidate& a, const RankedCandidate& b) {
     if (a.discarded || b.discarded) return b.discarded && !a.discarded;
     return a.score != b.score ? a.score > b.score : a.worst > b.worst;
   });

@@ -73,14 +73,13 @@ Cluster::Impl::Trial Cluster::Impl::tried(const Asking& asking, std::vector<std:
   const ClusterState& state = asking.state;
   const AffinityGraph& graph = state.graph;
   const AffinityGraph::Component& component = graph.components[graph.component_of[free.front()]];
-  const auto is_free = [&](std::uint32_t job) { return std::find(free.begin(), free.end(), job) != free.end(); };
+  const auto is_free = [&](std::uint32_t job) { return std::ranges::find(free, job) != free.end(); };
   std::vector<std::uint32_t> touched;
   Trial trial;
   trial.scores = scores;
   for (const std::uint32_t group : component.groups)
     for (const std::uint32_t vertex : graph.groups[group].vertices)
-      if (std::any_of(graph.vertices[vertex].uses.begin(), graph.vertices[vertex].uses.end(),
-                      [&](const LinkUse& use) { return is_free(use.job); }))
+      if (std::ranges::any_of(graph.vertices[vertex].uses, [&](const LinkUse& use) { return is_free(use.job); }))
         touched.push_back(vertex);
   const Question question(state, touched);
   Problem problem = question.problem(state);
@@ -123,7 +122,7 @@ Cluster::Impl::Trial Cluster::Impl::all_free(Asking& asking, const AffinityGraph
       trial.scores[vertex] = answer(question).links[question.place(vertex)].score;
       trial.sum += asking.weight(vertex) * trial.scores[vertex];
       const std::vector<LinkUse>& uses = graph.vertices[vertex].uses;
-      if (std::any_of(uses.begin(), uses.end(), [&](const LinkUse& use) { return use.job == added; })) {
+      if (std::ranges::any_of(uses, [&](const LinkUse& use) { return use.job == added; })) {
         own_links += asking.weight(vertex);
         continue;
       }
@@ -162,11 +161,9 @@ std::vector<std::uint32_t> Cluster::Impl::worth_moving(const Asking& asking, con
   for (const std::uint32_t group : component.groups) {
     for (const std::uint32_t vertex : graph.groups[group].vertices) {
       const std::vector<LinkUse>& uses = graph.vertices[vertex].uses;
-      const auto is_free = [&](const LinkUse& use) {
-        return std::find(best.free.begin(), best.free.end(), use.job) != best.free.end();
-      };
+      const auto is_free = [&](const LinkUse& use) { return std::ranges::find(best.free, use.job) != best.free.end(); };
       const double gain = answer(asking.alone[vertex]).links.front().upper_bound - best.scores[vertex];
-      if (gain <= kEqualScores || std::none_of(uses.begin(), uses.end(), is_free)) continue;
+      if (gain <= kEqualScores || std::ranges::none_of(uses, is_free)) continue;
       for (const LinkUse& use : uses)
         if (!is_free(use)) gains[use.job] += asking.weight(vertex) * gain;
     }
@@ -174,7 +171,7 @@ std::vector<std::uint32_t> Cluster::Impl::worth_moving(const Asking& asking, con
   std::vector<std::uint32_t> order;
   order.reserve(gains.size());
   for (const auto& [job, gain] : gains) order.push_back(job);
-  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return gains[a] > gains[b]; });
+  std::ranges::stable_sort(order, [&](auto a, auto b) { return gains[a] > gains[b]; });
   order.resize(std::min(order.size(), kMaxTried));
   return order;
 }
@@ -197,8 +194,7 @@ Cluster::Impl::Trial Cluster::Impl::join_in_place(Asking& asking, const Affinity
       free.push_back(order[i]);
       trials[i] = tried(asking, std::move(free), shifts, before, Aim::scores);
     });
-    const auto next =
-        std::max_element(trials.begin(), trials.end(), [](const Trial& a, const Trial& b) { return a.sum < b.sum; });
+    const auto next = std::ranges::max_element(trials, {}, &Trial::sum);
     if (next == trials.end() || next->sum <= best.sum + kEqualScores) break;
     best = std::move(*next);
   }
@@ -286,8 +282,7 @@ Preview Cluster::Impl::preview(ClusterJob job) {
 
 std::vector<Move> Cluster::Impl::leave(std::string_view name) {
   forget_if_full();
-  const auto gone =
-      std::find_if(running.begin(), running.end(), [&](const auto& job) { return job->job.name == name; });
+  const auto gone = std::ranges::find_if(running, [&](const auto& job) { return job->job.name == name; });
   if (gone == running.end())
     throw InputError(fmt::format("no job {} runs; only running jobs can leave", in_quotes(name)));
   const auto place = static_cast<std::size_t>(gone - running.begin());

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "mltcp/base/error.h"
 
@@ -57,31 +56,6 @@ Demand multiplied(const Demand& demand, std::uint32_t times) {
   return result;
 }
 
-Demand sum_of(std::span<const Demand> demands) {
-  if (demands.empty()) throw InputError("there are no demands to add up; give one or more");
-  std::map<Nanos, std::pair<std::uint64_t, std::uint64_t>> steps;  // by time: sums of rates that start and that end
-  for (const Demand& demand : demands) {
-    check(demand);
-    if (demand.period != demands[0].period)
-      throw InputError(fmt::format("demands with periods of {} and {} ns can't be added up; give them one period",
-                                   demands[0].period.count, demand.period.count));
-    for (const Burst& burst : demand.bursts) {
-      steps[burst.from].first += burst.rate.bits_per_second;
-      steps[burst.to].second += burst.rate.bits_per_second;
-    }
-  }
-  Demand sum{demands[0].period, {}};
-  std::uint64_t rate = 0;
-  Nanos since;
-  for (const auto& [at, step] : steps) {
-    if (step.first == step.second) continue;
-    if (rate > 0) sum.bursts.push_back({since, at, Rate(rate)});
-    rate = rate + step.first - step.second;
-    since = at;
-  }
-  return sum;
-}
-
 Demand fold(std::span<const Bytes> series, Nanos bin, Nanos start, Nanos period, const FoldOptions& options) {
   if (bin.count <= 0 || bin > kLongestPeriod)
     throw InputError(
@@ -100,7 +74,7 @@ Demand fold(std::span<const Bytes> series, Nanos bin, Nanos start, Nanos period,
   std::vector<double> rates;
   for (std::size_t i = first; i < series.size() && static_cast<std::int64_t>(i) * bin.count < end; ++i)
     rates.push_back(static_cast<double>(series[i]) * per_byte);
-  const double peak = rates.empty() ? 0 : *std::max_element(rates.begin(), rates.end());
+  const double peak = rates.empty() ? 0 : *std::ranges::max_element(rates);
   double seconds = 0;  // of the burst so far
   double bits = 0;
   const auto close = [&] {

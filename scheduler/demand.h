@@ -43,8 +43,6 @@ Rate peak(const Demand& demand);
 /// The demand of `times` flows with this demand each, on one link. Throws InputError for 0 flows, or if they exceed
 /// kHighestRate together.
 Demand multiplied(const Demand& demand, std::uint32_t times);
-/// The sum of demands with equal periods.
-Demand sum_of(std::span<const Demand> demands);
 
 /// How a measured time series is converted into a demand.
 struct FoldOptions {

@@ -99,7 +99,7 @@ class LinkAtShifts {
     std::int64_t high = most + 1;
     while (high - low > 1) {
       const std::int64_t middle = low + (high - low) / 2;
-      std::fill(by.begin(), by.end(), middle);
+      std::ranges::fill(by, middle);
       (excess_within(by) == 0 ? low : high) = middle;
     }
     return low;
@@ -127,8 +127,7 @@ class LinkAtShifts {
     const auto points = sweep_.points();
     const auto count = static_cast<std::int64_t>(points.size());
     const std::int64_t right =
-        std::partition_point(points.begin(), points.end(), [=](const Point& point) { return point.at <= shift; }) -
-        points.begin();
+        std::ranges::partition_point(points, [=](const Point& point) { return point.at <= shift; }) - points.begin();
     Int128 worst = excess_;
     // Walks from the shift in one direction from kink to kink, at most once around.
     const auto reach = [&](std::int64_t direction) {

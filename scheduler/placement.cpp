@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -46,7 +45,7 @@ class Generator {
       racks_[topology.rack(host)].slots += occupancy.free(host);
     }
     for (Rack& rack : racks_)
-      std::stable_sort(rack.hosts.begin(), rack.hosts.end(), [&](Host a, Host b) {
+      std::ranges::stable_sort(rack.hosts, [&](Host a, Host b) {
         return slots_ > 0 ? occupancy.free(a) < occupancy.free(b) : occupancy.free(a) > occupancy.free(b);
       });
   }
@@ -66,8 +65,7 @@ class Generator {
         const bool part = racks_[rack].free < left;
         return std::tuple(part, compatible ? -rack_scores_[rack] : 0, part ? -room : room, rack);
       };
-      std::sort(order.begin(), order.end(),
-                [&](std::uint32_t a, std::uint32_t b) { return preference(a) < preference(b); });
+      std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) { return preference(a) < preference(b); });
       // Variants differ in their first rack, and wrap around.
       const std::size_t pick = chosen.empty() ? variant % order.size() : 0;
       chosen.push_back(order[pick]);
@@ -87,8 +85,8 @@ class Generator {
     for (std::uint32_t i = 0; i < workers_; ++i) std::swap(slots[i], slots[i + random_.below(slots.size() - i)]);
     slots.resize(workers_);
     const Topology& topology = cluster_.topology();
-    std::sort(slots.begin(), slots.end(),
-              [&](Host a, Host b) { return std::pair(topology.rack(a), a) < std::pair(topology.rack(b), b); });
+    std::ranges::sort(slots,
+                      [&](Host a, Host b) { return std::pair(topology.rack(a), a) < std::pair(topology.rack(b), b); });
     return slots;
   }
 

@@ -111,7 +111,7 @@ std::vector<Removal> removals(const Problem& problem, const SolveOptions& option
     const Solution solution = solve(rest, quick);
     result.push_back({gone, solution.score, solution.upper_bound});
   }
-  std::stable_sort(result.begin(), result.end(), [](const Removal& a, const Removal& b) { return a.score > b.score; });
+  std::ranges::stable_sort(result, [](const Removal& a, const Removal& b) { return a.score > b.score; });
   return result;
 }
 

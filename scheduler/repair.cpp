@@ -143,7 +143,7 @@ class Timetable::Window {
 
   [[nodiscard]] Cursor cursor(std::uint32_t link, std::uint32_t job, Nanos shift) const {
     const std::vector<Use>& uses = table_.links_[link];
-    const auto own = std::find_if(uses.begin(), uses.end(), [=](const Use& use) { return use.job == job; });
+    const auto own = std::ranges::find_if(uses, [=](const Use& use) { return use.job == job; });
     return {*own, shift, table_.jobs_[job].period, from_, to_};
   }
 
@@ -207,7 +207,7 @@ std::vector<Nanos> Timetable::seams(std::span<const Nanos> shifts, const std::ve
   std::vector<Nanos> times{Nanos()};
   const Nanos period = jobs_[job].period;
   for (const std::uint32_t link : jobs_[job].links) {
-    const auto own = std::find_if(links_[link].begin(), links_[link].end(), [&](const Use& u) { return u.job == job; });
+    const auto own = std::ranges::find(links_[link], job, &Use::job);
     for (const Use& use : links_[link]) {
       if (use.job == job || !in[use.job]) continue;
       for (const Span& span : use.spans)
@@ -218,7 +218,7 @@ std::vector<Nanos> Timetable::seams(std::span<const Nanos> shifts, const std::ve
         }
     }
   }
-  std::sort(times.begin(), times.end());
+  std::ranges::sort(times);
   times.erase(std::unique(times.begin(), times.end()), times.end());
   return times;
 }
@@ -297,7 +297,7 @@ Repair Timetable::repair(std::span<const Nanos> shifts, std::uint32_t late, Nano
     const auto next = [&](std::uint32_t job) {
       return modulo(shifts[job] + jobs_[job].held - now - wait, jobs_[job].period);
     };
-    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return next(a) < next(b); });
+    std::ranges::stable_sort(order, [&](std::uint32_t a, std::uint32_t b) { return next(a) < next(b); });
     std::vector<bool> in(jobs_.size());
     in[late] = true;
     placed.clear();

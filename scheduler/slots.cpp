@@ -71,7 +71,7 @@ std::vector<Slots> slots_front(const std::vector<Nanos>& periods, const SolveOpt
                      static_cast<std::int64_t>(std::ceil(options.slack * static_cast<double>(period.count))));
   }
   std::vector<std::int64_t> distinct = needed;
-  std::sort(distinct.begin(), distinct.end());
+  std::ranges::sort(distinct);
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
   const std::int64_t longest = distinct.back();
   if (longest > kLongestPeriod.count)
@@ -86,7 +86,7 @@ std::vector<Slots> slots_front(const std::vector<Nanos>& periods, const SolveOpt
     const std::int64_t first = (longest + period - 1) / period;
     for (std::int64_t m = first; m < first + most && m <= limit / period; ++m) perimeters.push_back(m * period);
   }
-  std::sort(perimeters.begin(), perimeters.end());
+  std::ranges::sort(perimeters);
   perimeters.erase(std::unique(perimeters.begin(), perimeters.end()), perimeters.end());
 
   // The Pareto front: each longer perimeter has less stretch. Slots are built only for the best so far.
@@ -129,7 +129,7 @@ std::vector<Slots> slots_front(const std::vector<Nanos>& periods, const SolveOpt
 
 Slots choose_slots(const std::vector<Nanos>& periods, const SolveOptions& options) {
   std::vector<Slots> front = internal::slots_front(periods, options);
-  const auto first = std::find_if(front.begin(), front.end(), [](const Slots& slots) { return slots.within_limit; });
+  const auto first = std::ranges::find_if(front, [](const Slots& slots) { return slots.within_limit; });
   return std::move(first == front.end() ? front.back() : *first);
 }
 

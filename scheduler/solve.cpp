@@ -1,11 +1,9 @@
 // The solver (see problem.h): splits a problem into connected components, minimises the excess of each
 // (internal/search.h), and among shifts of equal excess chooses those that tolerate the largest deviations.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
 
-#include "mltcp/base/error.h"
 #include "mltcp/scheduler/internal/solving.h"
 
 namespace mltcp::scheduler {
@@ -72,7 +70,7 @@ Model model_of(const Problem& problem, const Slots& slots, const std::vector<std
     if (angles > 0) {
       for (std::uint32_t k = 0; k < angles; ++k)
         job.grid.push_back(static_cast<std::int64_t>(static_cast<Int128>(model.perimeter) * k / angles % job.period));
-      std::sort(job.grid.begin(), job.grid.end());
+      std::ranges::sort(job.grid);
       job.grid.erase(std::unique(job.grid.begin(), job.grid.end()), job.grid.end());
     }
     model.jobs.push_back(std::move(job));
@@ -118,8 +116,8 @@ std::vector<Part> parts_of(const Problem& problem, const Slots& slots, std::uint
   for (std::uint32_t l = 0; l < problem.links.size(); ++l) {
     const Problem::Link& link = problem.links[l];
     if (link.uses.size() < 2) continue;
-    const auto use = std::find_if(link.uses.begin(), link.uses.end(),
-                                  [&](const Problem::Use& it) { return !problem.jobs[it.job].pinned; });
+    const auto use =
+        std::ranges::find_if(link.uses, [&](const Problem::Use& it) { return !problem.jobs[it.job].pinned; });
     if (use == link.uses.end()) continue;
     std::size_t& part = part_of[find(use->job)];
     if (part == problem.jobs.size()) {
@@ -130,7 +128,7 @@ std::vector<Part> parts_of(const Problem& problem, const Slots& slots, std::uint
     for (const Problem::Use& it : link.uses) parts[part].jobs.push_back(it.job);
   }
   for (Part& part : parts) {
-    std::sort(part.jobs.begin(), part.jobs.end());
+    std::ranges::sort(part.jobs);
     part.jobs.erase(std::unique(part.jobs.begin(), part.jobs.end()), part.jobs.end());
     part.model = model_of(problem, slots, part.jobs, part.links, angles);
   }
@@ -186,8 +184,7 @@ void widen_margin(const Model& model, const SolveOptions& options, std::vector<s
   std::vector<std::int64_t> most(links, model.perimeter);
   for (const Model::Job& job : model.jobs)
     for (const Curve& curve : job.curves) most[curve.link] = std::min(most[curve.link], job.period / 2 + 1);
-  const std::int64_t precision =
-      std::max<std::int64_t>(1, *std::min_element(most.begin(), most.end()) >> kBitsOfMargin);
+  const std::int64_t precision = std::max<std::int64_t>(1, *std::ranges::min_element(most) >> kBitsOfMargin);
   std::uint64_t nodes = 0;
   std::vector<bool> has_room(links, true);
   std::vector<std::int64_t> by(links);
@@ -332,7 +329,7 @@ Solution solve_in(const Problem& problem, const Slots& slots, const SolveOptions
       } else if (how.nodes > 0) {
         std::vector<std::uint32_t> jobs;
         for (const Problem::Use& use : problem.links[l].uses) jobs.push_back(use.job);
-        std::sort(jobs.begin(), jobs.end());
+        std::ranges::sort(jobs);
         const Model alone = model_of(problem, slots, jobs, {l}, 0);
         const Found least = minimise(alone, {how.nodes / part.links.size(), 2, 8, options.seed, false});
         link_bounds[l] = 1 - score_of(least.bound, alone);
@@ -379,7 +376,7 @@ Solution solve_in(const Problem& problem, const Slots& slots, const SolveOptions
 
 /// Whether no link has too many bursts, whatever the components.
 bool searchable(const Problem& problem, const Slots& slots) {
-  return std::all_of(problem.links.begin(), problem.links.end(), [&](const Problem::Link& link) {
+  return std::ranges::all_of(problem.links, [&](const Problem::Link& link) {
     return bursts_on(link, slots, slots.perimeter.count) <= kMaxBursts;
   });
 }

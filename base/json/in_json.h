@@ -1,5 +1,5 @@
 // Options in lists of fields (base/fields.h) for JSON files. For any other option type with a function written(), its
-// result is written in place of the member.
+// result is written in place of the member; one with a function read() reads it.
 #pragma once
 
 namespace mltcp {
@@ -15,8 +15,17 @@ struct InJson {
   double least = 0;  ///< bounds of a floating-point number
   double most = 0;
 };
+inline constexpr InJson kMeasure{.least = -1e18, .most = 1e18};  ///< any number that is a measurement
 inline constexpr InJson kLater{.presence = Presence::later};
 inline constexpr InJson kIfSet{.presence = Presence::if_set};
+
+/// Written, and passed over when read.
+struct WrittenOnly {
+  template <typename M>
+  static const M& written(const M& value) {
+    return value;
+  }
+};
 
 /// Written if another member is set; may be absent when read.
 template <typename T, typename M>

@@ -118,7 +118,9 @@ void read(const JsonObject& json, T& value);
 /// Reads the field `key` of `json`. This and the functions below throw InputError.
 template <typename M, typename About>
 void read(const JsonObject& json, const char* key, const About& about, M& value) {
-  if constexpr (kIsMaybe<M>) {
+  if constexpr (requires { about.read(json, key, value); }) {
+    about.read(json, key, value);
+  } else if constexpr (kIsMaybe<M>) {
     if (!(internal::may_be_null(about) && json.is_null(key))) read(json, key, about, value.emplace());
   } else if constexpr (std::is_same_v<M, std::string>) {
     value = json.text(key);
@@ -159,7 +161,9 @@ void read(const JsonObject& json, T& value) {
   for_each_field<T>([&](const auto& field) {
     auto& member = value.*field.member;
     constexpr bool spread = internal::kIsSpread<decltype(field.about)>;
-    if constexpr (spread && HasFields<std::remove_cvref_t<decltype(member)>>) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(field.about)>, WrittenOnly>) {
+      return;
+    } else if constexpr (spread && HasFields<std::remove_cvref_t<decltype(member)>>) {
       read(json, member);
     } else if (json.has(field.name) || !internal::may_be_missing(field.about)) {
       if constexpr (spread)

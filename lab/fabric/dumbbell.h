@@ -9,9 +9,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <string>
-#include <vector>
 
 #include "mltcp/base/units.h"
 #include "mltcp/lab/fabric/link.h"

@@ -14,7 +14,6 @@
 // Pollables that it drives, and only on the PacketIo of their own host.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>

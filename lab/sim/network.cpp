@@ -322,8 +322,7 @@ void Network::deliver_to_loop(const Node& node) {
     for (std::int64_t i = 0; i < count; ++i)
       loop.arrivals[first + static_cast<std::size_t>(i)].at = before + (now_ - before) / count * (i + 1);
   }
-  std::stable_sort(loop.arrivals.begin(), loop.arrivals.end(),
-                   [](const SwitchLoop::Arrival& a, const SwitchLoop::Arrival& b) { return a.at < b.at; });
+  std::ranges::stable_sort(loop.arrivals, {}, &SwitchLoop::Arrival::at);
   for (const SwitchLoop::Arrival& arrival : loop.arrivals) forward(node, arrival.packet, arrival.from, arrival.at);
   for (const LinkId id : loop.incoming) schedule(id);
 }

@@ -3,12 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <span>
-
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
-#include "mltcp/base/text.h"
 
 namespace mltcp::sim {
 namespace {

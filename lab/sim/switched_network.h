@@ -12,8 +12,6 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>

@@ -25,8 +25,8 @@ constexpr std::size_t kMaxPorts = 64;  // of `mltcp switch`
 }
 
 bool is_prioritised(const Experiment& experiment) {
-  return std::any_of(experiment.policies.begin(), experiment.policies.end(),
-                     [](const std::string& policy) { return experiment::policy_named(policy).priorities; });
+  return std::ranges::any_of(experiment.policies,
+                             [](const std::string& policy) { return experiment::policy_named(policy).priorities; });
 }
 
 std::string host_interface(std::uint32_t host) { return fmt::format("h{}", host); }
@@ -70,7 +70,7 @@ void add_switches(TestbedLayout& layout, const Experiment& experiment) {
       const Node to = topology.to(link);
       if (!needed[to]) continue;
       const auto back = topology.out(to);
-      if (std::none_of(back.begin(), back.end(), [&, at = node](auto other) { return topology.to(other) == at; }))
+      if (std::ranges::none_of(back, [&, at = node](auto other) { return topology.to(other) == at; }))
         refuse(experiment, fmt::format("link {} leads one way, and a cable both; give both directions",
                                        in_quotes(topology.link_name(link))));
       auto& port = made.ports.emplace_back();

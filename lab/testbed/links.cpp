@@ -29,8 +29,8 @@ struct Span {
 /// The last entry before the run, during which hosts were connected and silent, and the first one behind it.
 std::optional<Span> span_of(const std::vector<std::int64_t>& times, std::int64_t from, std::int64_t to) {
   if (times.empty() || to <= from) return std::nullopt;
-  const auto after = std::upper_bound(times.begin(), times.end(), from);
-  const auto behind = std::lower_bound(times.begin(), times.end(), to);
+  const auto after = std::ranges::upper_bound(times, from);
+  const auto behind = std::ranges::lower_bound(times, to);
   return Span{after == times.begin() ? 0 : static_cast<std::size_t>(after - times.begin()) - 1,
               std::min(static_cast<std::size_t>(behind - times.begin()), times.size() - 1)};
 }
@@ -156,7 +156,7 @@ void add_links(Json& run, const TestbedLayout& layout, const Json& switches) {
     run["bottleneck"] = *busiest;
     // The only one needs no name.
     if (layout.switches.size() == 1 &&
-        std::count_if(links.begin(), links.end(), [](const Json& link) { return link["rate_bps"] > 0; }) == 1)
+        std::ranges::count_if(links, [](const Json& link) { return link["rate_bps"] > 0; }) == 1)
       run["bottleneck"].erase("name");
   }
   run["links"] = std::move(links);

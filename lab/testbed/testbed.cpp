@@ -138,7 +138,7 @@ int Testbed::finish(const Programs::End& coordinator) {
   while (coordinator.status != 2 && steady_clock::now() < until) {
     const auto host = programs_.wait(milliseconds(50));
     if (host && host->signal != 0) fail(*host);
-    if (std::none_of(hosts_.begin(), hosts_.end(), [&](const auto number) { return programs_.runs(number); })) break;
+    if (std::ranges::none_of(hosts_, [&](const auto number) { return programs_.runs(number); })) break;
   }
   return coordinator.status;
 }
@@ -175,7 +175,7 @@ int Testbed::stay(bool shell) {
     const auto end = programs_.wait(std::chrono::hours(1));
     if (!end) continue;
     if (staying && end->number == *staying) return end->signal != 0 ? 128 + end->signal : end->status;
-    if (std::find(hosts_.begin(), hosts_.end(), end->number) == hosts_.end()) fail(*end);
+    if (std::ranges::find(hosts_, end->number) == hosts_.end()) fail(*end);
   }
 }
 

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <unordered_map>
 
 #include "mltcp/base/csv.h"
 #include "mltcp/base/random.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 
 namespace mltcp::workload {
 namespace {
@@ -32,8 +32,7 @@ class ArrivalReader {
         "the columns are arrival (times with their unit, as in 1.5 s), job, workers, iterations and batch");
     while (csv_.next()) read_row();
     if (result_.rows.empty()) csv_.fail("arrival", "no job arrives", "add a line such as 0 s,VGG16,8,500");
-    std::stable_sort(result_.rows.begin(), result_.rows.end(),
-                     [](const auto& a, const auto& b) { return a.arrival.at < b.arrival.at; });
+    std::ranges::stable_sort(result_.rows, [](const auto& a, const auto& b) { return a.arrival.at < b.arrival.at; });
     return std::move(result_);
   }
 
@@ -82,12 +81,11 @@ class ArrivalReader {
 
   [[nodiscard]] std::uint32_t whole(std::string_view column, std::string_view field, std::uint32_t least,
                                     std::uint32_t most) const {
-    std::uint32_t value = 0;
-    const auto [end, problem] = std::from_chars(field.data(), field.data() + field.size(), value);
-    if (problem != std::errc() || end != field.data() + field.size() || value < least || value > most)
+    const auto value = number_from<std::uint32_t>(field, least, most);
+    if (!value)
       csv_.fail(column, fmt::format("{} is not a whole number from {} to {}", in_quotes(field), least, most),
                 "write one without sign, point or unit");
-    return value;
+    return *value;
   }
 
   CsvReader csv_;

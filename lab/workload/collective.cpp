@@ -16,23 +16,9 @@ Uint128 share(Uint128 size, std::uint32_t workers, std::uint32_t times) {
 }  // namespace
 
 std::string_view name(Collective collective) {
-  switch (collective) {
-    case Collective::none:
-      return "none";
-    case Collective::all_reduce:
-      return "all-reduce";
-    case Collective::all_gather:
-      return "all-gather";
-    case Collective::reduce_scatter:
-      return "reduce-scatter";
-    case Collective::all_to_all:
-      return "all-to-all";
-    case Collective::broadcast:
-      return "broadcast";
-    case Collective::all_reduce_all_to_all:
-      return "all-reduce and all-to-all";
-  }
-  return "unknown";
+  constexpr std::string_view names[] = {
+      "none", "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "all-reduce and all-to-all"};
+  return names[static_cast<std::size_t>(collective)];
 }
 
 std::optional<Bytes> bytes_sent(Collective collective, Bytes size, std::uint32_t workers, GatherSize gather_size) {

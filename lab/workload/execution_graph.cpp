@@ -65,12 +65,12 @@ class Checker {
       fail("the recorded numbers are not those of its ranks", kReadAgain);
     for (const auto& group : graph_.groups) {
       if (group.empty() || group.back() >= graph_.ranks.size() ||
-          std::adjacent_find(group.begin(), group.end(), std::greater_equal<>()) != group.end())
+          std::ranges::adjacent_find(group, std::greater_equal<>()) != group.end())
         fail("a group is not a list of its ranks in ascending order", kReadAgain);
     }
     auto sorted = graph_.groups;
-    std::sort(sorted.begin(), sorted.end());
-    if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) fail("a group is there twice", kReadAgain);
+    std::ranges::sort(sorted);
+    if (std::ranges::adjacent_find(sorted) != sorted.end()) fail("a group is there twice", kReadAgain);
   }
 
   void check_rank(std::uint32_t number) const {
@@ -95,8 +95,8 @@ class Checker {
       if (node.kind == Kind::collective) {
         if (node.group >= graph_.groups.size()) wrong("its group is not there");
         const auto& group = graph_.groups[node.group];
-        if (!std::binary_search(group.begin(), group.end(), number)) wrong("its group is one of other ranks");
-        if (node.collective == Collective::broadcast && !std::binary_search(group.begin(), group.end(), node.peer))
+        if (!std::ranges::binary_search(group, number)) wrong("its group is one of other ranks");
+        if (node.collective == Collective::broadcast && !std::ranges::binary_search(group, node.peer))
           wrong("the root of a broadcast is not in its group");
       } else if (node.kind != Kind::compute) {
         if (node.peer >= graph_.ranks.size() || node.peer == number) wrong("a message to a rank that is not there");

@@ -33,7 +33,7 @@ struct Span {
 
 /// Disjoint, ascending.
 std::vector<Span> merged(std::vector<Span> spans) {
-  std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.from < b.from; });
+  std::ranges::sort(spans, {}, &Span::from);
   std::vector<Span> result;
   for (const Span& span : spans) {
     if (span.to <= span.from) continue;
@@ -115,8 +115,8 @@ class Summary {
     for (const Iteration& one : iterations_) result_.steps.push_back(sum_up(one));
     std::vector<std::size_t> order(result_.steps.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return result_.steps[a].length < result_.steps[b].length; });
+    std::ranges::stable_sort(
+        order, [&](std::size_t a, std::size_t b) { return result_.steps[a].length < result_.steps[b].length; });
     result_.typical = order[(order.size() - 1) / 2];
     const Iteration& typical = iterations_[result_.typical];
     for (const std::uint32_t index : typical.communications) {
@@ -156,12 +156,11 @@ class Summary {
 
   void lay_out() {
     // Communications that all take no time have lengths that nobody recorded.
-    const bool communicates = std::any_of(rank_.nodes.begin(), rank_.nodes.end(),
-                                          [](const GraphNode& node) { return node.kind != Kind::compute; });
+    const bool communicates =
+        std::ranges::any_of(rank_.nodes, [](const GraphNode& node) { return node.kind != Kind::compute; });
     result_.recorded = options_.compute_scale == 1 &&
-                       std::none_of(rank_.nodes.begin(), rank_.nodes.end(),
-                                    [](const GraphNode& node) { return node.start.is_never(); }) &&
-                       std::any_of(rank_.nodes.begin(), rank_.nodes.end(), [&](const GraphNode& node) {
+                       std::ranges::none_of(rank_.nodes, [](const GraphNode& node) { return node.start.is_never(); }) &&
+                       std::ranges::any_of(rank_.nodes, [&](const GraphNode& node) {
                          return node.length.count > 0 && (!communicates || node.kind != Kind::compute);
                        });
     Nanos computed;
@@ -210,8 +209,7 @@ class Summary {
     std::vector<std::uint32_t> all;
     for (std::uint32_t i = 0; i < rank_.nodes.size(); ++i)
       if (rank_.nodes[i].kind != Kind::compute) all.push_back(i);
-    std::stable_sort(all.begin(), all.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return times_[a].from < times_[b].from; });
+    std::ranges::stable_sort(all, [&](std::uint32_t a, std::uint32_t b) { return times_[a].from < times_[b].from; });
     const bool marked = graph_.steps.size() > 1 || !graph_.steps.front().name.empty();
     if (marked) return by_steps(all);
     if (by_repetition(all)) return;
@@ -415,15 +413,9 @@ double ratio(Nanos part, Nanos all) {
 }  // namespace
 
 std::string_view name(GraphSummary::Period period) {
-  switch (period) {
-    case GraphSummary::Period::marked:
-      return "marked by the trace";
-    case GraphSummary::Period::repeated:
-      return "found by repetition";
-    case GraphSummary::Period::single:
-      break;
-  }
-  return "none found: the whole trace is taken as one";
+  constexpr std::string_view names[] = {"marked by the trace", "found by repetition",
+                                        "none found: the whole trace is taken as one"};
+  return names[static_cast<std::size_t>(period)];
 }
 
 std::string_view key_of(GraphSummary::Period period) {
@@ -441,7 +433,7 @@ Job to_job(const GraphSummary& summary, const std::string& job_name) {
   Job job;
   job.name = job_name;
   job.phases = summary.phases;
-  if (std::none_of(job.phases.begin(), job.phases.end(), [](const Phase& phase) { return phase.bytes > 0; }))
+  if (std::ranges::none_of(job.phases, [](const Phase& phase) { return phase.bytes > 0; }))
     throw InputError(fmt::format(
         "{}: rank {} sends nothing in an iteration; {}", summary.sources.empty() ? "a trace" : summary.sources.front(),
         summary.rank,

@@ -65,7 +65,7 @@ Members shared(std::vector<std::uint32_t> ranks) {
 }
 /// Place in an ascending list that has it.
 std::uint32_t place_in(const std::vector<std::uint32_t>& list, std::uint32_t value) {
-  return static_cast<std::uint32_t>(std::lower_bound(list.begin(), list.end(), value) - list.begin());
+  return static_cast<std::uint32_t>(std::ranges::lower_bound(list, value) - list.begin());
 }
 
 class Maker {
@@ -253,7 +253,7 @@ class Maker {
       refuse(fmt::format("{} has group {}; there are {}", called(rank, index), node.group, graph_.groups.size()));
     Sequence& sequence = sequences_[node.group];
     const std::vector<std::uint32_t>& group = graph_.groups[node.group];
-    const auto member = std::lower_bound(group.begin(), group.end(), result_.graph_rank[rank]);
+    const auto member = std::ranges::lower_bound(group, result_.graph_rank[rank]);
     if (member == group.end() || *member != result_.graph_rank[rank])
       refuse(
           fmt::format("{} is of a group without its rank; the trace is damaged, record it again", called(rank, index)));
@@ -471,9 +471,8 @@ class Maker {
         if (of_rank.nodes[i].kind == Kind::compute) own[i].compute = of_rank.nodes[i].length;
         if (!of_rank.nodes[i].start.is_never()) order.push_back(i);
       }
-      std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-        return of_rank.nodes[a].start < of_rank.nodes[b].start;
-      });
+      std::ranges::stable_sort(
+          order, [&](std::uint32_t a, std::uint32_t b) { return of_rank.nodes[a].start < of_rank.nodes[b].start; });
       // By the rank's own clock, as are all of its times.
       const Nanos origin = first_origin.is_never() ? first_origin : first_origin + result_.clock_error[rank];
       std::vector<Nanos> step_ends(graph_.steps.size(), origin);
@@ -601,7 +600,7 @@ class Maker {
     }
     for (const auto& [group, sequence] : sequences_)
       for (std::size_t i = 1; i < sequence.joints.size(); ++i) connect(sequence.joints[i - 1], sequence.joints[i]);
-    std::sort(edges_.begin(), edges_.end());
+    std::ranges::sort(edges_);
   }
 
   /// How long it takes at most, more or less.
@@ -784,9 +783,8 @@ class Maker {
     if (options_.islands > 1)
       for (const std::uint32_t rank : all) islands[island_of(rank)].push_back(rank);
     members.all = shared(std::move(all));
-    const bool even = std::all_of(islands.begin(), islands.end(), [&](const auto& island) {
-      return island.second.size() == islands.begin()->second.size();
-    });
+    const bool even = std::ranges::all_of(
+        islands, [&](const auto& island) { return island.second.size() == islands.begin()->second.size(); });
     if (islands.empty() || !even) return members;
     for (std::size_t place = 0; place < islands.begin()->second.size(); ++place) {
       std::vector<std::uint32_t> peers;
@@ -837,7 +835,7 @@ class Maker {
   [[nodiscard]] std::uint32_t root_in(const Group& group, const GraphNode& given) const {
     if (given.collective != workload::Collective::broadcast || given.peer >= program_of_.size()) return 0;
     const std::uint32_t root = program_of_[given.peer];
-    return std::binary_search(group.members->begin(), group.members->end(), root) ? place_in(*group.members, root) : 0;
+    return std::ranges::binary_search(*group.members, root) ? place_in(*group.members, root) : 0;
   }
 
   /// Over the network alone.
@@ -940,7 +938,7 @@ class Maker {
       sends = sends || result_.ranks.back().load().sent > 0;
     }
     if (sends) return;
-    const auto why = std::find_if(graph_.warnings.begin(), graph_.warnings.end(), [](const std::string& warning) {
+    const auto why = std::ranges::find_if(graph_.warnings, [](const std::string& warning) {
       return warning.ends_with("left out") && warning.find("communication") != std::string::npos;
     });
     refuse(fmt::format("nothing is sent in what is replayed{}; give steps and ranks that communicate",
@@ -980,8 +978,8 @@ class Maker {
 std::uint32_t typical_step(const ExecutionGraph& graph) {
   std::vector<std::uint32_t> order(graph.steps.size());
   for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return graph.steps[a].length < graph.steps[b].length; });
+  std::ranges::stable_sort(
+      order, [&](std::uint32_t a, std::uint32_t b) { return graph.steps[a].length < graph.steps[b].length; });
   return order.empty() ? 0 : order[(order.size() - 1) / 2];
 }
 

@@ -8,7 +8,6 @@
 #include <iterator>
 #include <type_traits>
 
-#include "mltcp/base/text.h"
 #include "mltcp/lab/workload/job_fields.h"
 
 namespace mltcp::workload {

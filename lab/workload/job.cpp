@@ -34,7 +34,7 @@ bool alike(const Job& a, const Job& b) {
            p.overlap == q.overlap;
   };
   return a.flows == b.flows && a.rate == b.rate && a.cc == b.cc && a.programs == b.programs &&
-         std::equal(a.phases.begin(), a.phases.end(), b.phases.begin(), b.phases.end(), same_phase);
+         std::ranges::equal(a.phases, b.phases, same_phase);
 }
 
 }  // namespace mltcp::workload

@@ -113,15 +113,8 @@ Phase communicate(Collective collective, double bytes, std::uint32_t workers, st
 }  // namespace
 
 std::string_view name(Strategy strategy) {
-  switch (strategy) {
-    case Strategy::data:
-      return "data parallel";
-    case Strategy::pipeline:
-      return "pipeline parallel";
-    case Strategy::embedding:
-      break;
-  }
-  return "embedding parallel";
+  constexpr std::string_view names[] = {"data parallel", "pipeline parallel", "embedding parallel"};
+  return names[static_cast<std::size_t>(strategy)];
 }
 
 std::span<const Model> models() { return kTable; }

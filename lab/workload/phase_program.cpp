@@ -56,7 +56,7 @@ class Builder {
   /// Behind all that has been sent and received so far.
   void wait_for_all() {
     before_.insert(before_.end(), unfinished_.begin(), unfinished_.end());
-    std::sort(before_.begin(), before_.end());
+    std::ranges::sort(before_);
     before_.erase(std::unique(before_.begin(), before_.end()), before_.end());
   }
 

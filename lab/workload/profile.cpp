@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
@@ -13,6 +12,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 #include "mltcp/lab/workload/inspection.h"
 
 namespace mltcp::workload {
@@ -62,13 +62,12 @@ class ProfileReader {
   }
 
   [[nodiscard]] double number(std::string_view column, std::string_view text) const {
-    double value = 0;
-    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (problem != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
+    const auto value = number_from<double>(text);
+    if (!value || !std::isfinite(*value))
       csv_.fail(column, fmt::format("{} is no number", in_quotes(text)),
                 "write a decimal number alone, as in 150.5 or 1e9; its unit stands in the header");
-    if (value < 0) csv_.fail(column, fmt::format("{} is below 0", value), "write 0 or more");
-    return value;
+    if (*value < 0) csv_.fail(column, fmt::format("{} is below 0", *value), "write 0 or more");
+    return *value;
   }
 
   void row(std::string_view time, std::string_view rate) {

@@ -182,37 +182,14 @@ void check_training(const Pattern& pattern) {
 }  // namespace
 
 std::string_view name(Algorithm algorithm) {
-  switch (algorithm) {
-    case Algorithm::ring:
-      return "ring";
-    case Algorithm::tree:
-      return "tree";
-    case Algorithm::halving_doubling:
-      return "halving-doubling";
-  }
-  return "unknown";
+  constexpr std::string_view names[] = {"ring", "tree", "halving-doubling"};
+  return names[static_cast<std::size_t>(algorithm)];
 }
 
 std::string_view name(Pattern::Kind kind) {
-  switch (kind) {
-    case Pattern::Kind::all_reduce:
-      return "all-reduce";
-    case Pattern::Kind::reduce_scatter:
-      return "reduce-scatter";
-    case Pattern::Kind::all_gather:
-      return "all-gather";
-    case Pattern::Kind::all_to_all:
-      return "all-to-all";
-    case Pattern::Kind::broadcast:
-      return "broadcast";
-    case Pattern::Kind::point_to_point:
-      return "point-to-point";
-    case Pattern::Kind::parameter_server:
-      return "parameter-server";
-    case Pattern::Kind::training:
-      return "training";
-  }
-  return "unknown";
+  constexpr std::string_view names[] = {"all-reduce", "reduce-scatter", "all-gather",       "all-to-all",
+                                        "broadcast",  "point-to-point", "parameter-server", "training"};
+  return names[static_cast<std::size_t>(kind)];
 }
 
 RankProgram::Load RankProgram::load() const {
@@ -227,8 +204,7 @@ RankProgram::Load RankProgram::load() const {
 }
 
 bool RankProgram::communicates() const {
-  return std::any_of(operations.begin(), operations.end(),
-                     [](const Operation& operation) { return operation.communicates(); });
+  return std::ranges::any_of(operations, [](const Operation& operation) { return operation.communicates(); });
 }
 
 void check(const Pattern& pattern) {
@@ -271,7 +247,7 @@ Outline outline(const Pattern& pattern) {
     peers.assign(pattern.ranks, false);
     for (const Operation& operation : program.operations)
       if (operation.communicates() && operation.peer > rank) peers[operation.peer] = true;
-    all.pairs += static_cast<std::uint64_t>(std::count(peers.begin(), peers.end(), true));
+    all.pairs += static_cast<std::uint64_t>(std::ranges::count(peers, true));
   }
   return all;
 }

@@ -3,12 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <string_view>
-#include <system_error>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 #include "mltcp/lab/workload/graph_program.h"
 
 namespace mltcp::workload {
@@ -16,33 +15,16 @@ namespace {
 
 constexpr std::uint32_t kMaxListed = 1U << 16U;
 
-std::optional<std::uint32_t> number(std::string_view text) {
-  std::uint32_t value = 0;
-  const auto [at, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || at != text.data() + text.size() || text.empty()) return std::nullopt;
-  return value;
-}
-
 /// "2" or "1-3".
 std::optional<std::pair<std::uint32_t, std::uint32_t>> range_in(std::string_view text) {
   const std::size_t dash = text.find('-');
-  const auto first = number(text.substr(0, dash));
-  const auto last = dash == std::string_view::npos ? first : number(text.substr(dash + 1));
+  const auto first = number_from<std::uint32_t>(text.substr(0, dash));
+  const auto last = dash == std::string_view::npos ? first : number_from<std::uint32_t>(text.substr(dash + 1));
   if (!first || !last || *last < *first) return std::nullopt;
   return std::pair(*first, *last);
 }
 
 }  // namespace
-
-std::vector<std::string> parts(const std::string& text, char separator) {
-  std::vector<std::string> result;
-  for (std::size_t from = 0;;) {
-    const std::size_t to = text.find(separator, from);
-    result.push_back(text.substr(from, to == std::string::npos ? to : to - from));
-    if (to == std::string::npos) return result;
-    from = to + 1;
-  }
-}
 
 StepChoice StepChoice::from_text(const std::string& text) {
   StepChoice steps;
@@ -58,7 +40,7 @@ StepChoice StepChoice::from_text(const std::string& text) {
 
 std::vector<std::uint32_t> ranks_from_text(const std::string& text) {
   std::vector<std::uint32_t> ranks;
-  for (const std::string& part : parts(text, ',')) {
+  for (const std::string_view part : parts_of(text, ',')) {
     const auto own = range_in(part);
     if (!own || own->second - own->first >= kMaxListed)
       throw InputError(fmt::format("{} are no ranks; write numbers in ascending order, as in 0-3,6", in_quotes(text)));

@@ -21,8 +21,6 @@ struct StepChoice {
   [[nodiscard]] std::optional<std::pair<std::uint32_t, std::uint32_t>> of(const ExecutionGraph& graph) const;
 };
 
-/// What stands between the separators.
-std::vector<std::string> parts(const std::string& text, char separator);
 /// "0-3,6": ascending. Throws InputError.
 std::vector<std::uint32_t> ranks_from_text(const std::string& text);
 

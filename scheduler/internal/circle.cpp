@@ -147,8 +147,7 @@ void Sweep::run(std::span<const Curve> curves, std::span<const Profile> profiles
       sum = value + cursor.value();
     }
     if (curve.steps.empty()) continue;
-    const auto once =
-        std::partition_point(profile.begin(), profile.end(), [=](const Entry& entry) { return entry.at < turn; });
+    const auto once = std::ranges::partition_point(profile, [=](const Entry& entry) { return entry.at < turn; });
     const std::span<const Entry> repeated(profile.begin(), once);
     work_ += repeated.size() * curve.steps.size();
     find_meetings(curve, repeated, capacity, capacity - headroom[curve.link]);
@@ -185,8 +184,8 @@ void Sweep::find_meetings(const Curve& curve, std::span<const Entry> profile, st
                           std::int64_t room) {
   // Steps between the same two levels change the slope alike, wherever they stand in the slot.
   alike_ = curve.steps;
-  std::sort(alike_.begin(), alike_.end(),
-            [](const Step& a, const Step& b) { return std::pair(a.before, a.after) < std::pair(b.before, b.after); });
+  std::ranges::sort(
+      alike_, [](const Step& a, const Step& b) { return std::pair(a.before, a.after) < std::pair(b.before, b.after); });
   std::int64_t lowest = curve.steps.front().before;
   for (Step& step : alike_) {
     lowest = std::min(lowest, step.after);
@@ -270,8 +269,7 @@ void Sweep::sort_events() {
 
 Int128 Sweep::excess_at(std::int64_t shift) const {
   const auto all = points();
-  const auto after =
-      std::partition_point(all.begin(), all.end(), [=](const Point& point) { return point.at <= shift; });
+  const auto after = std::ranges::partition_point(all, [=](const Point& point) { return point.at <= shift; });
   const Point& from = after == all.begin() ? all.back() : *(after - 1);
   return from.excess + from.slope * (shift - (after == all.begin() ? 0 : from.at));
 }

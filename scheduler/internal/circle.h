@@ -67,8 +67,7 @@ class Cursor {
       value_ = curve.level;
       return;
     }
-    const auto wraps =
-        std::partition_point(steps_.begin(), steps_.end(), [=](const Step& step) { return step.at < period - shift; });
+    const auto wraps = std::ranges::partition_point(steps_, [=](const Step& step) { return step.at < period - shift; });
     index_ = static_cast<std::size_t>(wraps - steps_.begin());
     turn_ = shift - period;
     if (wraps == steps_.end()) {

@@ -86,7 +86,7 @@ void RoutedJob::route(const Topology& topology, std::uint64_t routing_seed) {
       crossed.insert(crossed.end(), path.begin(), path.end());
     }
   }
-  std::sort(crossed.begin(), crossed.end());
+  std::ranges::sort(crossed);
   for (const Topology::Link link : crossed) {
     if (uses.empty() || uses.back().first != link) uses.emplace_back(link, 0);
     ++uses.back().second;
@@ -103,7 +103,7 @@ ClusterState::ClusterState(std::vector<const RoutedJob*> given, const Topology& 
     for (const auto& [link, flows] : jobs[job]->uses) uses.push_back({link, {job, flows}});
     peaks.push_back(jobs[job]->peak);
   }
-  std::sort(uses.begin(), uses.end());
+  std::ranges::sort(uses);
   for (std::size_t i = 0, next = 0; i < uses.size(); i = next) {
     const Topology::Link link = uses[i].first;
     while (next < uses.size() && uses[next].first == link) ++next;
@@ -118,7 +118,7 @@ ClusterState::ClusterState(std::vector<const RoutedJob*> given, const Topology& 
 std::vector<Nanos> ClusterState::periods(const AffinityGraph::Component& component) const {
   std::vector<Nanos> result;
   for (const std::uint32_t job : component.jobs) result.push_back(jobs[job]->period());
-  std::sort(result.begin(), result.end());
+  std::ranges::sort(result);
   result.erase(std::unique(result.begin(), result.end()), result.end());
   return result;
 }
@@ -167,7 +167,7 @@ Question::Question(const ClusterState& state, const std::vector<std::uint32_t>& 
     const RoutedJob& routed = *state.jobs[job];
     return std::tie(state.slot_periods[job], routed.identity, flows[job], routed.job.name);
   };
-  std::sort(jobs.begin(), jobs.end(), [&](std::uint32_t a, std::uint32_t b) { return order(a) < order(b); });
+  std::ranges::sort(jobs, [&](std::uint32_t a, std::uint32_t b) { return order(a) < order(b); });
   std::unordered_map<std::uint32_t, std::uint32_t> index;
   for (const std::uint32_t job : jobs) {
     index.emplace(job, index.size());
@@ -181,11 +181,11 @@ Question::Question(const ClusterState& state, const std::vector<std::uint32_t>& 
     std::vector<LinkUse> uses = graph.vertices[vertex].uses;
     append_to_key(text, static_cast<std::int64_t>(uses.size()));
     for (LinkUse& use : uses) use.job = index[use.job];
-    std::sort(uses.begin(), uses.end());
+    std::ranges::sort(uses);
     for (const LinkUse& use : uses) append_to_key(text, std::int64_t{use.job} << 32 | use.flows);
     ordered.emplace_back(std::move(text), vertex);
   }
-  std::sort(ordered.begin(), ordered.end());
+  std::ranges::sort(ordered);
   for (const auto& [text, vertex] : ordered) {
     for (std::size_t i = 0; i < graph.vertices[vertex].links.size() / weight; ++i) {
       key += text;
@@ -236,14 +236,14 @@ Problem Question::problem(const ClusterState& state) const {
     Problem::Link link{fmt::format("{}", problem.links.size()), vertex.capacity, {}};
     for (const LinkUse& use : vertex.uses)
       link.uses.push_back({index[use.job], multiplied(state.jobs[use.job]->job.demand, use.flows)});
-    std::sort(link.uses.begin(), link.uses.end(), [](const auto& a, const auto& b) { return a.job < b.job; });
+    std::ranges::sort(link.uses, [](const auto& a, const auto& b) { return a.job < b.job; });
     problem.links.push_back(std::move(link));
   }
   return problem;
 }
 
 std::size_t Question::place(std::uint32_t vertex) const {
-  return static_cast<std::size_t>(std::find(vertices.begin(), vertices.end(), vertex) - vertices.begin());
+  return static_cast<std::size_t>(std::ranges::find(vertices, vertex) - vertices.begin());
 }
 
 }  // namespace mltcp::scheduler

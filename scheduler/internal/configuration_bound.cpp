@@ -28,7 +28,7 @@ std::vector<ConfigurationBound::Item> ConfigurationBound::items_of(std::uint32_t
   std::vector<Item> items;
   const auto lasts = [&](std::int64_t level, std::int64_t time) {
     if (level == 0) return;
-    const auto same = std::find_if(items.begin(), items.end(), [=](const Item& item) { return item.level == level; });
+    const auto same = std::ranges::find_if(items, [=](const Item& item) { return item.level == level; });
     if (same != items.end())
       same->time += time;
     else
@@ -39,7 +39,7 @@ std::vector<ConfigurationBound::Item> ConfigurationBound::items_of(std::uint32_t
     const std::int64_t to = i + 1 < curve.steps.size() ? curve.steps[i + 1].at : curve.steps.front().at + period;
     lasts(curve.steps[i].after, (to - curve.steps[i].at) * (model_.perimeter / period));
   }
-  std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) { return a.level > b.level; });
+  std::ranges::sort(items, [](const Item& a, const Item& b) { return a.level > b.level; });
   return items;
 }
 
@@ -150,7 +150,7 @@ std::vector<std::uint64_t> ConfigurationBound::all_at_once(const std::vector<Ite
       changes.push_back({at, i, i + 1 == items.size() || items[i + 1].job != job});
     }
   }
-  std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) { return a.at < b.at; });
+  std::ranges::stable_sort(changes, {}, &Change::at);
   std::vector<std::uint64_t> result{now};
   for (const Change& change : changes) {
     now &= ~(std::uint64_t{1} << change.item);

@@ -42,7 +42,7 @@ class Descent {
   std::vector<Nanos> run(const std::vector<Nanos>& start, double max_meetings, bool centred) {
     std::vector<std::uint32_t> order(jobs_.size());
     std::iota(order.begin(), order.end(), 0U);
-    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return jobs_[a].area > jobs_[b].area; });
+    std::ranges::stable_sort(order, [&](auto a, auto b) { return jobs_[a].area > jobs_[b].area; });
     std::vector<std::uint32_t> missing;
     for (const std::uint32_t job : order) {
       if (start.empty() || start[job] < Nanos(0))
@@ -181,7 +181,7 @@ class Descent {
       }
     }
     done_ += meetings(job);
-    std::sort(kinks_.begin(), kinks_.end(), [](const Kink& a, const Kink& b) { return a.at < b.at; });
+    std::ranges::sort(kinks_, {}, &Kink::at);
     return {value, slope};
   }
 

@@ -42,7 +42,7 @@ Int128 area(const Model::Job& job, std::int64_t perimeter) {
 /// The allowed shift of a job in the middle of a run of such, or its begin if there is none.
 std::int64_t nearest(const Model::Job& job, const Sweep::Run& run) {
   const std::int64_t middle = (run.from + (run.to - run.from) / 2) % job.period;
-  const auto after = std::lower_bound(job.grid.begin(), job.grid.end(), middle);
+  const auto after = std::ranges::lower_bound(job.grid, middle);
   const std::int64_t high = after == job.grid.end() ? job.grid.front() + job.period : *after;
   const std::int64_t low = after == job.grid.begin() ? job.grid.back() - job.period : *(after - 1);
   return (high - middle < middle - low ? high + job.period : low + job.period) % job.period;
@@ -74,11 +74,10 @@ class Minimiser {
       if (model.jobs[j].pinned) turn_of_pinned_ = std::lcm(turn_of_pinned_, model.jobs[j].period);
       areas_.push_back(area(model.jobs[j], model.perimeter));
     }
-    std::stable_sort(free_.begin(), free_.end(), [&](auto a, auto b) { return areas_[a] > areas_[b]; });
+    std::ranges::stable_sort(free_, [&](auto a, auto b) { return areas_[a] > areas_[b]; });
     // The job at 0, where there is one, comes first and stays.
     if (model.turns && on_grid())
-      std::stable_sort(free_.begin(), free_.end(),
-                       [&](auto a, auto b) { return (a == model.root) > (b == model.root); });
+      std::ranges::stable_sort(free_, [&](auto a, auto b) { return (a == model.root) > (b == model.root); });
   }
 
   Found run(const std::vector<std::int64_t>* start) {
@@ -170,7 +169,7 @@ class Minimiser {
       best_.excess = excess;
       best_.shifts = shifts_;
     } else if (excess == best_.excess && best_.others.size() < kMaxOthers && shifts_ != best_.shifts &&
-               std::find(best_.others.begin(), best_.others.end(), shifts_) == best_.others.end()) {
+               std::ranges::find(best_.others, shifts_) == best_.others.end()) {
       best_.others.push_back(shifts_);
     }
   }
@@ -309,7 +308,7 @@ class Minimiser {
         const Int128 more = pairs_[jobs[a] * model_.jobs.size() + jobs[b]] - each[jobs[a]] - each[jobs[b]];
         if (more > 0) edges_.push_back({more, jobs[a], jobs[b]});
       }
-    std::sort(edges_.begin(), edges_.end(), [](const Edge& a, const Edge& b) {
+    std::ranges::sort(edges_, [](const Edge& a, const Edge& b) {
       return a.weight != b.weight ? a.weight > b.weight : std::pair(a.a, a.b) < std::pair(b.a, b.b);
     });
     matched_.assign(model_.jobs.size(), false);
@@ -503,7 +502,7 @@ class Minimiser {
     for (std::uint32_t n = index; n != none; n = pool_[n].parent)
       for (std::uint32_t s = pool_[n].job == none ? n : pool_[n].first_sibling; s < n; ++s)
         forbidden_.emplace_back(model_.jobs[pool_[s].job].twins, pool_[s].at);
-    std::sort(forbidden_.begin(), forbidden_.end());
+    std::ranges::sort(forbidden_);
     const auto first = static_cast<std::uint32_t>(pool_.size());
     const std::uint32_t depth = pool_[index].depth + 1;
     order_.clear();
@@ -514,8 +513,7 @@ class Minimiser {
         second |= rest_[q] < rest_[r] && model_.jobs[rest_[q]].twins == model_.jobs[rest_[r]].twins;
       if (!second) order_.push_back(r);
     }
-    std::stable_sort(order_.begin(), order_.end(),
-                     [&](std::size_t a, std::size_t b) { return more_[rest_[a]] > more_[rest_[b]]; });
+    std::ranges::stable_sort(order_, [&](std::size_t a, std::size_t b) { return more_[rest_[a]] > more_[rest_[b]]; });
     if (!model_.jobs[rest_[0]].grid.empty()) order_.resize(1);
     for (const std::size_t r : order_) {
       const std::uint32_t j = rest_[r];
@@ -524,8 +522,7 @@ class Minimiser {
         const Candidate& candidate = candidates_[i];
         const Int128 lower = std::max(others + candidate.more, pool_[index].lower);
         if (lower >= best_.excess) continue;
-        if (std::binary_search(forbidden_.begin(), forbidden_.end(), std::pair(model_.jobs[j].twins, candidate.at)))
-          continue;
+        if (std::ranges::binary_search(forbidden_, std::pair(model_.jobs[j].twins, candidate.at))) continue;
         pool_.push_back({lower, candidate.at, index, first, j, depth});
       }
     }

@@ -79,7 +79,7 @@ std::vector<double> LinearProgram::prices(std::vector<std::size_t> basis) const 
   std::vector<double> direction(rows());
   std::vector<double> reduced(costs.size());
   for (int step = 0;; ++step) {
-    std::fill(result.begin(), result.end(), 0.0);
+    std::ranges::fill(result, 0.0);
     for (std::size_t r = 0; r < rows(); ++r) {
       const double cost = cost_of(basis[r]);
       if (cost == 0) continue;
@@ -88,7 +88,7 @@ std::vector<double> LinearProgram::prices(std::vector<std::size_t> basis) const 
     const std::size_t column = entering(result, reduced);
     if (step == kMaxSteps || column == costs.size() + singles_.size()) return result;
 
-    std::fill(direction.begin(), direction.end(), 0.0);
+    std::ranges::fill(direction, 0.0);
     for (std::size_t k = 0; k < rows(); ++k)
       if (const double value = entry_of(k, column); value != 0)
         for (std::size_t r = 0; r < rows(); ++r) direction[r] += inverse[r][k] * value;

@@ -2,7 +2,6 @@
 #include "mltcp/scheduler/internal/slot_choice.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -101,7 +100,7 @@ SlotCosts::SlotCosts(const ClusterState& state, const AffinityGraph::Component& 
         Distribution others{1};
         for (std::size_t k = 0; k < levels.size(); ++k)
           if (k != i) add(others, levels[k]);
-        const auto place = std::lower_bound(component.jobs.begin(), component.jobs.end(), vertex.uses[i].job);
+        const auto place = std::ranges::lower_bound(component.jobs, vertex.uses[i].job);
         meetings_[static_cast<std::size_t>(place - component.jobs.begin())].push_back({v, delay_of(levels[i], others)});
       }
     }
@@ -165,7 +164,7 @@ std::optional<double> SlotCosts::searched(const ClusterOptions& options) const {
 void set_slot_periods(ClusterState& state, const AffinityGraph::Component& component, const std::vector<Nanos>& periods,
                       const std::vector<Nanos>& slots) {
   for (const std::uint32_t job : component.jobs) {
-    const auto place = std::lower_bound(periods.begin(), periods.end(), state.jobs[job]->period()) - periods.begin();
+    const auto place = std::ranges::lower_bound(periods, state.jobs[job]->period()) - periods.begin();
     state.slot_periods[job] = slots[static_cast<std::size_t>(place)];
   }
 }
@@ -202,7 +201,7 @@ std::vector<Nanos> slots_worth_most(ClusterState& state, const AffinityGraph::Co
     const double stretch = stretch_of(front[i].periods);
     bases.push_back({std::move(front[i]), stretch, i == first ? *default_cost : 0});
   }
-  std::stable_sort(bases.begin(), bases.end(), [](const Base& a, const Base& b) { return a.stretch < b.stretch; });
+  std::ranges::stable_sort(bases, {}, &Base::stretch);
   /// What the candidate costs, if that may be less than the best; which it becomes then.
   const auto considered = [&](const std::vector<Nanos>& slots) -> std::optional<double> {
     for (std::size_t i = 0; i < slots.size(); ++i)

@@ -6,15 +6,14 @@
 #include <microhttpd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <new>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/json/json_fields.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 #include "mltcp/scheduler/service/internal/service_fields.h"
 #include "mltcp/scheduler/service/slurm_mark.h"
 
@@ -38,7 +37,7 @@ struct WrongMethod {
 };
 
 void allow(const ApiRequest& request, std::initializer_list<std::string_view> methods) {
-  if (std::find(methods.begin(), methods.end(), request.method) == methods.end())
+  if (std::ranges::find(methods, request.method) == methods.end())
     throw WrongMethod{fmt::format("{}", fmt::join(methods, ", "))};
 }
 
@@ -47,17 +46,16 @@ std::uint64_t number(const ApiRequest& request, std::string_view key, std::uint6
   const auto found = request.query.find(key);
   if (found == request.query.end()) return 0;
   const std::string& text = found->second;
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size() || value > most)
+  const auto value = number_from<std::uint64_t>(text, 0, most);
+  if (!value)
     throw InputError(
         fmt::format("parameter {}: {} is out of range; give a whole number from 0 to {}", key, in_quotes(text), most));
-  return value;
+  return *value;
 }
 
 void only_parameters(const ApiRequest& request, std::initializer_list<std::string_view> known) {
   for (const auto& [key, value] : request.query)
-    if (std::find(known.begin(), known.end(), key) == known.end())
+    if (std::ranges::find(known, key) == known.end())
       throw InputError(fmt::format("parameter {} is not known; {}", in_quotes(key),
                                    known.size() == 0 ? "leave it out" : fmt::format("{} are", fmt::join(known, ", "))));
 }
@@ -162,54 +160,31 @@ ApiAnswer Api::answered(const ApiRequest& request, Nanos now, bool may_wait) {
 
 ApiAnswer Api::routed(const ApiRequest& request, Nanos now, bool may_wait) {
   const std::vector<std::string>& parts = request.path;
-  const auto is = [&](std::initializer_list<std::string_view> path) {
-    return std::equal(parts.begin(), parts.end(), path.begin(), path.end());
+  using Words = std::initializer_list<std::string_view>;
+  const auto is = [&](Words path, Words methods) {
+    if (!std::ranges::equal(parts, path)) return false;
+    allow(request, methods);
+    return true;
   };
-  if (is({"kubernetes", "filter"})) {
-    allow(request, {"POST"});
-    return {200, kubernetes_.filter(request.body, now), {}};
-  }
-  if (is({"kubernetes", "prioritize"})) {
-    allow(request, {"POST"});
-    return {200, kubernetes_.prioritize(request.body, now), {}};
-  }
+  if (is({"kubernetes", "filter"}, {"POST"})) return {200, kubernetes_.filter(request.body, now), {}};
+  if (is({"kubernetes", "prioritize"}, {"POST"})) return {200, kubernetes_.prioritize(request.body, now), {}};
   const bool is_plan = parts.size() == 4 && parts[0] == "v1" && parts[1] == "jobs" && parts[3] == "plan";
-  only_parameters(request, is_plan ? std::initializer_list<std::string_view>{"after", "wait_ms"}
-                                   : std::initializer_list<std::string_view>{});
+  only_parameters(request, is_plan ? Words{"after", "wait_ms"} : Words{});
   if (is_plan) {
     allow(request, {"GET"});
     return plan(parts[2], request, may_wait);
   }
-  if (is({"metrics"})) {
-    allow(request, {"GET"});
-    return {200, metrics_.text(service_), {}, "text/plain; version=0.0.4; charset=utf-8"};
-  }
-  if (is({"v1", "health"})) {
-    allow(request, {"GET"});
-    const std::vector<JobPlan> plans = service_.plans();
+  if (is({"metrics"}, {"GET"})) return {200, metrics_.text(service_), {}, "text/plain; version=0.0.4; charset=utf-8"};
+  if (is({"v1", "health"}, {"GET"}))
     return json_answer({{"status", "ok"},
-                        {"jobs", plans.size()},
+                        {"jobs", service_.plans().size()},
                         {"revision", service_.revision()},
                         {"epoch_unix_ns", service_.epoch_unix_ns()}});
-  }
-  if (is({"v1", "topology"})) {
-    allow(request, {"GET"});
-    return json_answer(to_json(service_));
-  }
-  if (is({"v1", "placements"})) {
-    allow(request, {"POST"});
-    return rank(request);
-  }
-  if (is({"v1", "plans"})) {
-    allow(request, {"GET"});
-    const std::vector<JobPlan> plans = service_.plans();
-    return json_answer({{"plans", written(plans)}});
-  }
-  if (is({"v1", "jobs"})) {
-    allow(request, {"GET", "POST"});
-    if (request.method == "POST") return arrive(request);
-    return json_answer({{"jobs", written(service_.jobs())}});
-  }
+  if (is({"v1", "topology"}, {"GET"})) return json_answer(to_json(service_));
+  if (is({"v1", "placements"}, {"POST"})) return rank(request);
+  if (is({"v1", "plans"}, {"GET"})) return json_answer({{"plans", written(service_.plans())}});
+  if (is({"v1", "jobs"}, {"GET", "POST"}))
+    return request.method == "POST" ? arrive(request) : json_answer({{"jobs", written(service_.jobs())}});
   if (parts.size() == 3 && parts[0] == "v1" && parts[1] == "jobs") {
     allow(request, {"GET", "DELETE"});
     if (request.method == "DELETE")

@@ -178,7 +178,7 @@ std::string read_token(const std::filesystem::path& path) {
   text.resize(static_cast<std::size_t>(length));
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
   if (text.size() < kMinTokenBytes || text.size() > kMaxTokenBytes ||
-      std::any_of(text.begin(), text.end(), [](char c) { return c <= ' ' || c > '~'; }))
+      std::ranges::any_of(text, [](char c) { return c <= ' ' || c > '~'; }))
     fail("this is no token",
          fmt::format("write one line of {} to {} printable characters, such as openssl rand -hex 32 "
                      "makes",
@@ -399,7 +399,6 @@ class HttpServer::Impl {
   void end() {
     ending_ = true;
     stop_listening();
-    service_.end_waits();
     for (auto& [serial, client] : clients_) {
       if (client.state == State::parked) ask(client, false);
       if (client.state == State::sending && !client.has_header) shut(client);
@@ -473,9 +472,9 @@ class HttpServer::Impl {
     client.deadline = monotonic_now() + client.answer->wait->timeout;
     // They take at most half of the places: beyond, the one that has waited for longest gets its plan as it is.
     const auto is_parked = [](const auto& entry) { return entry.second.state == State::parked; };
-    const auto parked = std::count_if(clients_.begin(), clients_.end(), is_parked);
+    const auto parked = std::ranges::count_if(clients_, is_parked);
     if (static_cast<std::size_t>(parked) > std::max<std::size_t>(1, options_.connections / 2))
-      ask(std::find_if(clients_.begin(), clients_.end(), is_parked)->second, false);
+      ask(std::ranges::find_if(clients_, is_parked)->second, false);
   }
 
   // ---- requests ----

@@ -4,14 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <optional>
-#include <utility>
 #include <vector>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/json/json_object.h"
-#include "mltcp/base/text.h"
 #include "mltcp/lab/experiment/files/job_file.h"
 #include "mltcp/lab/experiment/run/demand.h"
 #include "mltcp/lab/workload/inspection.h"

@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
-#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -82,17 +81,14 @@ bool checks(std::string_view line) {
 // ---- states --------------------------------------------------------------------------------------------------------
 
 std::vector<StoredJob>::iterator find(ServiceState& state, std::string_view id) {
-  return std::find_if(state.jobs.begin(), state.jobs.end(), [&](const StoredJob& job) { return job.request.id == id; });
+  return std::ranges::find_if(state.jobs, [&](const StoredJob& job) { return job.request.id == id; });
 }
 
 /// Throws InputError if the event does not fit the state.
 void check(const JournalEvent& event, ServiceState& state) {
-  const auto listed = [](const auto& list, const std::string& id) {
-    return std::find(list.begin(), list.end(), id) != list.end();
-  };
+  const auto listed = [](const auto& list, const std::string& id) { return std::ranges::find(list, id) != list.end(); };
   const auto arrives = [&](const std::string& id) {
-    return std::any_of(event.arrived.begin(), event.arrived.end(),
-                       [&](const StoredJob& job) { return job.request.id == id; });
+    return std::ranges::any_of(event.arrived, [&](const StoredJob& job) { return job.request.id == id; });
   };
   if (event.revision <= state.revision) throw InputError("its revision is not above the one before");
   for (const std::string& id : event.departed)

@@ -4,14 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
-#include <system_error>
 #include <utility>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/json/json_object.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 #include "mltcp/scheduler/service/api.h"
 #include "mltcp/scheduler/service/job_profile.h"
 
@@ -31,13 +30,6 @@ std::string text_in(const JsonObject& metadata, std::string_view texts, std::str
   return metadata.has(texts) && !metadata.is_null(texts) ? metadata.object(texts).later_text(key) : std::string();
 }
 
-std::optional<std::uint32_t> whole_from(std::string_view text) {
-  std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 }  // namespace
 
 struct KubernetesExtender::Args {
@@ -48,7 +40,7 @@ struct KubernetesExtender::Args {
 };
 
 bool KubernetesExtender::Group::complete() const {
-  return restored || std::none_of(pods.begin(), pods.end(), [](const std::string& pod) { return pod.empty(); });
+  return restored || std::ranges::none_of(pods, [](const std::string& pod) { return pod.empty(); });
 }
 
 KubernetesExtender::Args KubernetesExtender::read(std::string_view text) {
@@ -67,7 +59,8 @@ KubernetesExtender::Args KubernetesExtender::read(std::string_view text) {
         "{}/{}", metadata.is_null("namespace") || !metadata.has("namespace") ? "default" : metadata.text("namespace"),
         job);
   for (const auto& [list, key] : {std::pair{"annotations", kCompletionIndex}, std::pair{"labels", kPodIndex}})
-    if (const std::string index = text_in(metadata, list, key); !index.empty()) args.pod.index = whole_from(index);
+    if (const std::string index = text_in(metadata, list, key); !index.empty())
+      args.pod.index = number_from<std::uint32_t>(index);
   if (root.has("NodeNames") && !root.is_null("NodeNames")) {
     args.nodes = root.texts("NodeNames", kMaxNodes);
     return args;
@@ -86,7 +79,7 @@ KubernetesExtender::Args KubernetesExtender::read(std::string_view text) {
 JobRequest KubernetesExtender::request_of(const Pod& pod, const std::vector<std::string>& nodes) const {
   JobRequest request;
   request.id = pod.job;
-  const auto workers = whole_from(pod.workers);
+  const auto workers = number_from<std::uint32_t>(pod.workers);
   if (!workers || *workers < 1 || *workers > kMaxWorkers)
     throw InputError(fmt::format("annotation {} of a pod of job {} is {}; write the number of its pods, 1 to {}",
                                  kWorkersKey, in_quotes(pod.job), in_quotes(pod.workers), kMaxWorkers));

@@ -41,7 +41,7 @@ constexpr std::array<std::string_view, 3> kPlannings{"arrive", "depart", "rank"}
 }  // namespace
 
 void ServiceMetrics::count(int status) {
-  const auto* const found = std::find(kStatuses.begin(), kStatuses.end(), status);
+  const auto* const found = std::ranges::find(kStatuses, status);
   const auto which = static_cast<std::size_t>(found == kStatuses.end() ? kStatuses.size() - 1
                                                                        : std::size_t(found - kStatuses.begin()));
   answers_[which].fetch_add(1, std::memory_order_relaxed);
@@ -49,7 +49,7 @@ void ServiceMetrics::count(int status) {
 
 std::string ServiceMetrics::text(const SchedulerService& service) const {
   const std::vector<JobPlan> plans = service.plans();
-  const auto with_slots = std::count_if(plans.begin(), plans.end(), [](const JobPlan& plan) { return plan.slots; });
+  const auto with_slots = std::ranges::count_if(plans, [](const JobPlan& plan) { return plan.slots; });
   const std::vector<std::uint32_t> free = service.free_slots();
   std::array<PlanningStats, kPlannings.size()> planned;
   for (std::size_t i = 0; i < planned.size(); ++i) planned[i] = service.planning(static_cast<Planning>(i));

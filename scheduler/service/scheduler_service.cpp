@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
-#include <condition_variable>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -40,7 +38,7 @@ constexpr double kCostSteps = 1e9;  // costs of placements count as equal within
 
 bool is_id(std::string_view text) {
   return !text.empty() && text.size() <= kMaxIdBytes &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
+         std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~'; });
 }
 
 void check(const ServiceOptions& options) {
@@ -82,15 +80,8 @@ void check(const JobRequest& request) {
 }
 
 std::string_view to_text(scheduler::PlacementKind kind) {
-  switch (kind) {
-    case scheduler::PlacementKind::locality:
-      return "locality";
-    case scheduler::PlacementKind::compatible:
-      return "compatible";
-    case scheduler::PlacementKind::random:
-      break;
-  }
-  return "random";
+  constexpr std::string_view names[] = {"locality", "compatible", "random"};
+  return names[static_cast<std::size_t>(kind)];
 }
 
 /// What a host is held to is the same, and why it is held to nothing.
@@ -234,26 +225,6 @@ class SchedulerService::Impl {
     return free;
   }
 
-  std::uint64_t wait_for(std::uint64_t after, Nanos timeout) const {
-    std::unique_lock lock(published_);
-    changed_.wait_for(lock, duration_of(timeout), [&] { return ended_ || revision_ > after; });
-    return revision_;
-  }
-  JobPlan wait_for_plan(std::string_view id, std::uint64_t after, Nanos timeout) const {
-    std::unique_lock lock(published_);
-    changed_.wait_for(lock, duration_of(timeout), [&] {
-      const RunningJob* const job = find(id);
-      return ended_ || job == nullptr || job->plan.revision > after;
-    });
-    if (const RunningJob* const job = find(id)) return job->plan;
-    throw_unknown(id);
-  }
-  void end_waits() {
-    const std::scoped_lock lock(published_);
-    ended_ = true;
-    changed_.notify_all();
-  }
-
   const Topology& topology() const { return cluster_.topology(); }
   const std::vector<std::string>& host_names() const { return names_; }
   Host find_host(std::string_view name) const {
@@ -313,10 +284,6 @@ class SchedulerService::Impl {
     std::vector<std::string> names;
     for (Host host = 0; host < topology.hosts(); ++host) names.push_back(topology.host_name(host));
     return names;
-  }
-  static std::chrono::nanoseconds duration_of(Nanos timeout) {
-    constexpr Nanos longest(24LL * 3600 * 1'000'000'000);  // the clock's own arithmetic must not overflow
-    return std::chrono::nanoseconds(std::clamp(timeout, Nanos(), longest).count);
   }
   [[noreturn]] static void throw_unknown(std::string_view id) {
     throw NotFound(fmt::format("no job {} runs; GET /v1/jobs lists those that do", in_quotes(id)));
@@ -407,8 +374,7 @@ class SchedulerService::Impl {
     const ClusterSolution& solution = cluster_.solution();
     Arrival result;
     if (arrived != nullptr) {
-      const auto solved = std::find_if(solution.jobs.begin(), solution.jobs.end(),
-                                       [&](const ClusterSolution::Job& job) { return job.name == arrived->id; });
+      const auto solved = std::ranges::find(solution.jobs, arrived->id, &ClusterSolution::Job::name);
       StoredJob job;
       job.request = *arrived;
       for (const Host host : hosts) job.hosts.push_back(names_[host]);
@@ -446,7 +412,6 @@ class SchedulerService::Impl {
       running_ = std::move(next);
       index_ = std::move(index);
       revision_ = event.revision;
-      changed_.notify_all();
     }
     for (const std::string& id : event.departed) log(fmt::format("depart {}: revision {}", id, event.revision));
     if (arrived != nullptr)
@@ -612,7 +577,7 @@ class SchedulerService::Impl {
       throw Conflict(error.what());
     }
     // Of placements that are as good, the first that was found is taken: those of few racks come first.
-    std::sort(scores.begin(), scores.end(), [](const auto& a, const auto& b) { return a.candidate < b.candidate; });
+    std::ranges::sort(scores, [](const auto& a, const auto& b) { return a.candidate < b.candidate; });
     std::vector<RankedPlacement> result;
     std::string discarded;
     for (const scheduler::RankedCandidate& score : scores) {
@@ -635,7 +600,7 @@ class SchedulerService::Impl {
       result.push_back(std::move(one));
     }
     if (result.empty()) throw Conflict(fmt::format("job {} goes nowhere: {}", in_quotes(request.id), discarded));
-    std::stable_sort(result.begin(), result.end(), [](const RankedPlacement& a, const RankedPlacement& b) {
+    std::ranges::stable_sort(result, [](const RankedPlacement& a, const RankedPlacement& b) {
       return std::llround((a.excess + a.stretch) * kCostSteps) < std::llround((b.excess + b.stretch) * kCostSteps);
     });
     return result;
@@ -646,8 +611,8 @@ class SchedulerService::Impl {
     const auto added = static_cast<std::uint32_t>(solution.jobs.size() - 1);
     for (const ClusterSolution::Link& link : solution.links) {
       one.excess += 1 - link.solution.score;
-      const bool own = link.competed && std::any_of(link.uses.begin(), link.uses.end(),
-                                                    [&](const scheduler::LinkUse& use) { return use.job == added; });
+      const bool own = link.competed &&
+                       std::ranges::any_of(link.uses, [&](const scheduler::LinkUse& use) { return use.job == added; });
       if (!own || (one.worst_link && link.solution.score >= one.worst_link->score)) continue;
       one.worst_link = {link_name(link.link), link.solution.score};
     }
@@ -676,12 +641,10 @@ class SchedulerService::Impl {
   /// Held for as long as it takes to read or to replace what is told. Written with both held, so that whoever holds one
   /// may read.
   mutable std::mutex published_;
-  mutable std::condition_variable changed_;
   std::vector<RunningJob> running_;                        ///< in the order of their arrivals
   std::map<std::string, std::size_t, std::less<>> index_;  ///< by id, in running_
   std::uint64_t revision_ = 0;
   std::array<PlanningStats, 3> planning_;
-  bool ended_ = false;
 };
 
 namespace {
@@ -719,13 +682,6 @@ std::vector<RunningJob> SchedulerService::jobs() const { return impl_->jobs(); }
 std::vector<JobPlan> SchedulerService::plans() const { return impl_->plans(); }
 std::uint64_t SchedulerService::revision() const { return impl_->revision(); }
 std::vector<std::uint32_t> SchedulerService::free_slots() const { return impl_->free_slots(); }
-std::uint64_t SchedulerService::wait_for(std::uint64_t after, Nanos timeout) const {
-  return impl_->wait_for(after, timeout);
-}
-JobPlan SchedulerService::wait_for_plan(std::string_view id, std::uint64_t after, Nanos timeout) const {
-  return impl_->wait_for_plan(id, after, timeout);
-}
-void SchedulerService::end_waits() { impl_->end_waits(); }
 const Topology& SchedulerService::topology() const { return impl_->topology(); }
 const std::vector<std::string>& SchedulerService::host_names() const { return impl_->host_names(); }
 Topology::Host SchedulerService::find_host(std::string_view name) const { return impl_->find_host(name); }

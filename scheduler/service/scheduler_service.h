@@ -4,8 +4,8 @@
 //
 // A manager asks rank() where a job would fit best, or decides by itself; arrive() then takes the hosts, joins the job
 // to the scheduler's Cluster (scheduler/cluster.h) and gives it a plan: its number in packets and its slots. Other jobs
-// may get new slots by that, and get or lose slots at all; whose plan has changed is part of every answer, has a new
-// revision, and is waited for by wait_for_plan().
+// may get new slots by that, and get or lose slots at all; whose plan has changed is part of every answer, and has a
+// new revision.
 //
 // Slots are absolute, so that hosts agree on them without talking: iterations begin at
 //   epoch + time_shift + k * slot_period   for whole k,
@@ -195,14 +195,6 @@ class SchedulerService {
 
   /// Whoever asked for it: a request, Kubernetes, Slurm, or a job that is gone.
   [[nodiscard]] PlanningStats planning(Planning kind) const;
-
-  /// Waits until revision() exceeds `after`, for at most `timeout`, or until end_waits(); returns the revision.
-  std::uint64_t wait_for(std::uint64_t after, Nanos timeout) const;
-  /// Waits until the revision of the job's plan exceeds `after`, likewise; returns the plan as it is then. Throws
-  /// NotFound, also if the job departs meanwhile.
-  [[nodiscard]] JobPlan wait_for_plan(std::string_view id, std::uint64_t after, Nanos timeout) const;
-  /// All waits end at once, those that come later, too: the program is about to end.
-  void end_waits();
 
   [[nodiscard]] const Topology& topology() const;
   [[nodiscard]] const std::vector<std::string>& host_names() const;  ///< by host

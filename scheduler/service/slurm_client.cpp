@@ -13,14 +13,16 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
 #include <thread>
 
+#include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
+#include "mltcp/lab/experiment/files/host_list.h"
 
 extern "C" {
 extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX leaves it to programs
@@ -62,24 +64,6 @@ constexpr std::array<std::string_view, job_fields> kJobColumns{
 
 enum NodeField : std::size_t { node_name, node_state, node_cpus, node_partition, node_features, node_fields };
 
-std::vector<std::string_view> split(std::string_view text, char at) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const std::size_t end = text.find(at);
-    parts.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
-}
-
-template <typename Number>
-std::optional<Number> number(std::string_view text) {
-  Number value = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 /// "2", "2-4" (the least counts), "3K".
 std::optional<std::uint32_t> count(std::string_view text) {
   text = text.substr(0, text.find('-'));
@@ -88,7 +72,7 @@ std::optional<std::uint32_t> count(std::string_view text) {
     unit = text.back() == 'K' ? 1'000 : 1'000'000;
     text.remove_suffix(1);
   }
-  const auto value = number<std::uint32_t>(text);
+  const auto value = number_from<std::uint32_t>(text);
   if (!value || *value * unit > 1'000'000'000) return std::nullopt;
   return static_cast<std::uint32_t>(*value * unit);
 }
@@ -97,15 +81,25 @@ std::string present(std::string_view text) {
   return text == "(null)" || text == "N/A" ? std::string() : std::string(text);
 }
 
+/// A list of nodes; nothing if it is none.
+std::optional<std::vector<std::string>> hosts_in(std::string_view list) {
+  constexpr std::size_t most = 65'536;
+  if (list.empty() || list == "(null)" || list == "None assigned") return std::vector<std::string>();
+  try {
+    return experiment::expand_hosts(list, most);
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
 SlurmJob::State state_of(std::string_view code) {
   // Ended: boot fail, cancelled, completed, completing, deadline, failed, node fail, out of memory, preempted, revoked,
   // timeout. Tasks of one that completes are over.
   constexpr std::array ended{"BF", "CA", "CD", "CG", "DL", "F", "NF", "OOM", "PR", "RV", "TO"};
-  if (std::find(ended.begin(), ended.end(), code) != ended.end()) return SlurmJob::State::ended;
+  if (std::ranges::find(ended, code) != ended.end()) return SlurmJob::State::ended;
   // Pending: also in a reservation that was deleted, requeued, special exit.
   constexpr std::array pending{"PD", "RD", "RH", "RF", "RQ", "SE"};
-  return std::find(pending.begin(), pending.end(), code) != pending.end() ? SlurmJob::State::pending
-                                                                          : SlurmJob::State::running;
+  return std::ranges::find(pending, code) != pending.end() ? SlurmJob::State::pending : SlurmJob::State::running;
 }
 
 SlurmJob parse_job(std::string_view line) {
@@ -122,8 +116,8 @@ SlurmJob parse_job(std::string_view line) {
   }
   line = fields[job_id];
   SlurmJob job;
-  const auto id = number<std::uint32_t>(fields[job_id]);
-  const auto submitted = number<std::int64_t>(fields[submit_time]);
+  const auto id = number_from<std::uint32_t>(fields[job_id]);
+  const auto submitted = number_from<std::int64_t>(fields[submit_time]);
   const auto nodes = count(fields[node_count]);
   const auto cpus = count(fields[cpu_count]);
   const auto least = count(fields[min_cpus]);
@@ -142,7 +136,7 @@ SlurmJob parse_job(std::string_view line) {
   job.node_count = std::max(1U, *nodes);
   job.cpus_per_node = std::max({1U, *least, (*cpus + job.node_count - 1) / job.node_count});
   for (const auto& [field, list] : {std::pair{node_list, &job.nodes}, {asked_list, &job.asked_nodes}}) {
-    auto names = expand_hosts(fields[field]);
+    auto names = hosts_in(fields[field]);
     if (!names) throw refuse("a list of nodes");
     *list = std::move(*names);
   }
@@ -199,62 +193,16 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 
 }  // namespace
 
-std::optional<std::vector<std::string>> expand_hosts(std::string_view list) {
-  constexpr std::size_t most = 65'536;
-  std::vector<std::string> found;
-  if (list == "(null)" || list == "None assigned") return found;
-  while (!list.empty()) {
-    // One element: up to a comma outside of brackets.
-    std::size_t end = 0;
-    for (bool inside = false; end < list.size() && (inside || list[end] != ','); ++end) {
-      if (list[end] == '[') {
-        if (inside) return std::nullopt;
-        inside = true;
-      } else if (list[end] == ']') {
-        inside = false;
-      }
-    }
-    std::string_view element = list.substr(0, end);
-    list.remove_prefix(std::min(end + 1, list.size()));
-    std::vector<std::string> names{""};
-    while (!element.empty()) {
-      const std::size_t open = element.find('[');
-      for (std::string& name : names) name += element.substr(0, open);
-      if (open == std::string_view::npos) break;
-      const std::size_t shut = element.find(']', open);
-      if (shut == std::string_view::npos) return std::nullopt;
-      std::vector<std::string> grown;
-      for (const std::string_view range : split(element.substr(open + 1, shut - open - 1), ',')) {
-        const std::size_t dash = range.find('-');
-        const std::string_view first = range.substr(0, dash);
-        const auto from = number<std::uint32_t>(first);
-        const auto to = dash == std::string_view::npos ? from : number<std::uint32_t>(range.substr(dash + 1));
-        if (!from || !to || *to < *from || *to - *from >= most) return std::nullopt;
-        for (std::uint32_t i = *from; i <= *to; ++i)
-          for (const std::string& name : names) {
-            if (grown.size() == most) return std::nullopt;
-            grown.push_back(fmt::format("{}{:0{}}", name, i, first.size()));
-          }
-      }
-      names = std::move(grown);
-      element.remove_prefix(shut + 1);
-    }
-    if (names.front().empty() || found.size() + names.size() > most) return std::nullopt;
-    found.insert(found.end(), names.begin(), names.end());
-  }
-  return found;
-}
-
 std::vector<SlurmJob> parse_jobs(std::string_view output) {
   std::vector<SlurmJob> jobs;
   // A comment may have ends of lines in it: a line that doesn't begin a job goes on with the one before.
   std::string whole;
   const auto begins = [](std::string_view line) {
     const std::size_t end = line.find(kSeparator);
-    return end != std::string_view::npos && number<std::uint32_t>(line.substr(0, end)) &&
-           static_cast<std::size_t>(std::count(line.begin(), line.end(), kSeparator)) >= job_fields - 1;
+    return end != std::string_view::npos && number_from<std::uint32_t>(line.substr(0, end)) &&
+           static_cast<std::size_t>(std::ranges::count(line, kSeparator)) >= job_fields - 1;
   };
-  for (const std::string_view line : split(output, '\n')) {
+  for (const std::string_view line : parts_of(output, '\n')) {
     if (begins(line)) {
       if (!whole.empty()) jobs.push_back(parse_job(whole));
       whole = line;
@@ -270,11 +218,11 @@ std::vector<SlurmJob> parse_jobs(std::string_view output) {
 }
 
 void parse_barred_nodes(std::string_view output, std::vector<SlurmJob>& jobs) {
-  for (const std::string_view line : split(output, '\n')) {
+  for (const std::string_view line : parts_of(output, '\n')) {
     if (trimmed(line).empty()) continue;
-    const auto fields = split(line, kSeparator);
-    const auto id = number<std::uint32_t>(fields[0]);
-    auto names = fields.size() == 2 ? expand_hosts(fields[1]) : std::nullopt;
+    const auto fields = parts_of(line, kSeparator);
+    const auto id = number_from<std::uint32_t>(fields[0]);
+    auto names = fields.size() == 2 ? hosts_in(fields[1]) : std::nullopt;
     if (!id || !names) throw SlurmError(fmt::format("squeue says {}, which is not understood", in_quotes(line)));
     for (SlurmJob& job : jobs)
       if (job.id == *id) job.barred_nodes = *names;
@@ -283,10 +231,10 @@ void parse_barred_nodes(std::string_view output, std::vector<SlurmJob>& jobs) {
 
 std::vector<SlurmNode> parse_nodes(std::string_view output) {
   std::vector<SlurmNode> nodes;
-  for (const std::string_view line : split(output, '\n')) {
+  for (const std::string_view line : parts_of(output, '\n')) {
     if (trimmed(line).empty()) continue;
-    const auto fields = split(line, kSeparator);
-    const auto cpus = fields.size() == node_fields ? split(fields[node_cpus], '/') : std::vector<std::string_view>();
+    const auto fields = parts_of(line, kSeparator);
+    const auto cpus = fields.size() == node_fields ? parts_of(fields[node_cpus], '/') : std::vector<std::string_view>();
     const auto free = cpus.size() == 4 ? count(cpus[1]) : std::nullopt;  // allocated, idle, other, total
     if (!free) throw SlurmError(fmt::format("sinfo says {}, which is not understood", in_quotes(line)));
     const std::string_view state = fields[node_state];
@@ -300,7 +248,7 @@ std::vector<SlurmNode> parse_nodes(std::string_view output) {
     node.takes_jobs = (word == "idle" || word == "mix") && state.find_first_of("*$@^!") == std::string_view::npos;
     node.free_cpus = node.takes_jobs ? *free : 0;
     if (const std::string features = present(fields[node_features]); !features.empty())
-      for (const std::string_view feature : split(features, ',')) node.features.emplace_back(feature);
+      for (const std::string_view feature : parts_of(features, ',')) node.features.emplace_back(feature);
     nodes.push_back(std::move(node));
   }
   return nodes;
@@ -391,7 +339,7 @@ std::vector<SlurmJob> SlurmPrograms::jobs() {
   for (const std::string_view column : kJobColumns) format += fmt::format("{}:{},", column, kSeparator);
   format.pop_back();
   std::vector<SlurmJob> jobs = parse_jobs(run("squeue", {"--noheader", "--all", "--states=all", "--Format=" + format}));
-  if (std::none_of(jobs.begin(), jobs.end(), [](const SlurmJob& job) { return job.held; })) return jobs;
+  if (std::ranges::none_of(jobs, [](const SlurmJob& job) { return job.held; })) return jobs;
   // Version 22.05 has nothing to say in the column ExcNodes, and says it in the older form alone.
   parse_barred_nodes(
       run("squeue", {"--noheader", "--all", "--states=PENDING", fmt::format("--format=%A{}%x", kSeparator)}), jobs);

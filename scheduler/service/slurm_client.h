@@ -98,9 +98,6 @@ class SlurmPrograms : public SlurmControl {
 
 // The parts of it that need no program.
 
-/// The names of "n[0-2,7],gpu[01-02]-ib,login", in that order; empty for "" and "(null)". Nothing if it is no such
-/// list, or of more than 65536 names.
-std::optional<std::vector<std::string>> expand_hosts(std::string_view list);
 /// Of the output of squeue, as SlurmPrograms asks for it. Throws SlurmError that quotes the line.
 std::vector<SlurmJob> parse_jobs(std::string_view output);
 /// Of the second question to it: what nodes pending jobs must not have.

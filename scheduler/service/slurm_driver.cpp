@@ -15,7 +15,6 @@
 #include <utility>
 
 #include "mltcp/base/error.h"
-#include "mltcp/base/file.h"
 
 namespace mltcp::service {
 namespace {
@@ -26,13 +25,13 @@ constexpr std::uint32_t kCandidatesWithAsked = 50;  // of which those are taken 
 constexpr std::chrono::seconds kBetweenHeartbeats(1);
 
 bool same_hosts(std::vector<std::string> a, std::vector<std::string> b) {
-  std::sort(a.begin(), a.end());
-  std::sort(b.begin(), b.end());
+  std::ranges::sort(a);
+  std::ranges::sort(b);
   return a == b;
 }
 
 bool has(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return std::ranges::find(names, name) != names.end();
 }
 
 /// All that matters to tasks is the same. How good slots are changes more often, with others' arrivals.
@@ -144,7 +143,7 @@ void SlurmDriver::step(Nanos now, std::int64_t unix_s) {
   nodes_known_ = false;
   promised_.clear();
   // In the order in which they came.
-  std::sort(jobs.begin(), jobs.end(), [](const SlurmJob& a, const SlurmJob& b) {
+  std::ranges::sort(jobs, [](const SlurmJob& a, const SlurmJob& b) {
     return std::pair(a.submitted, a.id) < std::pair(b.submitted, b.id);
   });
   try {
@@ -415,7 +414,7 @@ SlurmDriver::Choice SlurmDriver::choose(const Seen& seen, const JobRequest& requ
     }
     max_known = std::max(max_known, known);
     if (free.size() < request.workers) continue;
-    if (std::any_of(asked.begin(), asked.end(), [&](const std::string& node) { return !has(free, node); })) continue;
+    if (std::ranges::any_of(asked, [&](const std::string& node) { return !has(free, node); })) continue;
     if (asked.size() >= request.workers) {
       choice.hosts = asked;
       return choice;
@@ -425,7 +424,7 @@ SlurmDriver::Choice SlurmDriver::choose(const Seen& seen, const JobRequest& requ
     try {
       for (const RankedPlacement& placement :
            service_.rank(asking, asked.empty() ? options_.candidates : kCandidatesWithAsked))
-        if (std::all_of(asked.begin(), asked.end(), [&](const auto& node) { return has(placement.hosts, node); })) {
+        if (std::ranges::all_of(asked, [&](const auto& node) { return has(placement.hosts, node); })) {
           choice.hosts = placement.hosts;
           return choice;
         }

@@ -6,6 +6,7 @@
 
 #include "mltcp/base/units.h"
 #include "mltcp/endpoint/environment.h"
+#include "mltcp/lab/experiment/files/host_list.h"
 #include "mltcp/lab/experiment/hosts/message_stream.h"
 #include "mltcp/scheduler/service/job_profile.h"
 #include "mltcp/scheduler/service/slurm_client.h"
@@ -74,7 +75,7 @@ void fuzz_words(Input input) {
       });
       return;
     case 4:
-      if (const auto names = service::expand_hosts(text)) require(names->size() <= 65'536, "too many hosts");
+      is_read([&] { require(experiment::expand_hosts(text, 65'536).size() <= 65'536, "too many hosts"); });
       return;
     case 5:
       is_read_of_slurm([&] {

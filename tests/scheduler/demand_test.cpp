@@ -29,16 +29,6 @@ TEST(demand, sums__of_two_bursts) {
   EXPECT_THROW(multiplied({100_ms, {{0_ms, 20_ms, kHighestRate}}}, 4'000'000'000), InputError);
 }
 
-TEST(sum_of, demands_overlap_touch_and_cancel) {
-  const Demand a{100_ms, {{0_ms, 20_ms, Rate(5)}, {50_ms, 60_ms, Rate(3)}}};
-  const Demand b{100_ms, {{10_ms, 30_ms, Rate(7)}, {60_ms, 70_ms, Rate(3)}}};
-  const Demand sum{
-      100_ms, {{0_ms, 10_ms, Rate(5)}, {10_ms, 20_ms, Rate(12)}, {20_ms, 30_ms, Rate(7)}, {50_ms, 70_ms, Rate(3)}}};
-  EXPECT_EQ(sum_of(std::vector{a, b}), sum);
-  EXPECT_THROW(sum_of(std::vector{a, Demand{90_ms, {}}}), InputError);
-  EXPECT_THROW(sum_of({}), InputError);
-}
-
 TEST(fold, refuses_iterations_beyond_all_time) {
   EXPECT_THROW(fold(std::vector<Bytes>{1000}, 1_ms, Nanos::never(), 10_ms), InputError);
 }

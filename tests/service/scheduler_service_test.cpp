@@ -1,7 +1,6 @@
 // The scheduler as a service: arrivals, departures, plans, restarts, and many threads at once.
 #include "mltcp/scheduler/service/scheduler_service.h"
 
-#include <atomic>
 #include <chrono>
 #include <set>
 #include <thread>
@@ -321,33 +320,6 @@ TEST(scheduler_service, most_jobs__is_kept) {
   EXPECT_THAT(message_of<Conflict>([&] { service.arrive(job("two")); }), HasSubstr("1 job run, and no more may"));
 }
 
-TEST(scheduler_service, wait_for_plan__ends_with_a_change_a_departure_or_the_service) {
-  SchedulerService service = fresh_service();
-  service.arrive(job("first"), {"a1", "b1"});
-  EXPECT_EQ(service.wait_for_plan("first", 0, Nanos::never()).revision, 1U);
-  EXPECT_EQ(service.wait_for(0, Nanos::never()), 1U);
-  EXPECT_EQ(service.wait_for_plan("first", 1, 1_ms).revision, 1U) << "in vain";
-
-  std::atomic<std::uint64_t> seen{0};
-  std::thread waiting([&] { seen = service.wait_for_plan("first", 1, Nanos::never()).revision; });
-  service.arrive(job("elsewhere"), {"a3", "a4"});  // is no change of the plan
-  service.arrive(job("second"), {"a2", "b2"});
-  waiting.join();
-  EXPECT_EQ(seen, 3U);
-
-  std::thread departing([&] {
-    EXPECT_THAT(message_of<NotFound>([&] { static_cast<void>(service.wait_for_plan("first", 3, Nanos::never())); }),
-                HasSubstr("no job"));
-  });
-  service.depart("first");
-  departing.join();
-
-  std::thread ending([&] { seen = service.wait_for(100, Nanos::never()); });
-  service.end_waits();
-  ending.join();
-  EXPECT_EQ(seen, 4U);
-}
-
 // Eight threads at once; ThreadSanitizer looks on in its preset.
 TEST(scheduler_service, threads__arrive_ask_and_depart_at_once) {
   const TemporaryFolder folder;
@@ -367,7 +339,7 @@ TEST(scheduler_service, threads__arrive_ask_and_depart_at_once) {
           const Arrival arrival =
               service.arrive(request, {eight_names()[static_cast<std::size_t>(t)], i % 2 == 0 ? "b4" : "a1"});
           EXPECT_EQ(service.plan(id).number, arrival.plan.number);
-          static_cast<void>(service.wait_for(service.revision(), 1_ns));
+          static_cast<void>(service.revision());
           static_cast<void>(service.plans());
           if (i % 3 != 0) service.depart(id);
         }

@@ -20,21 +20,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using namespace literals;
 
-TEST(expand_hosts, names_and_ranges__in_their_order) {
-  EXPECT_THAT(*expand_hosts(""), IsEmpty());
-  EXPECT_THAT(*expand_hosts("(null)"), IsEmpty());
-  EXPECT_THAT(*expand_hosts("login"), ElementsAre("login"));
-  EXPECT_THAT(*expand_hosts("n[0-2,7],gpu[08-10]-ib,x"),
-              ElementsAre("n0", "n1", "n2", "n7", "gpu08-ib", "gpu09-ib", "gpu10-ib", "x"));
-  EXPECT_THAT(*expand_hosts("r[1-2]n[3,4]"), ElementsAre("r1n3", "r2n3", "r1n4", "r2n4"));
-}
-
-TEST(expand_hosts, what_is_no_list__is_nothing) {
-  for (const char* text : {"n[0-2", "n[2-0]", "n[a-b]", "n[0-99999999]", "n[[0]]", ",n", "n[0-65535],m[0-65535]", "n[]",
-                           "n[-1]", "n[0-65535]x[0-1]"})
-    EXPECT_FALSE(expand_hosts(text)) << text;
-}
-
 constexpr const char* kRunning =
     "17\x1fN/A\x1f"
     "1764063600\x1fR\x1f"

@@ -41,12 +41,9 @@ struct AdviseArguments {
   std::optional<std::string> ecn;
   std::optional<std::string> cc;
   std::optional<std::uint64_t> seed;
-  std::optional<std::uint32_t> starts;
-  std::optional<std::uint32_t> iterations;
-  double jitter = experiment::AdviceOptions{}.jitter;
+  experiment::AdviceOptions advice;  ///< as far as options say it
   std::string level = "auto";
   std::uint32_t workers = 0;  ///< 0: as the trace says
-  std::uint32_t threads = 0;
   std::optional<std::string> json;
 };
 
@@ -67,16 +64,16 @@ void add_options(Options& options, AdviseArguments& arguments) {
   options.add("--cc", arguments.cc, "Congestion control; default: the network's, or reno").suggest(algorithm_names());
   add_seed(options, arguments.seed, "Seed of compute times; default: the network's, or 1");
   options
-      .add("--starts", arguments.starts,
+      .add("--starts", arguments.advice.starts,
            "From how many constellations of starts jobs are run; default 8, or fewer where that takes long")
       .check(whole(1, 1000));
   options
-      .add("--iterations", arguments.iterations,
+      .add("--iterations", arguments.advice.iterations,
            "Iterations from each of the job that has the shortest; the others run as long; default 40, or fewer where "
            "that takes long")
       .check(whole(2, 1'000'000));
   options
-      .add("--jitter", arguments.jitter,
+      .add("--jitter", arguments.advice.jitter,
            "Standard deviation of compute times of jobs that have none, as a share of them; default 0.005")
       .check(share(0.5));
   options
@@ -88,7 +85,7 @@ void add_options(Options& options, AdviseArguments& arguments) {
       .add("--workers", arguments.workers,
            "Workers that reduce weight gradients, of traces in the 12-column text format; default: the trace's, or 2")
       .check(whole(2, 1'000'000));
-  options.add("--threads", arguments.threads, "Runs at a time; results are the same; default: one a core");
+  options.add("--threads", arguments.advice.threads, "Runs at a time; results are the same; default: one a core");
   options.add("--json", arguments.json, "Write the advice to this file (docs/advise.md); - is standard output");
 }
 
@@ -112,12 +109,7 @@ experiment::Experiment network_of(const AdviseArguments& arguments) {
   options.seed = arguments.seed;
   options.datapath = "sim";
   if (arguments.network) return experiment::load_experiment(*arguments.network, options);
-  Rate rate;
-  try {
-    rate = parse_rate(arguments.rate);
-  } catch (const InputError& error) {
-    throw InputError(fmt::format("--rate: {}", error.what()));
-  }
+  const Rate rate = of_option("--rate", arguments.rate, parse_rate);
   if (rate.is_zero()) throw InputError("--rate 0: a link needs a rate above 0, as in \"100 Gbps\"");
   std::string text = fmt::format("name = \"advice\"\n[bottleneck]\nrate = {}\ndelay = {}\n", quoted(arguments.rate),
                                  quoted(arguments.delay));
@@ -280,24 +272,19 @@ void print_advice(const experiment::Advice& advice, std::FILE* out) {
 }
 
 int advise(const AdviseArguments& arguments) {
-  if (arguments.json && arguments.json->empty())
-    throw InputError("--json: the name is empty; name a file, or - for standard output");
+  const Outputs outputs({{"--json", arguments.json}});
   if (arguments.network && (arguments.rate != AdviseArguments{}.rate || arguments.delay != AdviseArguments{}.delay ||
                             arguments.buffer || arguments.ecn))
     throw InputError("--network names the network; leave out --rate, --delay, --buffer and --ecn");
-  if (arguments.json) check_writable(*arguments.json, arguments.files.front());
+  outputs.check(arguments.files.front());
   const FilesRead files;
   std::vector<Period> periods;
   const experiment::Experiment experiment = experiment_of(arguments, periods);
-  experiment::AdviceOptions options;
+  experiment::AdviceOptions options = arguments.advice;
   using Level = experiment::AdviceOptions::Level;
   options.level = arguments.level == "flow"     ? Level::flow
                   : arguments.level == "packet" ? Level::packet
                                                 : Level::automatic;
-  options.starts = arguments.starts;
-  options.iterations = arguments.iterations;
-  options.jitter = arguments.jitter;
-  options.threads = arguments.threads;
   const EndOnSignal signals;
   options.stop = [] { return !EndOnSignal::why().empty(); };
   ProgressBar bar;
@@ -318,7 +305,7 @@ int advise(const AdviseArguments& arguments) {
   std::set<std::string> told;
   for (const std::string& warning : advice.warnings)
     if (told.insert(warning).second) print_warning(warning);
-  print_advice(advice, arguments.json == "-" ? stderr : stdout);
+  print_advice(advice, outputs.text());
   if (arguments.json) write_file(*arguments.json, to_json(advice));
   return 0;
 }

@@ -6,8 +6,6 @@
 #include "algorithm_lists.h"
 #include "command_line.h"
 #include "commands.h"
-#include "mltcp/base/error.h"
-#include "mltcp/base/text.h"
 #include "output_file.h"
 
 namespace mltcp::tools {

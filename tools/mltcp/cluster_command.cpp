@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -14,7 +13,6 @@
 #include "end_on_signal.h"
 #include "experiment_options.h"
 #include "mltcp/base/error.h"
-#include "mltcp/base/text.h"
 #include "mltcp/lab/experiment/cluster/cluster_file.h"
 #include "mltcp/lab/experiment/cluster/cluster_run.h"
 #include "mltcp/lab/experiment/results/table.h"
@@ -29,12 +27,10 @@ namespace {
 
 struct ClusterArguments {
   std::string file;
-  std::optional<std::string> level;    ///< "packet" or "flow"
-  std::vector<std::string> schemes;    ///< empty: the file's
-  std::optional<std::uint64_t> seed;   ///< the first
-  std::optional<std::uint32_t> seeds;  ///< how many
-  std::uint32_t threads = 0;           ///< 0: one a core
-  std::optional<std::string> json;     ///< files, or "-" for standard output
+  std::optional<std::string> level;     ///< "packet" or "flow"
+  experiment::ClusterFileOptions read;  ///< but its level
+  std::uint32_t threads = 0;            ///< 0: one a core
+  std::optional<std::string> json;      ///< files, or "-" for standard output
   std::optional<std::string> markdown;
   bool models = false;  ///< list the models that jobs may train instead; there is no file then
 };
@@ -49,12 +45,12 @@ void add_options(Options& options, ClusterArguments& arguments) {
       .add("--level", arguments.level,
            "packet (every packet) or flow (fluid, for large ones); default: the file's, or packet")
       .check(one_of({"packet", "flow"}));
-  options.add_list("--scheme", arguments.schemes,
+  options.add_list("--scheme", arguments.read.schemes,
                    fmt::format("Schemes, several as in locality,compatible+schedule+mltcp,ideal; default: the file's, "
                                "or {}",
                                fmt::join(experiment::default_schemes(), ",")));
-  add_seed(options, arguments.seed, "The first seed, 0 to 2^63 - 1; default: the file's, or 1");
-  options.add("--seeds", arguments.seeds, "With how many seeds each scheme runs; default: the file's, or 1")
+  add_seed(options, arguments.read.seed, "The first seed, 0 to 2^63 - 1; default: the file's, or 1");
+  options.add("--seeds", arguments.read.seeds, "With how many seeds each scheme runs; default: the file's, or 1")
       .check(whole(1, 1000));
   options.add("--threads", arguments.threads, "Runs at a time; default: one a core").check(whole(1, 10'000));
   options.add("--json", arguments.json,
@@ -82,22 +78,11 @@ void print_models() {
 }
 
 experiment::ClusterExperiment load(const ClusterArguments& arguments) {
-  experiment::ClusterFileOptions options;
+  experiment::ClusterFileOptions options = arguments.read;
   if (arguments.level)
     options.level = *arguments.level == "flow" ? experiment::ClusterExperiment::Level::flow
                                                : experiment::ClusterExperiment::Level::packet;
-  options.schemes = arguments.schemes;
-  options.seed = arguments.seed;
-  options.seeds = arguments.seeds;
   return experiment::load_cluster(arguments.file, options);
-}
-
-void check_outputs(const ClusterArguments& arguments) {
-  for (const auto& file : {arguments.json, arguments.markdown})
-    if (file) check_writable(*file, arguments.file);
-  if (arguments.json == "-" && arguments.markdown == "-")
-    throw InputError("--json, --markdown: one of them can have standard output; name a file for the other");
-  check_distinct({arguments.json, arguments.markdown}, "--json, --markdown");
 }
 
 /// Runs it with a bar of its progress, and keeps what there is now and then.
@@ -132,8 +117,7 @@ experiment::ClusterResults measure(const ClusterArguments& arguments, const expe
   return results;
 }
 
-void print_and_write(const ClusterArguments& arguments, const experiment::ClusterResults& results) {
-  std::FILE* const out = arguments.json == "-" || arguments.markdown == "-" ? stderr : stdout;
+void print_and_write(const ClusterArguments& arguments, const experiment::ClusterResults& results, std::FILE* out) {
   fmt::print(out, "{}\n\n", experiment::headline(results));
   const experiment::Cells cells = experiment::cells_of(results);
   Table table(cells.rows.front(), cells.left);
@@ -150,14 +134,15 @@ int cluster(const ClusterArguments& arguments) {
     return 0;
   }
   if (arguments.file.empty()) throw InputError("FILE.toml is required; see mltcp cluster --help");
+  const Outputs outputs({{"--json", arguments.json}, {"--markdown", arguments.markdown}});
   const FilesRead files;
   const experiment::ClusterExperiment experiment = load(arguments);
-  check_outputs(arguments);
+  outputs.check(arguments.file);
   print_warnings(experiment.warnings);
   const Provenance provenance = provenance_of(files);
   const EndOnSignal signals;
   const experiment::ClusterResults results = measure(arguments, experiment, provenance);
-  print_and_write(arguments, results);
+  print_and_write(arguments, results, outputs.text());
   if (results.unfinished.empty()) return 0;
   std::vector<std::string> missing;
   for (const auto& run : results.unfinished) missing.push_back(fmt::format("{} with seed {}", run.scheme, run.seed));

@@ -58,8 +58,8 @@ bool has_option(const CLI::App& command, const std::string& name) {
 
 // What is wrong with words that `command` has no use for.
 std::string no_argument(const CLI::App& app, const CLI::App& command, const std::vector<std::string>& words) {
-  const auto option = std::find_if(words.begin(), words.end(),
-                                   [](const std::string& word) { return word.size() > 1 && word.front() == '-'; });
+  const auto option =
+      std::ranges::find_if(words, [](const std::string& word) { return word.size() > 1 && word.front() == '-'; });
   const std::string see = fmt::format("see mltcp {} --help", command.get_name());
   if (option == words.end())
     return fmt::format("{} is one argument too many; {}", words.empty() ? "a word" : in_quotes(words[0]), see);
@@ -91,10 +91,10 @@ std::string no_argument(const CLI::App& app, const CLI::App& command, const std:
                      meant ? fmt::format("did you mean \"{}\"? ", *meant) : "", see);
 }
 
-const OptionValue* value_of(const CLI::App& command, const CLI::Option& option) {
+std::optional<OptionValue> value_of(const CLI::App& command, const CLI::Option& option) {
   for (const std::string& name : option.get_lnames())
-    if (const OptionValue* const value = option_value("--" + name, command.get_name()); value != nullptr) return value;
-  return nullptr;
+    if (const auto value = option_value("--" + name, command.get_name())) return value;
+  return std::nullopt;
 }
 
 bool takes_value(const CLI::Option& option) { return option.get_items_expected_min() > 0; }
@@ -111,9 +111,8 @@ const CLI::Option* option_of(const CLI::App& command, std::string_view word) {
 
 std::string needs_value(const CLI::App& command, const CLI::Option& option, std::string_view followed_by) {
   const std::string name = option.get_name();
-  const OptionValue* const value = value_of(command, option);
-  const std::string needs =
-      value == nullptr ? "a value" : fmt::format("{}, as in {} {}", value->needs, name, value->example);
+  const auto value = value_of(command, option);
+  const std::string needs = value ? fmt::format("{}, as in {} {}", value->needs, name, value->example) : "a value";
   const std::string next = followed_by.empty() ? "" : fmt::format(", and is followed by {}", followed_by);
   return fmt::format("{} needs {}{}; see mltcp {} --help", name, needs, next, command.get_name());
 }
@@ -150,7 +149,7 @@ std::string missing_value(const CLI::App& app, int argc, const char* const* argv
 void name_values(CLI::App& app) {
   for (CLI::App* const command : app.get_subcommands([](const CLI::App*) { return true; }))
     for (CLI::Option* const option : command->get_options())
-      if (const OptionValue* const value = value_of(*command, *option); value != nullptr && takes_value(*option))
+      if (const auto value = value_of(*command, *option); value && takes_value(*option))
         option->type_name(std::string(value->word));
   // CLI11 shows lists as words with spaces between.
   for (CLI::App* const command : app.get_subcommands([](const CLI::App*) { return true; }))
@@ -162,8 +161,8 @@ void name_values(CLI::App& app) {
 std::string no_number(const CLI::App& command, std::string why) {
   for (const CLI::Option* option : command.get_options()) {
     const std::string begin = "Could not convert: " + option->get_name() + " = ";
-    const OptionValue* const value = value_of(command, *option);
-    if (value == nullptr || !why.starts_with(begin)) continue;
+    const auto value = value_of(command, *option);
+    if (!value || !why.starts_with(begin)) continue;
     return fmt::format("{}: {} is not {}; write one, as in {} {}", option->get_name(),
                        in_quotes(why.substr(begin.size())), value->needs, option->get_name(), value->example);
   }
@@ -197,11 +196,6 @@ void note_given(const Command& command) {
   for (const CLI::Option* option : command.app->get_options())
     for (const Command::Group& group : command.groups)
       if (option->count() > 0 && option->get_group() == group.heading) group.given->push_back(option->get_name());
-}
-
-template <typename Value>
-Option added(Command& command, const std::string& name, Value& value, const std::string& help) {
-  return {*command.app->add_option(name, value, help), command};
 }
 
 OptionDescription description_of(const Command* command, const CLI::Option& option) {
@@ -256,52 +250,33 @@ Option Option::words(int least, int most) {
   return *this;
 }
 
-Option Options::add(const std::string& name, std::string& value, const std::string& help) {
-  return added(*command_, name, value, help);
+template <typename Value>
+Option Options::add(const std::string& name, Value& value, const std::string& help) {
+  return {*command_->app->add_option(name, value, help), *command_};
 }
+template Option Options::add(const std::string&, std::string&, const std::string&);
+template Option Options::add(const std::string&, std::optional<std::string>&, const std::string&);
+template Option Options::add(const std::string&, std::vector<std::string>&, const std::string&);
+template Option Options::add(const std::string&, std::uint16_t&, const std::string&);
+template Option Options::add(const std::string&, std::uint32_t&, const std::string&);
+template Option Options::add(const std::string&, std::optional<std::uint32_t>&, const std::string&);
+template Option Options::add(const std::string&, double&, const std::string&);
+template Option Options::add(const std::string&, std::optional<double>&, const std::string&);
 
-Option Options::add(const std::string& name, std::optional<std::string>& value, const std::string& help) {
-  return added(*command_, name, value, help);
-}
-
-Option Options::add(const std::string& name, std::uint16_t& value, const std::string& help) {
-  return added(*command_, name, value, help);
-}
-
-Option Options::add(const std::string& name, std::uint32_t& value, const std::string& help) {
-  return added(*command_, name, value, help);
-}
-
-Option Options::add(const std::string& name, std::optional<std::uint32_t>& value, const std::string& help) {
-  return added(*command_, name, value, help);
-}
-
-Option Options::add(const std::string& name, double& value, const std::string& help) {
-  return added(*command_, name, value, help);
-}
-
-Option Options::add(const std::string& name, std::optional<double>& value, const std::string& help) {
-  return added(*command_, name, value, help);
-}
-
-Option Options::add(const std::string& name, std::function<std::string(const std::string& text)> take,
-                    const std::string& help) {
+Option Options::add_read(const std::string& name, std::function<std::string(const std::string& text)> take,
+                         const std::string& help) {
   const auto taken = [name, take = std::move(take)](const std::string& text) {
     if (const std::string wrong = take(text); !wrong.empty()) throw CLI::ValidationError(name, wrong);
   };
   return {*command_->app->add_option_function<std::string>(name, taken, help), *command_};
 }
 
-Option Options::add(const std::string& name, std::vector<std::pair<std::string, std::string>>& named,
-                    const std::string& help) {
+Option Options::add_named(const std::string& name, std::vector<std::pair<std::string, std::string>>& named,
+                          const std::string& help) {
   const auto taken = [&named, name](const std::string& value) {
     named.emplace_back(name.substr(name.find_first_not_of('-')), value);
   };
   return {*command_->app->add_option_function<std::string>(name, taken, help), *command_};
-}
-
-Option Options::add(const std::string& name, std::vector<std::string>& words, const std::string& help) {
-  return added(*command_, name, words, help);
 }
 
 Option Options::add_each(const std::string& name, std::vector<std::string>& values, const std::string& help) {
@@ -350,7 +325,7 @@ int CommandLine::run(int argc, char** argv) {
   name_values(app);
   // CLI11 would print --help, and be content.
   const std::vector<std::string> commands = names_of_commands(app);
-  if (argc > 1 && argv[1][0] != '-' && std::find(commands.begin(), commands.end(), argv[1]) == commands.end())
+  if (argc > 1 && argv[1][0] != '-' && std::ranges::find(commands, argv[1]) == commands.end())
     throw InputError(no_command(app, argv[1]));
   if (const std::string missing = missing_value(app, argc, argv); !missing.empty()) throw InputError(missing);
   try {
@@ -359,8 +334,7 @@ int CommandLine::run(int argc, char** argv) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     throw InputError(wrong_usage(app, error, argc > 1 ? argv[1] : ""));
   }
-  const auto command = std::find_if(program_->commands.begin(), program_->commands.end(),
-                                    [](const Command& one) { return one.app->parsed(); });
+  const auto command = std::ranges::find_if(program_->commands, [](const Command& one) { return one.app->parsed(); });
   note_given(*command);
   return command->run();
 }
@@ -370,8 +344,7 @@ std::string CommandLine::help(const std::string& command) const {
   // App::help() would be that of the command which was given.
   if (command.empty()) return app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal);
   const std::vector<std::string> commands = names_of_commands(app);
-  if (std::find(commands.begin(), commands.end(), command) == commands.end())
-    throw InputError(no_command(app, command));
+  if (std::ranges::find(commands, command) == commands.end()) throw InputError(no_command(app, command));
   return app.get_subcommand(command)->help(app.get_name());
 }
 

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,21 +59,16 @@ class Options {
  public:
   explicit Options(Command& command) : command_(&command) {}
 
-  /// An option, "--name" or "-n,--name", or, without dashes, an argument.
-  Option add(const std::string& name, std::string& value, const std::string& help);
-  Option add(const std::string& name, std::optional<std::string>& value, const std::string& help);
-  Option add(const std::string& name, std::uint16_t& value, const std::string& help);
-  Option add(const std::string& name, std::uint32_t& value, const std::string& help);
-  Option add(const std::string& name, std::optional<std::uint32_t>& value, const std::string& help);
-  Option add(const std::string& name, double& value, const std::string& help);
-  Option add(const std::string& name, std::optional<double>& value, const std::string& help);
+  /// An option, "--name" or "-n,--name", or, without dashes, an argument, which may have several words. Of texts and
+  /// numbers, optional or not (command_line.cpp).
+  template <typename Value>
+  Option add(const std::string& name, Value& value, const std::string& help);
   /// Takes a value that is read by `take`, which returns what is wrong with it, or nothing.
-  Option add(const std::string& name, std::function<std::string(const std::string& text)> take,
-             const std::string& help);
+  Option add_read(const std::string& name, std::function<std::string(const std::string& text)> take,
+                  const std::string& help);
   /// The value follows the option's name in `named`: {"rate", "1Gbps"}.
-  Option add(const std::string& name, std::vector<std::pair<std::string, std::string>>& named, const std::string& help);
-  /// An argument of several words.
-  Option add(const std::string& name, std::vector<std::string>& words, const std::string& help);
+  Option add_named(const std::string& name, std::vector<std::pair<std::string, std::string>>& named,
+                   const std::string& help);
   /// An option that is given once for each value.
   Option add_each(const std::string& name, std::vector<std::string>& values, const std::string& help);
   /// One with several values at a time, as in "fair,mltcp".

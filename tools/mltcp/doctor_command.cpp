@@ -68,21 +68,20 @@ struct Examination {
   /// Whether datapath ring can be had.
   [[nodiscard]] bool ring() const {
     const Checks checks = all();
-    return std::all_of(checks.begin(), checks.end(), [](const dpdk::Check& check) {
+    return std::ranges::all_of(checks, [](const dpdk::Check& check) {
       return check.name != "ring ports" || check.status == dpdk::CheckStatus::ok;
     });
   }
   /// Whether the kernel's sockets can be.
   [[nodiscard]] bool udp() const {
-    return std::any_of(machine.begin(), machine.end(), [](const dpdk::Check& check) {
+    return std::ranges::any_of(machine, [](const dpdk::Check& check) {
       return check.name == kUdpCheck && check.status != dpdk::CheckStatus::missing;
     });
   }
   /// Whether all ports that were asked for can be.
   [[nodiscard]] bool asked() const {
-    return std::all_of(ports.begin(), ports.end(), [](const dpdk::Check& check) {
-      return !check.was_asked_for || check.status == dpdk::CheckStatus::ok;
-    });
+    return std::ranges::all_of(
+        ports, [](const dpdk::Check& check) { return !check.was_asked_for || check.status == dpdk::CheckStatus::ok; });
   }
 };
 

@@ -30,8 +30,8 @@ using dpdk::Check;
 using dpdk::CheckStatus;
 
 bool works(std::span<const Check> machine, std::string_view name) {
-  return std::any_of(machine.begin(), machine.end(),
-                     [&](const Check& check) { return check.name == name && check.status != CheckStatus::missing; });
+  return std::ranges::any_of(
+      machine, [&](const Check& check) { return check.name == name && check.status != CheckStatus::missing; });
 }
 
 /// Whether interfaces of this network namespace may be changed at all: 0, or errno. It takes CAP_NET_ADMIN in the user
@@ -144,9 +144,9 @@ Check check_gen(std::span<const Check> machine, std::span<const Check> ports) {
   std::vector<std::string> kinds;
   if (works(machine, "AF_XDP")) kinds.emplace_back("af_xdp");
   if (works(machine, "AF_PACKET")) kinds.emplace_back("af_packet");
-  const auto usable = std::count_if(ports.begin(), ports.end(), [](const Check& check) { return check.is_port; });
+  const auto usable = std::ranges::count_if(ports, [](const Check& check) { return check.is_port; });
   const bool of_kernel =
-      std::any_of(ports.begin(), ports.end(), [](const Check& check) { return check.is_port && check.is_interface; });
+      std::ranges::any_of(ports, [](const Check& check) { return check.is_port && check.is_interface; });
   std::string faster;
   if (usable > 0)
     faster = !of_kernel      ? "a NIC below"

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "command_line.h"
 #include "mltcp/lab/experiment/files/experiment_file.h"
@@ -17,11 +16,7 @@ experiment::FileOptions file_options();
 
 struct ExperimentArguments {
   std::string file;
-  std::optional<std::string> datapath;  ///< this and all below: the file's unless given
-  std::optional<std::string> cc;
-  std::vector<std::string> policies;
-  std::optional<std::uint32_t> iterations;
-  std::optional<std::uint64_t> seed;
+  experiment::FileOptions options = file_options();
 };
 
 /// --cc, --policy, --iterations and --seed. `cc_reference` stands behind the names of algorithms: " (docs/...)", or
@@ -34,5 +29,7 @@ void add_seed(Options& options, std::optional<std::uint64_t>& seed, const std::s
 
 /// The experiment of the file, with what stands in place of it. Throws InputError.
 experiment::Experiment load_experiment(const ExperimentArguments& arguments);
+/// The same, with what hosts can do.
+experiment::Experiment load_for_hosts(ExperimentArguments arguments);
 
 }  // namespace mltcp::tools

@@ -31,7 +31,6 @@
 #include "mltcp/cc/registry.h"
 #include "mltcp/lab/experiment/backends/live_run.h"
 #include "mltcp/lab/experiment/files/datapath_kind.h"
-#include "mltcp/lab/experiment/files/experiment_file.h"
 #include "mltcp/lab/experiment/hosts/host_layout.h"
 #include "mltcp/lab/experiment/hosts/hosts.h"
 #include "mltcp/lab/experiment/run/runner.h"
@@ -60,16 +59,7 @@ struct GenArguments {
   std::string wait = "60s";  ///< for hosts to join; on hosts, for the coordinator
   std::optional<std::string> key;
   bool authenticate = false;
-  std::string port;
-  std::string ip;
-  std::string gateway;
-  std::optional<std::uint32_t> host;
-  std::uint16_t udp_port = kDefaultUdpPort;
-  std::string idle = "pause";
-  std::string cores;
-  std::optional<std::uint32_t> memory_mb;
-  std::uint32_t mtu = 0;
-  std::uint16_t queues = 1;
+  experiment::HostOptions process;     ///< of a host, as far as options say it
   std::optional<std::string> metrics;  ///< port, or IP:PORT
   std::optional<std::string> pcap;     ///< FILE and words, see capture_options.h
   std::vector<std::string> load;       ///< FILE.so:NAME: congestion controls that jobs may have
@@ -89,37 +79,38 @@ void add_coordinator_options(Options& options, GenArguments& arguments) {
 
 void add_host_options(Options& options, GenArguments& arguments) {
   options.group("Of a host", arguments.for_host);
-  options.add("--port", arguments.port,
+  options.add("--port", arguments.process.device,
               "Its port: udp:IFACE (kernel sockets, no privileges), af_xdp:IFACE, af_packet:IFACE, a PCI address, "
               "verbs:DEVICE, verbs:DEVICE:PORT:raw, ... "
               "(docs/ports.md); default: udp:, on the interface that has --ip; with --mpi, %r stands for the MPI rank, "
               "here and in --ip");
   options.add(
-      "--ip", arguments.ip,
+      "--ip", arguments.process.ip,
       "Its address and prefix length, as in 10.0.0.1/24 or fd00::1/64: with udp: and verbs: one that the kernel has, "
       "else one that it doesn't have");
-  options.add("--gateway", arguments.gateway, "The way to addresses beyond the prefix");
+  options.add("--gateway", arguments.process.gateway, "The way to addresses beyond the prefix");
   add_authenticate_option(options, arguments.authenticate);
-  options.add("--host", arguments.host, "Its number; default: the next one that is free").check(whole(0, 1'000'000));
+  options.add("--host", arguments.process.host, "Its number; default: the next one that is free")
+      .check(whole(0, 1'000'000));
   options
-      .add("--udp-port", arguments.udp_port,
+      .add("--udp-port", arguments.process.udp_port,
            fmt::format("UDP port of its first rank, others follow; default {}", kDefaultUdpPort))
       .check(whole(1, 65535));
   options.add_each("--load", arguments.load,
                    "A congestion control of a shared object that the coordinator names, FILE.so:NAME; once for each");
-  options.add("--idle", arguments.idle, "Without work, spin, pause or sleep; default pause")
+  options.add("--idle", arguments.process.idle, "Without work, spin, pause or sleep; default pause")
       .check(one_of({"spin", "pause", "sleep"}));
-  options.add("--cores", arguments.cores, "The CPU to poll on; default: wherever the kernel has it run");
-  options.add("--memory", arguments.memory_mb, "Memory of DPDK in MB; default: what the port needs")
+  options.add("--cores", arguments.process.cores, "The CPU to poll on; default: wherever the kernel has it run");
+  options.add("--memory", arguments.process.memory_mb, "Memory of DPDK in MB; default: what the port needs")
       .check(whole(32, 65536));
-  options.add("--mtu", arguments.mtu, "Longest IP packet, 576 to 9000; default: the interface's")
+  options.add("--mtu", arguments.process.mtu, "Longest IP packet, 576 to 9000; default: the interface's")
       .check(whole(576, 9000));
   options.add(
       "--pcap", arguments.pcap,
       "Capture the port's packets: FILE[,snap=BYTES][,size=BYTES][,files=N], as pcapng (docs/captures.md); %r as in "
       "--port");
   options.add("--metrics", arguments.metrics, kMetricsHelp);
-  options.add("--queues", arguments.queues, "Queues of the port, 1 to 64; default 1").check(whole(1, 64));
+  options.add("--queues", arguments.process.queues, "Queues of the port, 1 to 64; default 1").check(whole(1, 64));
 }
 
 void add_options(Options& options, GenArguments& arguments) {
@@ -137,21 +128,7 @@ void add_options(Options& options, GenArguments& arguments) {
   add_host_options(options, arguments);
 }
 
-Nanos wait_of(const GenArguments& arguments) {
-  try {
-    return parse_duration(arguments.wait);
-  } catch (const InputError& error) {
-    throw InputError(fmt::format("--wait: {}", error.what()));
-  }
-}
-
-/// As for `mltcp run`, with what hosts can do.
-experiment::Experiment load(ExperimentArguments arguments) {
-  arguments.datapath = "sim";  // it has all that hosts have
-  experiment::Experiment experiment = load_experiment(arguments);
-  experiment.datapath = "hosts";
-  return experiment;
-}
+Nanos wait_of(const GenArguments& arguments) { return of_option("--wait", arguments.wait, parse_duration); }
 
 /// What hosts are to record, or nothing.
 std::optional<experiment::SeriesOptions> series_of(const SeriesArguments& series,
@@ -242,13 +219,12 @@ void print_unfinished(const Serving& serving, const experiment::Experiment& expe
 /// `listening` is told the address when somebody may join.
 int serve(const GenArguments& arguments, const experiment::StreamKey& key, const std::string& address,
           const std::function<void(const std::string& address)>& listening) {
-  if (arguments.json && arguments.json->empty())
-    throw InputError("--json: the name is empty; name a file, or - for standard output");
+  const Outputs outputs({{"--json", arguments.json}});
   const FilesRead files;
-  const experiment::Experiment experiment = load(arguments.experiment);
-  if (arguments.json) check_writable(*arguments.json, arguments.experiment.file);
+  const experiment::Experiment experiment = load_for_hosts(arguments.experiment);
+  outputs.check(arguments.experiment.file);
   series_of(arguments.series, experiment, arguments.json, arguments.plan);
-  std::FILE* const out = arguments.json == "-" ? stderr : stdout;
+  std::FILE* const out = outputs.text();
   print_warnings(experiment.warnings);
   Serving serving;
   serving.address = address;
@@ -265,7 +241,7 @@ int serve(const GenArguments& arguments, const experiment::StreamKey& key, const
 
 /// MPI ranks are host numbers.
 void check_processes(const GenArguments& arguments, int size) {
-  const auto hosts = experiment::host_layout(load(arguments.experiment)).hosts;
+  const auto hosts = experiment::host_layout(load_for_hosts(arguments.experiment)).hosts;
   const auto count = static_cast<std::size_t>(size);
   if (hosts.size() == count && hosts.back() + 1 == count) return;
   throw InputError(fmt::format(
@@ -275,21 +251,11 @@ void check_processes(const GenArguments& arguments, int size) {
 }
 
 int join(const GenArguments& arguments, const experiment::StreamKey& key, const std::string& address) {
-  experiment::HostOptions options;
+  experiment::HostOptions options = arguments.process;
   options.coordinator = address;
   options.key = key;
   options.protection = protection_of(arguments.key, arguments.authenticate);
   options.connect_limit = wait_of(arguments);
-  options.device = arguments.port;
-  options.ip = arguments.ip;
-  options.gateway = arguments.gateway;
-  options.host = arguments.host;
-  options.udp_port = arguments.udp_port;
-  options.idle = arguments.idle;
-  options.cores = arguments.cores;
-  options.memory_mb = arguments.memory_mb;
-  options.mtu = arguments.mtu;
-  options.queues = arguments.queues;
   if (arguments.pcap) options.capture = capture::parse_capture("--pcap", *arguments.pcap);
   options.interrupted = EndOnSignal::why;
   options.tell = [](const std::string& line) {
@@ -302,7 +268,7 @@ int join(const GenArguments& arguments, const experiment::StreamKey& key, const 
     options.tell(
         fmt::format("no --port is given: {}, the kernel's UDP sockets, on the interface that has {}; docs/ports.md "
                     "has faster ones",
-                    options.device, arguments.ip));
+                    options.device, options.ip));
   }
   live::Exchange exchange;
   options.exchange = &exchange;
@@ -386,10 +352,10 @@ int gen_with_mpi(const GenArguments& arguments, const experiment::StreamKey& key
     throw RunError(fmt::format("--mpi: MPI does not start (error {}); start it with mpirun or srun", error));
   const bool one_machine = mpi.one_machine() == 1;
   GenArguments own = arguments;
-  own.port = with_rank(own.port, rank);
-  own.ip = with_rank(own.ip, rank);
+  own.process.device = with_rank(own.process.device, rank);
+  own.process.ip = with_rank(own.process.ip, rank);
   if (own.pcap) own.pcap = with_rank(*own.pcap, rank);
-  own.host = static_cast<std::uint32_t>(rank);
+  own.process.host = static_cast<std::uint32_t>(rank);
 
   // Rank 0's coordinator has a thread, and this one speaks MPI.
   std::promise<std::string> listening;
@@ -450,7 +416,7 @@ void check_words(const GenArguments& arguments) {
     throw InputError("--join: the coordinator has the experiment; leave its file out here");
   if (!arguments.join && arguments.experiment.file.empty())
     throw InputError("no experiment is given; name its file (docs/experiment-file.md)");
-  if (host && arguments.ip.empty())
+  if (host && arguments.process.ip.empty())
     throw InputError(
         "a host needs its address: --ip IP/PREFIX, as in --ip 10.0.0.1/24, and a port unless it is udp:, as in --port "
         "af_xdp:eth0");
@@ -461,13 +427,8 @@ void check_words(const GenArguments& arguments) {
   if (arguments.join && !arguments.for_coordinator.empty())
     throw InputError(fmt::format("{}: for the coordinator, and --join is a host; give it to mltcp gen --serve instead",
                                  fmt::join(arguments.for_coordinator, ", ")));
-  for (const std::string& algorithm : arguments.load) {
-    try {
-      cc::algorithm_from(algorithm);
-    } catch (const InputError& error) {
-      throw InputError(one_line(fmt::format("--load: {}", error.what())));
-    }
-  }
+  for (const std::string& algorithm : arguments.load)
+    of_option("--load", [&] { return &cc::algorithm_from(algorithm); });
 }
 
 int gen(const GenArguments& arguments) {
@@ -493,7 +454,7 @@ class NoHosts final : public experiment::Datapath {
 
 int check_coordinator(const GenArguments& arguments) {
   check_words(arguments);
-  const experiment::Experiment experiment = load(arguments.experiment);
+  const experiment::Experiment experiment = load_for_hosts(arguments.experiment);
   static_cast<void>(wait_of(arguments));
   experiment::RunOptions options;
   options.plan_file = arguments.plan;

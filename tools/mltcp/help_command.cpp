@@ -5,9 +5,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
-#include <string_view>
 #include <system_error>
-#include <vector>
 
 #include "command_line.h"
 #include "commands.h"

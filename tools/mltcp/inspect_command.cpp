@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -37,14 +36,10 @@ struct InspectArguments {
   std::vector<std::string> files;
   bool toml = false;
   std::optional<std::string> name;  ///< default: the file's
-  std::uint32_t workers = 0;        ///< 0: as the trace tells
+  workload::TraceView trace;        ///< as far as options say it
   std::string network;              ///< empty: see TraceOptions::network
-  double compute_scale = 1.0;
-  double bytes_scale = 1.0;
   std::string rate = "100 Gbps";
-  std::optional<std::uint32_t> rank;  ///< whose view is shown; default: the first with a trace
-  std::uint32_t ranks = 0;            ///< of the job; 0: as the trace tells
-  std::optional<std::string> json;    ///< file, or "-" for standard output
+  std::optional<std::string> json;  ///< file, or "-" for standard output
 
   [[nodiscard]] const std::string& file() const { return files.front(); }
 };
@@ -61,18 +56,21 @@ void add_options(Options& options, InspectArguments& arguments) {
   options.flag("--toml", arguments.toml, "Print it as a job of an experiment file");
   options.add("--name", arguments.name, "Name of that job; default: the file's");
   options
-      .add("--workers", arguments.workers,
+      .add("--workers", arguments.trace.workers,
            "Workers that reduce weight gradients, of traces in 12 columns; default: the trace's, or 2")
       .check(whole(2, 1'000'000));
   options.add(
       "--network", arguments.network,
       "Collectives of traces in 12 columns that cross the network: weight-gradient, inter-server or all; default: "
       "weight-gradient, or all if there are no such");
-  options.add("--compute-scale", arguments.compute_scale, "Factor on compute times; default 1").check(factor(1e6));
-  options.add("--bytes-scale", arguments.bytes_scale, "Factor on bytes sent; default 1").check(factor(1e6));
-  options.add("--rank", arguments.rank, "Rank whose view is shown, as recorded; default: the first that has a trace");
+  options.add("--compute-scale", arguments.trace.compute_scale, "Factor on compute times; default 1")
+      .check(factor(1e6));
+  options.add("--bytes-scale", arguments.trace.bytes_scale, "Factor on bytes sent; default 1").check(factor(1e6));
+  options.add("--rank", arguments.trace.rank,
+              "Rank whose view is shown, as recorded; default: the first that has a trace");
   options
-      .add("--ranks", arguments.ranks, "Number of ranks of a job whose trace does not tell; default: as few as can be")
+      .add("--ranks", arguments.trace.ranks,
+           "Number of ranks of a job whose trace does not tell; default: as few as can be")
       .check(whole(1, 1'000'000));
   options.add("--json", arguments.json, "Write the summary to this file; - is standard output");
   options.add("--rate", arguments.rate, "Rate of the link for the duty cycle; default \"100 Gbps\"");
@@ -83,14 +81,6 @@ void print_toml(const workload::Job& job, const std::vector<std::string>& warnin
   print_warnings(warnings);
 }
 
-Rate link_rate(const std::string& text) {
-  try {
-    return parse_rate(text);
-  } catch (const InputError& error) {
-    throw InputError(fmt::format("--rate: {}", error.what()));
-  }
-}
-
 /// What is asked of any kind of file.
 struct Wanted {
   workload::TraceView trace;
@@ -98,16 +88,11 @@ struct Wanted {
 };
 
 Wanted wanted_of(const InspectArguments& arguments) {
-  Wanted wanted;
+  Wanted wanted{arguments.trace, {}};
   workload::TraceView& trace = wanted.trace;
-  trace.ranks = arguments.ranks;
-  trace.rank = arguments.rank;
   trace.also_known = "measured profile (columns time_ms,rate_bps), capture (pcapng)";
-  trace.link = link_rate(arguments.rate);
+  trace.link = of_option("--rate", arguments.rate, parse_rate);
   if (trace.link.is_zero()) throw InputError("--rate 0: a link needs a rate above 0, as in \"100 Gbps\"");
-  trace.compute_scale = arguments.compute_scale;
-  trace.bytes_scale = arguments.bytes_scale;
-  trace.workers = arguments.workers;
   if (!arguments.network.empty()) {
     trace.network = workload::network_from(arguments.network);
     if (!trace.network)
@@ -119,8 +104,8 @@ Wanted wanted_of(const InspectArguments& arguments) {
 }
 
 int print_profile(const InspectArguments& arguments, const Wanted& wanted) {
-  if (arguments.workers != 0 || !arguments.network.empty() || arguments.compute_scale != 1 ||
-      arguments.bytes_scale != 1)
+  if (arguments.trace.workers != 0 || !arguments.network.empty() || arguments.trace.compute_scale != 1 ||
+      arguments.trace.bytes_scale != 1)
     throw InputError(
         "--workers, --network, --compute-scale, --bytes-scale: a measured profile tells what was sent, and when; "
         "leave them out");
@@ -188,9 +173,9 @@ int print_graph(const InspectArguments& arguments, const Wanted& wanted) {
 
 /// What jobs claim in a capture.
 int print_capture(const InspectArguments& arguments) {
-  if (arguments.toml || arguments.name || arguments.workers != 0 || !arguments.network.empty() ||
-      arguments.compute_scale != 1 || arguments.bytes_scale != 1 || arguments.rank || arguments.ranks != 0 ||
-      arguments.json)
+  if (arguments.toml || arguments.name || arguments.trace.workers != 0 || !arguments.network.empty() ||
+      arguments.trace.compute_scale != 1 || arguments.trace.bytes_scale != 1 || arguments.trace.rank ||
+      arguments.trace.ranks != 0 || arguments.json)
     throw InputError(fmt::format(
         "{}: this is a capture, of which it is shown what jobs claim; options are for traces, leave them out",
         arguments.file()));
@@ -247,7 +232,7 @@ int inspect(const InspectArguments& arguments) {
   if (arguments.json) check_writable(*arguments.json, arguments.file());
   if (arguments.files.size() > 1 || !experiment::is_measured_profile(arguments.file()))
     return print_graph(arguments, wanted);
-  if (arguments.json || arguments.rank || arguments.ranks != 0)
+  if (arguments.json || arguments.trace.rank || arguments.trace.ranks != 0)
     throw InputError("--json, --rank, --ranks: for traces of ranks, and this is a measured profile; leave them out");
   return print_profile(arguments, wanted);
 }

@@ -14,6 +14,7 @@
 #include "commands.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 #ifndef MLTCP_KERNEL_LACKS
 #include "mltcp/base/json/provenance.h"
 #include "mltcp/plugins/kernel/loader.h"
@@ -87,14 +88,8 @@ int kernel_command(const KernelArguments&) {
 kernel::SettingsChange change_of(const KernelArguments& arguments) {
   kernel::SettingsChange change;
   change.function = arguments.function;
-  if (arguments.gap) change.gap = duration_of("--gap", *arguments.gap);
-  if (arguments.bytes) {
-    try {
-      change.iteration_bytes = parse_bytes(*arguments.bytes);
-    } catch (const InputError& error) {
-      throw InputError(fmt::format("--bytes: {}", error.what()));
-    }
-  }
+  if (arguments.gap) change.gap = of_option("--gap", *arguments.gap, parse_duration);
+  if (arguments.bytes) change.iteration_bytes = of_option("--bytes", *arguments.bytes, parse_bytes);
   return change;
 }
 
@@ -149,10 +144,8 @@ int load(const KernelArguments& arguments) {
 
 // One that is gone has no folder any more, only its number; a folder may be called by digits, too.
 kernel::JobName cgroup_of(const std::string& text, bool may_be_gone) {
-  std::uint64_t number = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (may_be_gone && problem == std::errc() && end == text.data() + text.size() && access(text.c_str(), F_OK) != 0)
-    return kernel::JobName::cgroup_with_number(number);
+  const auto number = number_from<std::uint64_t>(text);
+  if (may_be_gone && number && access(text.c_str(), F_OK) != 0) return kernel::JobName::cgroup_with_number(*number);
   return kernel::JobName::cgroup(text);
 }
 

@@ -2,7 +2,6 @@
 // shown.
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <string>
 
 #include "command_line.h"

@@ -1,8 +1,6 @@
 // The option --key of commands (see key_option.h).
 #include "key_option.h"
 
-#include <fmt/format.h>
-
 #include "mltcp/base/error.h"
 #include "mltcp/endpoint/environment.h"
 
@@ -17,11 +15,7 @@ void add_key_option(Options& options, std::optional<std::string>& value, const s
 
 std::optional<security::JobKey> key_of(const std::optional<std::string>& value) {
   if (!value) return endpoint::read_key(&endpoint::process_variable);
-  try {
-    return security::JobKey::from_source(*value);
-  } catch (const InputError& error) {
-    throw InputError(fmt::format("--key: {}", error.what()));
-  }
+  return of_option("--key", [&] { return security::JobKey::from_source(*value); });
 }
 
 void add_authenticate_option(Options& options, bool& given) {

@@ -55,9 +55,8 @@ void write_option(const OptionDescription& option, std::string& page) {
     page += fmt::format("{}{}\n", fmt::join(names, ", "), option.value.empty() ? "" : " " + value_text(option));
   }
   page += roff(option.help);
-  const bool told = std::all_of(option.choices.begin(), option.choices.end(), [&](const std::string& choice) {
-    return option.help.find(choice) != std::string::npos;
-  });
+  const bool told = std::ranges::all_of(
+      option.choices, [&](const std::string& choice) { return option.help.find(choice) != std::string::npos; });
   if (!option.choices.empty() && !told)
     page += roff(fmt::format(" ({})", fmt::join(option.choices, ", ")));
   else if (option.choices.empty() && !option.bounds.empty())
@@ -122,7 +121,7 @@ void write_bash_command(const CommandDescription& command, std::string& script) 
     if (!is_argument(option) && !option.value.empty())
       script += fmt::format("        {}) {}; return ;;\n", fmt::join(option.names, "|"), bash_values(option));
   script += "      esac\n";
-  const auto argument = std::find_if(command.options.begin(), command.options.end(), is_argument);
+  const auto argument = std::ranges::find_if(command.options, is_argument);
   const std::string otherwise = argument == command.options.end() ? ":" : bash_values(*argument);
   script += fmt::format(
       "      case $current in\n        -*) _mltcp_words one {} ;;\n        *) {} ;;\n      esac\n      ;;\n",

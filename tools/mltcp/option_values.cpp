@@ -5,146 +5,132 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <optional>
 #include <string_view>
 #include <utility>
 
-#include "mltcp/base/error.h"
 #include "mltcp/base/nearest.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 
 namespace mltcp::tools {
 namespace {
 
-constexpr std::string_view kOutput = "a file to write to, or - for standard output";
-constexpr std::array kValues{
-    OptionValue{"--ageing", "TIME", "a time with its unit", "300s"},
-    OptionValue{"--algorithm", "NAME", "an algorithm of collectives", "tree"},
-    OptionValue{"--angles", "N", "a whole number", "72"},
-    OptionValue{"--buffer", "BYTES", "a size with its unit", "250kB"},
-    OptionValue{"--bytes", "BYTES", "a size with its unit", "13.5MB"},
-    OptionValue{"--bytes-scale", "FACTOR", "a number", "0.5"},
-    OptionValue{"--candidates", "N", "a whole number", "10"},
-    OptionValue{"--cc", "NAME", "the name of an algorithm", "cubic"},
-    OptionValue{"--cgroup", "FOLDER", "the folder of a cgroup", "/sys/fs/cgroup/system.slice/train.service"},
-    OptionValue{"--chart", "NAME", "the name of a chart", "iterations"},
-    OptionValue{"--classes", "N", "a whole number", "8"},
-    OptionValue{"--command", "COMMAND", "what a shell shall do", "'on 0 hostname'"},
-    OptionValue{"--compute-scale", "FACTOR", "a number", "0.5"},
-    OptionValue{"--connections", "N", "a whole number", "4"},
-    OptionValue{"--cores", "CPUS", "the number of a CPU, or a list of them", "0,1"},
-    OptionValue{"--corrupt", "SHARE", "a probability", "0.01"},
-    OptionValue{"--csv", "FILE", kOutput, "table.csv"},
-    OptionValue{"--datapath", "NAME", "the name of a datapath", "ring"},
-    OptionValue{"--delay", "TIME", "a time with its unit", "10us"},
-    OptionValue{"--depth", "N", "a whole number", "64"},
-    OptionValue{"--device", "NAME", "a kind of port", "af_packet"},
-    OptionValue{"--drift", "SHARE", "a number", "0.05"},
-    OptionValue{"--duplicate", "SHARE", "a probability", "0.01"},
-    OptionValue{"--duration", "TIME", "a time with its unit", "1h"},
-    OptionValue{"--ecn", "BYTES", "where marking begins, or off", "30kB"},
-    OptionValue{"--every", "TIME", "a time with its unit", "100ms"},
-    OptionValue{"--factor", "N", "a whole number", "4"},
-    OptionValue{"--file", "FILE", "a switch file to read", "switch.toml"},
-    OptionValue{"--flows", "N", "a whole number", "4"},
-    OptionValue{"--for", "TIME", "a time with its unit", "10s"},
-    OptionValue{"--function", "F", "a function of aggressiveness, a constant, or fair", "F1"},
-    OptionValue{"--gap", "TIME", "a time with its unit", "20ms"},
-    OptionValue{"--gateway", "ADDRESS", "an IP address", "10.0.0.254"},
-    OptionValue{"--host", "N", "the number of a host", "0"},
-    OptionValue{"--hosts", "N", "a whole number", "2"},
-    OptionValue{"--idle", "WORD", "what to do without work", "sleep"},
-    OptionValue{"--ip", "ADDRESS", "an IP address and its prefix length", "10.0.0.1/24"},
-    OptionValue{"--island-rate", "RATE", "a rate with its unit", "2.4Tbps"},
-    OptionValue{"--islands", "N", "a whole number", "8"},
-    OptionValue{"--iterations", "N", "a whole number", "60"},
-    OptionValue{"--jitter", "SHARE", "a number", "0.01"},
-    OptionValue{"--job", "N", "the number of a job", "7"},
-    OptionValue{"--join", "ADDRESS", "the address of a coordinator", "10.0.0.1:7000"},
-    OptionValue{"--json", "FILE", kOutput, "results.json"},
-    OptionValue{"--key", "FILE", "a key file, or fd:N", "job.key"},
-    OptionValue{"--min", "BYTES", "a size with its unit", "1kB"},
-    OptionValue{"--min-score", "SHARE", "a number", "0.98"},
-    OptionValue{"--level", "WORD", "a level", "flow"},
-    OptionValue{"--limit", "TIME", "a time with its unit", "60s"},
-    OptionValue{"--listen", "ADDRESS", "a loopback address to listen at", "127.0.0.1:8470"},
-    OptionValue{"--load", "FILE.so:NAME", "an algorithm of a shared object", "./mine.so:mine"},
-    OptionValue{"--log-dir", "FOLDER", "a folder to write to", "logs"},
-    OptionValue{"--loss", "SHARE", "a probability", "0.01"},
-    OptionValue{"--mac-entries", "N", "a whole number", "4096"},
-    OptionValue{"--markdown", "FILE", kOutput, "table.md"},
-    OptionValue{"--marks", "BITS", "a number in C's hexadecimal digits", "0xffff"},
-    OptionValue{"--max-jobs", "N", "a whole number", "10000"},
-    OptionValue{"--max-repetitions", "N", "a whole number", "32"},
-    OptionValue{"--max-stretch", "SHARE", "a number", "0.02"},
-    OptionValue{"--memory", "MB", "a whole number of MB", "256"},
-    OptionValue{"--merge", "FOLDER", "a folder of runs", "other.sweep"},
-    OptionValue{"--metrics", "PORT", "a port, or an address and a port", "9470"},
-    OptionValue{"--max", "BYTES", "a size with its unit", "1GB"},
-    OptionValue{"--mtu", "BYTES", "a whole number of bytes", "1500"},
-    OptionValue{"--name", "NAME", "a name", "vgg"},
-    OptionValue{"--network", "WORD", "which collectives cross the link", "all"},
-    OptionValue{"--network-of", "FILE", "an experiment to read", "experiment.toml"},
-    OptionValue{"--output", "FILE", "where to write to", "out"},
-    OptionValue{"--pcap", "FILE[,WORD=N...]", "a file to capture to", "run.pcapng,snap=96"},
-    OptionValue{"--plan", "FILE", "a plan file", "plan.json"},
-    OptionValue{"--pod-patience", "TIME", "a time with its unit", "600s"},
-    OptionValue{"--policy", "POLICY", "one policy or several", "fair,mltcp"},
-    OptionValue{"--port", "PORT", "a port", "af_packet:eth1"},
-    OptionValue{"--queues", "N", "a whole number", "2"},
-    OptionValue{"--rank", "N", "the number of a rank", "3"},
-    OptionValue{"--ranks", "RANKS", "ranks", "0-3,6"},
-    OptionValue{"--rate", "RATE", "a rate with its unit", "1Gbps"},
-    OptionValue{"--reorder", "SHARE", "a probability", "0.01"},
-    OptionValue{"--reorder-delay", "TIME", "a time with its unit", "100us"},
-    OptionValue{"--report", "FILE", kOutput, "page.html"},
-    OptionValue{"--round", "N", "a whole number", "12"},
-    OptionValue{"--scheme", "SCHEME", "one scheme or several", "locality,ideal"},
-    OptionValue{"--seed", "N", "a whole number", "1"},
-    OptionValue{"--seeds", "N", "a whole number", "10"},
-    OptionValue{"--series", "FILE", "a file to write to, whose name says the format", "series.json"},
-    OptionValue{"--series-interval", "TIME", "a time with its unit", "100us"},
-    OptionValue{"--serve", "ADDRESS", "an address to listen at", "10.0.0.1:7000"},
-    OptionValue{"--shard", "I/N", "a part and their number, or auto", "2/8"},
-    OptionValue{"--slack", "SHARE", "a number", "0.02"},
-    OptionValue{"--slots-per-host", "N", "a whole number", "8"},
-    OptionValue{"--socket", "PATH", "the path of a Unix socket", "/run/mltcp/scheduler.sock"},
-    OptionValue{"--sort", "ORDER", "an order of rows", "rate"},
-    OptionValue{"--starts", "N", "a whole number", "8"},
-    OptionValue{"--state", "FOLDER", "a folder to keep jobs in", "/var/lib/mltcp"},
-    OptionValue{"--steps", "STEPS", "all, typical, or steps", "1-3"},
-    OptionValue{"--svg", "FILE", kOutput, "picture.svg"},
-    OptionValue{"--tests", "TESTS", "one test or several", "latency,out"},
-    OptionValue{"--threads", "N", "a whole number", "2"},
-    OptionValue{"--timeline", "FILE", kOutput, "timeline.json"},
-    OptionValue{"--token-file", "FILE", "a file that holds a token", "/etc/mltcp/token"},
-    OptionValue{"--trace-ranks", "N", "a whole number", "8"},
-    OptionValue{"--udp-port", "N", "a whole number", "62400"},
-    OptionValue{"--vary", "KEY=VALUES", "a key of the experiment and its values", "cc=reno,cubic"},
-    OptionValue{"--wait", "TIME", "a time with its unit", "60s"},
-    OptionValue{"--workers", "N", "a whole number", "8"},
-    OptionValue{"--write", "FOLDER", "a folder to write below", "/usr/local/share"},
+/// What options of one kind take, and an example of each.
+struct Kind {
+  std::string_view word;
+  std::string_view needs;
+  std::vector<std::pair<std::string_view, std::string_view>> examples;
 };
 
-template <typename Number>
-std::optional<Number> number_from(const std::string& text) {
-  Number value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [at, problem] = std::from_chars(text.data(), end, value);
-  if (problem != std::errc() || at != end) return std::nullopt;
-  return value;
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> all{
+      {"N",
+       "a whole number",
+       {{"--angles", "72"},          {"--candidates", "10"},    {"--classes", "8"},        {"--connections", "4"},
+        {"--depth", "64"},           {"--factor", "4"},         {"--flows", "4"},          {"--hosts", "2"},
+        {"--islands", "8"},          {"--iterations", "60"},    {"--mac-entries", "4096"}, {"--max-jobs", "10000"},
+        {"--max-repetitions", "32"}, {"--queues", "2"},         {"--round", "12"},         {"--seed", "1"},
+        {"--seeds", "10"},           {"--slots-per-host", "8"}, {"--starts", "8"},         {"--threads", "2"},
+        {"--trace-ranks", "8"},      {"--udp-port", "62400"},   {"--workers", "8"}}},
+      {"TIME",
+       "a time with its unit",
+       {{"--ageing", "300s"},
+        {"--delay", "10us"},
+        {"--duration", "1h"},
+        {"--every", "100ms"},
+        {"--for", "10s"},
+        {"--gap", "20ms"},
+        {"--limit", "60s"},
+        {"--pod-patience", "600s"},
+        {"--reorder-delay", "100us"},
+        {"--series-interval", "100us"},
+        {"--wait", "60s"}}},
+      {"FILE",
+       "a file to write to, or - for standard output",
+       {{"--csv", "table.csv"},
+        {"--json", "results.json"},
+        {"--markdown", "table.md"},
+        {"--report", "page.html"},
+        {"--svg", "picture.svg"},
+        {"--timeline", "timeline.json"}}},
+      {"SHARE",
+       "a number",
+       {{"--drift", "0.05"},
+        {"--jitter", "0.01"},
+        {"--max-stretch", "0.02"},
+        {"--min-score", "0.98"},
+        {"--slack", "0.02"}}},
+      {"BYTES",
+       "a size with its unit",
+       {{"--buffer", "250kB"}, {"--bytes", "13.5MB"}, {"--max", "1GB"}, {"--min", "1kB"}}},
+      {"SHARE",
+       "a probability",
+       {{"--corrupt", "0.01"}, {"--duplicate", "0.01"}, {"--loss", "0.01"}, {"--reorder", "0.01"}}},
+      {"FACTOR", "a number", {{"--bytes-scale", "0.5"}, {"--compute-scale", "0.5"}}},
+      {"RATE", "a rate with its unit", {{"--island-rate", "2.4Tbps"}, {"--rate", "1Gbps"}}},
+      {"NAME", "an algorithm of collectives", {{"--algorithm", "tree"}}},
+      {"NAME", "the name of an algorithm", {{"--cc", "cubic"}}},
+      {"FOLDER", "the folder of a cgroup", {{"--cgroup", "/sys/fs/cgroup/system.slice/train.service"}}},
+      {"NAME", "the name of a chart", {{"--chart", "iterations"}}},
+      {"COMMAND", "what a shell shall do", {{"--command", "'on 0 hostname'"}}},
+      {"CPUS", "the number of a CPU, or a list of them", {{"--cores", "0,1"}}},
+      {"NAME", "the name of a datapath", {{"--datapath", "ring"}}},
+      {"NAME", "a kind of port", {{"--device", "af_packet"}}},
+      {"BYTES", "where marking begins, or off", {{"--ecn", "30kB"}}},
+      {"FILE", "a switch file to read", {{"--file", "switch.toml"}}},
+      {"F", "a function of aggressiveness, a constant, or fair", {{"--function", "F1"}}},
+      {"ADDRESS", "an IP address", {{"--gateway", "10.0.0.254"}}},
+      {"N", "the number of a host", {{"--host", "0"}}},
+      {"WORD", "what to do without work", {{"--idle", "sleep"}}},
+      {"ADDRESS", "an IP address and its prefix length", {{"--ip", "10.0.0.1/24"}}},
+      {"N", "the number of a job", {{"--job", "7"}}},
+      {"ADDRESS", "the address of a coordinator", {{"--join", "10.0.0.1:7000"}}},
+      {"FILE", "a key file, or fd:N", {{"--key", "job.key"}}},
+      {"WORD", "a level", {{"--level", "flow"}}},
+      {"ADDRESS", "a loopback address to listen at", {{"--listen", "127.0.0.1:8470"}}},
+      {"FILE.so:NAME", "an algorithm of a shared object", {{"--load", "./mine.so:mine"}}},
+      {"FOLDER", "a folder to write to", {{"--log-dir", "logs"}}},
+      {"BITS", "a number in C's hexadecimal digits", {{"--marks", "0xffff"}}},
+      {"MB", "a whole number of MB", {{"--memory", "256"}}},
+      {"FOLDER", "a folder of runs", {{"--merge", "other.sweep"}}},
+      {"PORT", "a port, or an address and a port", {{"--metrics", "9470"}}},
+      {"BYTES", "a whole number of bytes", {{"--mtu", "1500"}}},
+      {"NAME", "a name", {{"--name", "vgg"}}},
+      {"WORD", "which collectives cross the link", {{"--network", "all"}}},
+      {"FILE", "an experiment to read", {{"--network-of", "experiment.toml"}}},
+      {"FILE", "where to write to", {{"--output", "out"}}},
+      {"FILE[,WORD=N...]", "a file to capture to", {{"--pcap", "run.pcapng,snap=96"}}},
+      {"FILE", "a plan file", {{"--plan", "plan.json"}}},
+      {"POLICY", "one policy or several", {{"--policy", "fair,mltcp"}}},
+      {"PORT", "a port", {{"--port", "af_packet:eth1"}}},
+      {"N", "the number of a rank", {{"--rank", "3"}}},
+      {"RANKS", "ranks", {{"--ranks", "0-3,6"}}},
+      {"SCHEME", "one scheme or several", {{"--scheme", "locality,ideal"}}},
+      {"FILE", "a file to write to, whose name says the format", {{"--series", "series.json"}}},
+      {"ADDRESS", "an address to listen at", {{"--serve", "10.0.0.1:7000"}}},
+      {"I/N", "a part and their number, or auto", {{"--shard", "2/8"}}},
+      {"PATH", "the path of a Unix socket", {{"--socket", "/run/mltcp/scheduler.sock"}}},
+      {"ORDER", "an order of rows", {{"--sort", "rate"}}},
+      {"FOLDER", "a folder to keep jobs in", {{"--state", "/var/lib/mltcp"}}},
+      {"STEPS", "all, typical, or steps", {{"--steps", "1-3"}}},
+      {"TESTS", "one test or several", {{"--tests", "latency,out"}}},
+      {"FILE", "a file that holds a token", {{"--token-file", "/etc/mltcp/token"}}},
+      {"KEY=VALUES", "a key of the experiment and its values", {{"--vary", "cc=reno,cubic"}}},
+      {"FOLDER", "a folder to write below", {{"--write", "/usr/local/share"}}},
+  };
+  return all;
 }
 
 }  // namespace
 
-const OptionValue* option_value(std::string_view option, std::string_view command) {
-  constexpr static OptionValue kFile{"--network", "FILE", "an experiment to read", "experiment.toml"};
-  if (option == kFile.option && command == "advise") return &kFile;
-  const auto* const found =
-      std::find_if(kValues.begin(), kValues.end(), [&](const OptionValue& value) { return value.option == option; });
-  return found == kValues.end() ? nullptr : &*found;
+std::optional<OptionValue> option_value(std::string_view option, std::string_view command) {
+  if (option == "--network" && command == "advise")
+    return OptionValue{"FILE", "an experiment to read", "experiment.toml"};
+  for (const Kind& kind : kinds())
+    for (const auto& [name, example] : kind.examples)
+      if (name == option) return OptionValue{kind.word, kind.needs, example};
+  return std::nullopt;
 }
 
 ValueCheck whole(std::uint64_t least, std::uint64_t most) {
@@ -182,20 +168,12 @@ ValueCheck one_of(std::vector<std::string> words) {
   const std::string all = fmt::format("{}", fmt::join(words, ", "));
   const std::string choices = fmt::format("{}", fmt::join(words, ","));
   const auto objection = [words, all](const std::string& text) {
-    if (std::find(words.begin(), words.end(), text) != words.end()) return std::string();
+    if (std::ranges::find(words, text) != words.end()) return std::string();
     const auto meant = nearest(text, words);
     return fmt::format("{} is not known; {}", in_quotes(text),
                        meant ? fmt::format("did you mean \"{}\"?", *meant) : "write one of " + all);
   };
   return {fmt::format("{{{}}}", choices), objection, std::move(words)};
-}
-
-Nanos duration_of(const std::string& option, const std::string& text) {
-  try {
-    return parse_duration(text);
-  } catch (const InputError& error) {
-    throw InputError(fmt::format("{}: {}", option, error.what()));
-  }
 }
 
 }  // namespace mltcp::tools

@@ -2,26 +2,28 @@
 // numbers and of words, each naming what was given and what is wanted.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "mltcp/base/units.h"
+#include "mltcp/base/error.h"
 
 namespace mltcp::tools {
 
 /// What an option takes, the same in whatever command it is one, but for --network.
 struct OptionValue {
-  std::string_view option;   ///< "--json"
   std::string_view word;     ///< in --help: "FILE"
   std::string_view needs;    ///< "a file to write to, or - for standard output"
   std::string_view example;  ///< "results.json"
 };
 
-/// What an option, as "--json", of `command` takes; nullptr if it takes no value or is not known.
-const OptionValue* option_value(std::string_view option, std::string_view command);
+/// What an option, as "--json", of `command` takes; nothing if it takes no value or is not known.
+std::optional<OptionValue> option_value(std::string_view option, std::string_view command);
 
 /// What is asked of a value.
 struct ValueCheck {
@@ -45,7 +47,19 @@ ValueCheck cpu_list();
 /// One of a few words; an objection names the one that is near.
 ValueCheck one_of(std::vector<std::string> words);
 
-/// The value of an option that takes a time with its unit. Throws InputError that names the option.
-Nanos duration_of(const std::string& option, const std::string& text);
+/// What `parse` makes of what was given with the option. InputErrors say which option it was.
+template <typename Parse>
+auto of_option(std::string_view option, Parse parse) {
+  try {
+    return parse();
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: {}", option, error.what()));
+  }
+}
+/// The same of its text: of_option("--rate", text, parse_rate).
+template <typename Parse>
+auto of_option(std::string_view option, const std::string& text, Parse parse) {
+  return of_option(option, [&] { return parse(text); });
+}
 
 }  // namespace mltcp::tools

@@ -62,7 +62,7 @@ void check_writable(const std::string& file, const std::string& input) {
     fail(fmt::format("can't be written ({})", reason()), fmt::format("check the permissions of {}", folder.string()));
 }
 
-void check_distinct(std::initializer_list<std::optional<std::string>> files, std::string_view options) {
+void check_distinct(const std::vector<std::optional<std::string>>& files, std::string_view options) {
   std::vector<fs::path> seen;
   for (const auto& file : files) {
     if (!file) continue;
@@ -71,10 +71,33 @@ void check_distinct(std::initializer_list<std::optional<std::string>> files, std
     const fs::file_status status = fs::status(target.path, error);
     if (target.descriptor || (fs::exists(status) && !fs::is_regular_file(status))) continue;
     const fs::path path = fs::weakly_canonical(target.path, error);
-    if (std::find(seen.begin(), seen.end(), path) != seen.end())
+    if (std::ranges::find(seen, path) != seen.end())
       throw InputError(fmt::format("{}: two of them are {}; name different files", options, *file));
     seen.push_back(path);
   }
+}
+
+Outputs::Outputs(std::vector<std::pair<std::string_view, std::optional<std::string>>> files)
+    : files_(std::move(files)) {
+  std::size_t on_standard_output = 0;
+  for (const auto& [option, file] : files_) {
+    options_ += fmt::format("{}{}", options_.empty() ? "" : ", ", option);
+    if (file && file->empty())
+      throw InputError(fmt::format("{}: the name is empty; name a file, or - for standard output", option));
+    if (file == "-") ++on_standard_output;
+  }
+  standard_output_ = on_standard_output > 0;
+  if (on_standard_output > 1)
+    throw InputError(fmt::format("{}: one of them can have standard output; name {}", options_,
+                                 files_.size() == 2 ? "a file for the other" : "files for the others"));
+}
+
+void Outputs::check(const std::string& input) const {
+  std::vector<std::optional<std::string>> all;
+  for (const auto& [option, file] : files_) all.push_back(file);
+  for (const auto& file : all)
+    if (file) check_writable(*file, input);
+  check_distinct(all, options_);
 }
 
 bool replaceable(const std::string& file) {

@@ -1,11 +1,13 @@
 // Output files: regular files are replaced atomically; devices and pipes are written in place.
 #pragma once
 
-#include <initializer_list>
+#include <cstdio>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace mltcp {
 struct Provenance;
@@ -19,7 +21,23 @@ void check_writable(const std::string& file, const std::string& input);
 
 /// Throws InputError if two of `files`, given by `options`, are the same file, so that one would overwrite the other.
 /// Devices and pipes may be repeated.
-void check_distinct(std::initializer_list<std::optional<std::string>> files, std::string_view options);
+void check_distinct(const std::vector<std::optional<std::string>>& files, std::string_view options);
+
+/// The files that a command writes, by option, beside its text for people.
+class Outputs {
+ public:
+  /// Throws InputError for an empty name, and if several are standard output.
+  explicit Outputs(std::vector<std::pair<std::string_view, std::optional<std::string>>> files);
+  /// check_writable() of each, and that they are different files.
+  void check(const std::string& input) const;
+  /// Where text for people goes: to standard error if a file has standard output, so that it is alone there.
+  [[nodiscard]] std::FILE* text() const { return standard_output_ ? stderr : stdout; }
+
+ private:
+  std::vector<std::pair<std::string_view, std::optional<std::string>>> files_;
+  std::string options_;  ///< "--json, --report"
+  bool standard_output_ = false;
+};
 
 /// Whether write_file() may be repeated to replace the contents: a regular file, not a descriptor, device or pipe.
 bool replaceable(const std::string& file);

@@ -2,7 +2,6 @@
 // other measures and shows a row for each length as it comes.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -17,7 +16,6 @@
 #include "key_option.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/json/provenance.h"
-#include "mltcp/base/text.h"
 #include "mltcp/cc/registry.h"
 #include "mltcp/endpoint/environment.h"
 #include "mltcp/lab/experiment/perf/perf.h"
@@ -40,23 +38,14 @@ struct PerfArguments {
   std::vector<std::string> tests;
   std::string least = "1B";
   std::string most = "1GiB";
-  std::uint32_t factor = 4;
   std::string time = "1s";
   std::string limit = "60s";
   std::string wait = "10s";
   std::optional<std::string> every;
-  std::uint32_t connections = 1;
-  std::uint32_t depth = 64;
-  std::string cc = "reno";
+  experiment::PerfSettings settings;  ///< as far as it is no text that is to be read
   std::optional<std::string> json;
-  std::string port = "udp:";
-  std::string ip;
-  std::string gateway;
-  std::uint16_t udp_port = 0;
+  experiment::PerfPlace place;  ///< the same
   std::string idle = "sleep";
-  std::string cores;
-  std::optional<std::uint32_t> memory_mb;
-  std::uint32_t mtu = 0;
   std::optional<std::string> key;
   bool authenticate = false;
   std::vector<std::string> for_client;  ///< options that were given and are for one that measures
@@ -68,18 +57,21 @@ std::string by_default(const Value& value) {
 }
 
 void add_place(Options& options, PerfArguments& arguments) {
-  options.add("--port", arguments.port,
-              "Its port, udp:, af_xdp:IFACE, a PCI address, ... (docs/ports.md)" + by_default(arguments.port));
-  options.add("--ip", arguments.ip, "Its address, and prefix length; default: that of the way to the other host");
-  options.add("--gateway", arguments.gateway, "The way to addresses beyond the prefix; not for udp:; default: none");
-  options.add("--udp-port", arguments.udp_port, "Its UDP port; 0, the default: a free one").check(whole(0, 65535));
+  options.add("--port", arguments.place.device,
+              "Its port, udp:, af_xdp:IFACE, a PCI address, ... (docs/ports.md)" + by_default(arguments.place.device));
+  options.add("--ip", arguments.place.ip, "Its address, and prefix length; default: that of the way to the other host");
+  options.add("--gateway", arguments.place.gateway,
+              "The way to addresses beyond the prefix; not for udp:; default: none");
+  options.add("--udp-port", arguments.place.udp_port, "Its UDP port; 0, the default: a free one")
+      .check(whole(0, 65535));
   options
       .add("--idle", arguments.idle,
            "Without work: spin, pause or sleep; spin is the fastest" + by_default(arguments.idle))
       .check(one_of({"spin", "pause", "sleep"}));
-  options.add("--cores", arguments.cores, "The CPU to work on; default: any");
-  options.add("--memory", arguments.memory_mb, "Memory of DPDK in MB; default: what is needed").check(whole(32, 65536));
-  options.add("--mtu", arguments.mtu, "Longest IP packet; default: the interface's").check(whole(576, 65535));
+  options.add("--cores", arguments.place.cores, "The CPU to work on; default: any");
+  options.add("--memory", arguments.place.memory_mb, "Memory of DPDK in MB; default: what is needed")
+      .check(whole(32, 65536));
+  options.add("--mtu", arguments.place.mtu, "Longest IP packet; default: the interface's").check(whole(576, 65535));
   add_key_option(options, arguments.key, "Seal all, at both ends,");
   add_authenticate_option(options, arguments.authenticate);
 }
@@ -95,7 +87,7 @@ void add_options(Options& options, PerfArguments& arguments) {
                    "latency, out (to the server), in (from it), both (at once); default: latency,out,both");
   options.add("--min", arguments.least, "Shortest message" + by_default(arguments.least));
   options.add("--max", arguments.most, "Longest message; up to 4GiB - 1" + by_default(arguments.most));
-  options.add("--factor", arguments.factor, "From length to length" + by_default(arguments.factor))
+  options.add("--factor", arguments.settings.factor, "From length to length" + by_default(arguments.settings.factor))
       .check(whole(2, 1024));
   options.add("--for", arguments.time, "About how long each number is measured" + by_default(arguments.time));
   options.add("--limit", arguments.limit,
@@ -103,52 +95,36 @@ void add_options(Options& options, PerfArguments& arguments) {
                   by_default(arguments.limit));
   options.add("--every", arguments.every,
               "Show, and write to --json, how much came in each interval; default: no intervals");
-  options.add("--connections", arguments.connections, "Side by side" + by_default(arguments.connections))
+  options
+      .add("--connections", arguments.settings.connections, "Side by side" + by_default(arguments.settings.connections))
       .check(whole(1, 64));
-  options.add("--depth", arguments.depth, "Messages under way on each, but 64MB at most" + by_default(arguments.depth))
+  options
+      .add("--depth", arguments.settings.depth,
+           "Messages under way on each, but 64MB at most" + by_default(arguments.settings.depth))
       .check(whole(1, 1024));
-  options.add("--cc", arguments.cc, "Congestion control, at both ends" + by_default(arguments.cc));
+  options.add("--cc", arguments.settings.congestion_control,
+              "Congestion control, at both ends" + by_default(arguments.settings.congestion_control));
   options.add("--wait", arguments.wait, "How long the server may take to come" + by_default(arguments.wait));
   options.add("--json", arguments.json, "Write the results to this file; - is standard output");
 }
 
-template <typename Parse>
-auto of_option(std::string_view option, Parse parse) {
-  try {
-    return parse();
-  } catch (const InputError& error) {
-    throw InputError(fmt::format("{}: {}", option, error.what()));
-  }
-}
-
 experiment::PerfSettings settings_of(const PerfArguments& arguments) {
-  experiment::PerfSettings settings;
+  experiment::PerfSettings settings = arguments.settings;
   if (!arguments.tests.empty()) settings.tests.clear();
   for (const std::string& test : arguments.tests)
     settings.tests.push_back(of_option("--tests", [&] { return experiment::perf_test_of(test); }));
-  settings.least = of_option("--min", [&] { return parse_bytes(arguments.least); });
-  settings.most = of_option("--max", [&] { return parse_bytes(arguments.most); });
-  settings.factor = arguments.factor;
-  settings.time = of_option("--for", [&] { return parse_duration(arguments.time); });
-  settings.limit = of_option("--limit", [&] { return parse_duration(arguments.limit); });
-  if (arguments.every) settings.every = of_option("--every", [&] { return parse_duration(*arguments.every); });
-  settings.connections = arguments.connections;
-  settings.depth = arguments.depth;
-  settings.congestion_control = arguments.cc;
+  settings.least = of_option("--min", arguments.least, parse_bytes);
+  settings.most = of_option("--max", arguments.most, parse_bytes);
+  settings.time = of_option("--for", arguments.time, parse_duration);
+  settings.limit = of_option("--limit", arguments.limit, parse_duration);
+  if (arguments.every) settings.every = of_option("--every", *arguments.every, parse_duration);
   check(settings);
   return settings;
 }
 
 experiment::PerfPlace place_of(const PerfArguments& arguments) {
-  experiment::PerfPlace place;
-  place.device = arguments.port;
-  place.ip = arguments.ip;
-  place.gateway = arguments.gateway;
-  place.udp_port = arguments.udp_port;
+  experiment::PerfPlace place = arguments.place;
   place.idle = arguments.idle == "spin" ? Idle::spin : arguments.idle == "pause" ? Idle::pause : Idle::sleep;
-  place.cores = arguments.cores;
-  place.memory_mb = arguments.memory_mb;
-  place.mtu = arguments.mtu;
   if (const auto key = key_of(arguments.key)) place.key = std::make_shared<const security::JobKey>(*key);
   place.protection = protection_of(arguments.key, arguments.authenticate);
   return place;
@@ -262,7 +238,7 @@ int measure(const PerfArguments& arguments) {
   };
   callbacks.measured = [&](const PerfPoint& point) { rows.show(point); };
   callbacks.interrupted = EndOnSignal::why;
-  const Nanos patience = of_option("--wait", [&] { return parse_duration(arguments.wait); });
+  const Nanos patience = of_option("--wait", arguments.wait, parse_duration);
   const experiment::PerfResults results = run_perf(experiment::perf_address(arguments.address), patience,
                                                    place_of(arguments), settings, callbacks, version_text());
   for (const Bytes bytes : results.left_out)

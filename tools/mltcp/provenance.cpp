@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
@@ -18,11 +17,11 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 #include "own_files.h"
 
 namespace mltcp::tools {
@@ -80,14 +79,13 @@ std::string date_now() {
   if (const char* const fixed = std::getenv("SOURCE_DATE_EPOCH")) {
     const std::string_view text = fixed;
     constexpr std::int64_t year_9999 = 253'402'300'799;
-    std::int64_t seconds = 0;
-    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-    if (problem != std::errc() || end != text.data() + text.size() || seconds < 0 || seconds > year_9999)
+    const auto seconds = number_from<std::int64_t>(text, 0, year_9999);
+    if (!seconds)
       throw InputError(
           fmt::format("SOURCE_DATE_EPOCH is {}, no whole number of seconds since 1970; set it to one, as "
                       "in 1700000000, or unset it",
                       in_quotes(text)));
-    now = static_cast<std::time_t>(seconds);
+    now = static_cast<std::time_t>(*seconds);
   }
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now));
 }
@@ -151,7 +149,7 @@ std::vector<std::string> command_line() {
 FilesRead::FilesRead()
     : observer_([this](const std::filesystem::path& path, const std::string& text) {
         const std::string name = path.string();
-        if (std::any_of(files_.begin(), files_.end(), [&](const auto& file) { return file.path == name; })) return;
+        if (std::ranges::any_of(files_, [&](const auto& file) { return file.path == name; })) return;
         Provenance::File file{name, sha256(text), text.size(), std::nullopt};
         if (text.size() <= kMaxText && is_utf8(text)) file.text = text;
         files_.push_back(std::move(file));

@@ -51,14 +51,9 @@ struct ReplayArguments {
   std::uint32_t mtu = 0;  ///< 0: not given
   std::string steps = "all";
   std::string ranks;  ///< empty: all
-  std::uint32_t trace_ranks = 0;
   std::string algorithm = "ring";
-  bool whole = false;
-  std::uint32_t islands = 1;
-  std::string island_rate;  ///< empty: no time
-  std::uint32_t flows = 1;
-  double compute_scale = 1;
-  double bytes_scale = 1;
+  std::string island_rate;            ///< empty: no time
+  experiment::ReplayRequest request;  ///< as far as it is no text that is to be read
   bool no_delays = false;
   bool verify = false;
   std::uint32_t threads = 0;
@@ -89,7 +84,7 @@ void add_options(Options& options, ReplayArguments& arguments) {
       .required();
   options
       .add(
-          "--datapath", arguments.experiment.datapath,
+          "--datapath", arguments.experiment.options.datapath,
           "sim (virtual time, packets), flow (virtual time, flows in place of packets: for thousands of ranks) or ring "
           "(DPDK, real time; two ranks of a job); default: sim, or flow where packets would take long")
       .suggest(experiment::available_datapaths());
@@ -107,41 +102,44 @@ void add_options(Options& options, ReplayArguments& arguments) {
               "An experiment whose network and settings are taken, in place of one switch; its jobs are left out");
   options
       .add(
-          "--cc", arguments.experiment.cc,
+          "--cc", arguments.experiment.options.cc,
           fmt::format("Congestion control: {} (docs/algorithms.md); default: the file's, or reno", algorithm_choices()))
       .suggest(algorithm_names());
   options
-      .add_list("--policy", arguments.experiment.policies,
+      .add_list("--policy", arguments.experiment.options.policy,
                 "Policies, several as in fair,mltcp; default: the file's, or fair, and mltcp for several jobs")
       .suggest(experiment::policy_names());
   options
-      .add("--iterations", arguments.experiment.iterations,
+      .add("--iterations", arguments.experiment.options.iterations,
            fmt::format("How often the steps are repeated; default: the file's, or {}, for several jobs {}",
                        kIterationsAlone, kIterationsTogether))
       .check(whole(1, 1'000'000));
-  add_seed(options, arguments.experiment.seed, "Seed of everything random, 0 to 2^63 - 1; default: the file's, or 1");
+  add_seed(options, arguments.experiment.options.seed,
+           "Seed of everything random, 0 to 2^63 - 1; default: the file's, or 1");
   options.add("--steps", arguments.steps,
               "Steps of the traces that an iteration replays: all, typical (that of median length), 2 or 1-3; default: "
               "all");
   options.add("--ranks", arguments.ranks,
               "Ranks that are replayed, by their recorded numbers, as in 0-3,6; default: all");
   options
-      .add("--trace-ranks", arguments.trace_ranks,
+      .add("--trace-ranks", arguments.request.trace_ranks,
            "Number of ranks of traces that do not tell; default: as few as can be")
       .check(whole(2, 65'536));
   options.add("--algorithm", arguments.algorithm, "Of collectives: ring, tree or halving-doubling; default: ring")
       .check(one_of(ring_tree_halving()));
-  options.flag("--whole", arguments.whole,
+  options.flag("--whole", arguments.request.graph.whole,
                "A ring's steps are one message of each rank: for hundreds of ranks and more, on datapath flow");
   options
-      .add("--islands", arguments.islands,
+      .add("--islands", arguments.request.graph.islands,
            "Ranks that are connected by something faster (NVLink): collectives cross the network once for each place "
            "in an island; default 1")
       .check(whole(1, 1024));
   options.add("--island-rate", arguments.island_rate, "Rate of each rank within its island; default: it takes no time");
-  options.add("--flows", arguments.flows, "Connections between two ranks; default 1").check(whole(1, 64));
-  options.add("--compute-scale", arguments.compute_scale, "Factor on compute times; default 1").check(factor(1e6));
-  options.add("--bytes-scale", arguments.bytes_scale, "Factor on bytes sent; default 1").check(factor(1e6));
+  options.add("--flows", arguments.request.flows, "Connections between two ranks; default 1").check(whole(1, 64));
+  options.add("--compute-scale", arguments.request.graph.compute_scale, "Factor on compute times; default 1")
+      .check(factor(1e6));
+  options.add("--bytes-scale", arguments.request.graph.bytes_scale, "Factor on bytes sent; default 1")
+      .check(factor(1e6));
   options.flag("--no-delays", arguments.no_delays,
                "Begin what waits for nothing more at once, also where the recording did not");
   options.flag("--verify", arguments.verify, "Carry and verify every byte on datapath sim too (ring always does)");
@@ -161,18 +159,8 @@ void add_options(Options& options, ReplayArguments& arguments) {
   add_series_options(options, arguments.series);
 }
 
-/// Of an option with a unit.
-template <typename Value>
-Value value_of(const char* option, const std::string& text, Value (*parse)(std::string_view)) {
-  try {
-    return parse(text);
-  } catch (const InputError& error) {
-    throw InputError(fmt::format("{}: {}", option, error.what()));
-  }
-}
-
 Rate rate_of(const char* option, const std::string& text) {
-  const Rate rate = value_of(option, text, parse_rate);
+  const Rate rate = of_option(option, text, parse_rate);
   if (rate.is_zero()) throw InputError(fmt::format("{} 0: a rate is above 0, as in \"100 Gbps\"", option));
   return rate;
 }
@@ -187,75 +175,51 @@ experiment::Experiment settings_of(const ReplayArguments& arguments, std::size_t
           std::pair("--mtu", arguments.mtu != 0)})
       if (is_given)
         throw InputError(fmt::format("{}: the network is that of {}; give one of the two", option, given.file));
-    if (!arguments.serve) return load_experiment(given);
-    ExperimentArguments of_hosts = given;
-    of_hosts.datapath = "sim";  // it has all that hosts have
-    experiment::Experiment settings = load_experiment(of_hosts);
-    settings.datapath = "hosts";
-    return settings;
+    return arguments.serve ? load_for_hosts(given) : load_experiment(given);
   }
+  const experiment::FileOptions& options = given.options;
   experiment::Experiment settings;
-  settings.datapath = given.datapath.value_or("sim");
+  settings.datapath = options.datapath.value_or("sim");
   if (arguments.serve) {
-    if (given.datapath) throw InputError("--serve: hosts are a datapath of their own; leave --datapath out");
+    if (options.datapath) throw InputError("--serve: hosts are a datapath of their own; leave --datapath out");
     settings.datapath = "hosts";
   }
   const std::vector<std::string>& datapaths = experiment::available_datapaths();
-  if (!arguments.serve && std::find(datapaths.begin(), datapaths.end(), settings.datapath) == datapaths.end())
+  if (!arguments.serve && std::ranges::find(datapaths, settings.datapath) == datapaths.end())
     throw InputError(fmt::format("--datapath {}: there is none of that name; take {}", in_quotes(settings.datapath),
                                  fmt::join(datapaths, ", ")));
-  if (given.cc) {
-    try {
-      settings.cc = cc::algorithm_from(*given.cc).name;
-    } catch (const InputError& error) {
-      throw InputError(one_line(fmt::format("--cc: {}", error.what())));
-    }
-  }
+  if (options.cc) settings.cc = of_option("--cc", [&] { return cc::algorithm_from(*options.cc).name; });
   if (cc::find_algorithm(settings.cc).capabilities.needs_ecn && !arguments.ecn)
     throw InputError(fmt::format(
         "--cc: {} needs ECN and the switch marks no packets; add --ecn \"60 kB\", or take another", settings.cc));
   settings.policies = jobs > 1 ? std::vector<std::string>{"fair", "mltcp"} : std::vector<std::string>{"fair"};
-  if (!given.policies.empty()) settings.policies = given.policies;
+  if (!options.policy.empty()) settings.policies = options.policy;
   const std::vector<std::string> policies = experiment::policy_names();
   for (const std::string& policy : settings.policies)
-    if (std::find(policies.begin(), policies.end(), policy) == policies.end())
+    if (std::ranges::find(policies, policy) == policies.end())
       throw InputError(fmt::format("--policy {}: there is no policy of that name; take one of {}", in_quotes(policy),
                                    fmt::join(policies, ", ")));
-  settings.iterations = given.iterations.value_or(jobs > 1 ? kIterationsTogether : kIterationsAlone);
-  settings.seed = given.seed.value_or(settings.seed);
+  settings.iterations = options.iterations.value_or(jobs > 1 ? kIterationsTogether : kIterationsAlone);
+  settings.seed = options.seed.value_or(settings.seed);
   return settings;
 }
 
 experiment::ReplayRequest request_of(const ReplayArguments& arguments) {
-  experiment::ReplayRequest request;
+  experiment::ReplayRequest request = arguments.request;
   request.jobs = experiment::parse_replay_jobs(arguments.words);
-  const auto named = [](const char* option, auto&& parse) {
-    try {
-      return parse();
-    } catch (const InputError& error) {
-      throw InputError(fmt::format("{}: {}", option, error.what()));
-    }
-  };
-  request.steps = named("--steps", [&] { return workload::StepChoice::from_text(arguments.steps); });
-  if (!arguments.ranks.empty())
-    request.graph.ranks = named("--ranks", [&] { return workload::ranks_from_text(arguments.ranks); });
-  request.trace_ranks = arguments.trace_ranks;
-  request.flows = arguments.flows;
+  request.steps = of_option("--steps", arguments.steps, workload::StepChoice::from_text);
+  if (!arguments.ranks.empty()) request.graph.ranks = of_option("--ranks", arguments.ranks, workload::ranks_from_text);
   for (const auto algorithm :
        {workload::Algorithm::ring, workload::Algorithm::tree, workload::Algorithm::halving_doubling})
     if (arguments.algorithm == name(algorithm)) request.graph.algorithm = algorithm;
-  request.graph.whole = arguments.whole;
-  request.graph.islands = arguments.islands;
   if (!arguments.island_rate.empty()) request.graph.island_rate = rate_of("--island-rate", arguments.island_rate);
-  request.graph.compute_scale = arguments.compute_scale;
-  request.graph.bytes_scale = arguments.bytes_scale;
   request.graph.delays = !arguments.no_delays;
   if (arguments.rate) request.network.rate = rate_of("--rate", *arguments.rate);
-  if (arguments.delay) request.network.delay = duration_of("--delay", *arguments.delay);
-  if (arguments.buffer) request.network.buffer = value_of("--buffer", *arguments.buffer, parse_bytes);
+  if (arguments.delay) request.network.delay = of_option("--delay", *arguments.delay, parse_duration);
+  if (arguments.buffer) request.network.buffer = of_option("--buffer", *arguments.buffer, parse_bytes);
   if (arguments.ecn) {
     request.network.ecn.enabled = true;
-    request.network.ecn.kmin_bytes = request.network.ecn.kmax_bytes = value_of("--ecn", *arguments.ecn, parse_bytes);
+    request.network.ecn.kmin_bytes = request.network.ecn.kmax_bytes = of_option("--ecn", *arguments.ecn, parse_bytes);
     request.network.ecn.pmax = 1;
   }
   if (arguments.mtu != 0) request.network.mtu = arguments.mtu;
@@ -279,10 +243,9 @@ double bytes_sent(const experiment::Replay& replay) {
 /// Takes datapath flow where nothing asks for packets, and there would be too many; says so.
 void choose_datapath(const ReplayArguments& arguments, experiment::Replay& replay, std::FILE* out) {
   const std::vector<std::string>& policies = replay.experiment.policies;
-  const bool only_packets = std::any_of(policies.begin(), policies.end(), [](const std::string& policy) {
-    return experiment::policy_named(policy).priorities;
-  });
-  const bool asks = arguments.experiment.datapath || !arguments.experiment.file.empty() || arguments.pcap ||
+  const bool only_packets = std::ranges::any_of(
+      policies, [](const std::string& policy) { return experiment::policy_named(policy).priorities; });
+  const bool asks = arguments.experiment.options.datapath || !arguments.experiment.file.empty() || arguments.pcap ||
                     arguments.series.file || arguments.verify || arguments.cores || arguments.ecn || arguments.buffer ||
                     arguments.mtu != 0 || only_packets;
   if (asks || arguments.serve) return;
@@ -290,7 +253,7 @@ void choose_datapath(const ReplayArguments& arguments, experiment::Replay& repla
   if (bytes <= static_cast<double>(kMaxByPackets)) return;
   replay.experiment.datapath = "flow";
   fmt::print(out, "By flows, as {:.0f} GB would take long as packets (--datapath sim has them{}).\n", bytes * 1e-9,
-             arguments.whole ? "" : "; --whole is faster still");
+             arguments.request.graph.whole ? "" : "; --whole is faster still");
 }
 
 std::unique_ptr<experiment::Datapath> make_datapath(const ReplayArguments& arguments,
@@ -362,7 +325,7 @@ int replay_on_hosts(const ReplayArguments& arguments, const experiment::StreamKe
   Serving serving;
   serving.address = *arguments.serve;
   serving.key = key;
-  serving.wait = duration_of("--wait", arguments.wait);
+  serving.wait = of_option("--wait", arguments.wait, parse_duration);
   serving.json = arguments.json;
   serving.report = arguments.report;
   serving.series = arguments.series;
@@ -374,9 +337,8 @@ int replay_on_hosts(const ReplayArguments& arguments, const experiment::StreamKe
 }
 
 int replay(const ReplayArguments& arguments) {
-  for (const auto& [option, output] : {std::pair("--json", arguments.json), std::pair("--report", arguments.report)})
-    if (output && output->empty())
-      throw InputError(fmt::format("{}: the name is empty; name a file, or - for standard output", option));
+  const Outputs outputs(
+      {{"--json", arguments.json}, {"--report", arguments.report}, {"--timeline", arguments.timeline}});
   const FilesRead files;
   experiment::ReplayRequest request = request_of(arguments);
   experiment::Experiment settings = settings_of(arguments, request.jobs.size());
@@ -391,17 +353,12 @@ int replay(const ReplayArguments& arguments) {
     throw InputError("--wait is for a coordinator; add --serve, or leave it out");
   if (!arguments.serve && arguments.key)
     throw InputError("--key is for a coordinator, which seals what hosts say; add --serve, or leave it out");
-  for (const auto& output : {arguments.json, arguments.report, arguments.timeline})
-    if (output) check_writable(*output, request.jobs.front().files.front().string());
-  check_distinct({arguments.json, arguments.report, arguments.timeline}, "--json, --report, --timeline");
-  if ((arguments.json == "-") + (arguments.report == "-") + (arguments.timeline == "-") > 1)
-    throw InputError("--json, --report, --timeline: one of them can have standard output; name files for the others");
+  outputs.check(request.jobs.front().files.front().string());
   const experiment::StreamKey key = arguments.serve ? stream_key_of(arguments.key) : nullptr;
   experiment::Replay replay = experiment::make_replay(request, std::move(settings), own_network);
   const experiment::Experiment& experiment = replay.experiment;
 
-  const bool is_taken = arguments.json == "-" || arguments.report == "-" || arguments.timeline == "-";
-  std::FILE* const out = is_taken ? stderr : stdout;
+  std::FILE* const out = outputs.text();
   if (arguments.serve) return replay_on_hosts(arguments, key, replay, files, out);
   choose_datapath(arguments, replay, out);
   std::vector<std::string> ties;
@@ -427,20 +384,8 @@ int replay(const ReplayArguments& arguments) {
 
   const EndOnSignal signals;
   const Provenance provenance = provenance_of(files);
-  ProgressBar bar;
-  tell_beside(bar, out, options);
-  options.finished = [&](const experiment::Results& so_far) {
-    experiment::Results kept = so_far;
-    kept.provenance = provenance;
-    compare(replay, kept);
-    bar.clear();
-    keep_results(kept, arguments.json);
-  };
-  experiment::Results results = experiment::run_experiment(
-      experiment, *datapath, [&](double fraction, const std::string& what) { bar.show(fraction, what); }, options);
-  bar.clear();
-  results.provenance = provenance;
-  compare(replay, results);
+  experiment::Results results = run_and_keep(experiment, *datapath, options, provenance, arguments.json, out,
+                                             [&](experiment::Results& so_far) { compare(replay, so_far); });
   if (options.series) {
     series.experiment = results.experiment;
     series.provenance = provenance;

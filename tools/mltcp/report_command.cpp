@@ -104,8 +104,7 @@ void check_options(const ReportArguments& arguments) {
     if (!arguments.policies.empty()) throw InputError("--policy is for a picture; give --svg FILE with it");
     return;
   }
-  if (arguments.chart && std::find(experiment::kPictures.begin(), experiment::kPictures.end(), *arguments.chart) ==
-                             experiment::kPictures.end()) {
+  if (arguments.chart && std::ranges::find(experiment::kPictures, *arguments.chart) == experiment::kPictures.end()) {
     const std::vector<std::string> known(experiment::kPictures.begin(), experiment::kPictures.end());
     const auto meant = nearest(*arguments.chart, known);
     throw InputError(fmt::format(
@@ -150,9 +149,9 @@ experiment::SeriesFile series_of(const std::string& name, const experiment::Repo
     throw InputError(one_line(fmt::format("--series: {} is {}, and series are of what mltcp run wrote; leave it out",
                                           results_name, in_quotes(experiment::schema_of(file)))));
   experiment::SeriesFile series = experiment::read_series(name);
-  const bool any = std::any_of(series.runs.begin(), series.runs.end(), [&](const experiment::RunSeries& one) {
-    return std::any_of(results->runs.begin(), results->runs.end(),
-                       [&](const experiment::Run& run) { return experiment::belongs(one, run); });
+  const bool any = std::ranges::any_of(series.runs, [&](const experiment::RunSeries& one) {
+    return std::ranges::any_of(results->runs,
+                               [&](const experiment::Run& run) { return experiment::belongs(one, run); });
   });
   if (!any)
     throw InputError(one_line(

@@ -146,7 +146,7 @@ std::string algorithms_of(const experiment::Experiment& experiment) {
   std::vector<std::string> names;
   for (const workload::Job& job : experiment.jobs) {
     const std::string& name = job.cc.empty() ? experiment.cc : job.cc;
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   }
   return fmt::format("{}", fmt::join(names, ", "));
 }
@@ -289,19 +289,32 @@ void print_results(const experiment::Results& results, const experiment::Datapat
     throw RunError(fmt::format("{} messages arrived damaged{}", messages.damaged, messages.first_damage));
 }
 
-void tell_beside(ProgressBar& bar, std::FILE* out, experiment::RunOptions& options) {
-  options.report = [&bar](const std::string& problem) {
+experiment::Results run_and_keep(const experiment::Experiment& experiment, experiment::Datapath& datapath,
+                                 experiment::RunOptions options, const Provenance& provenance,
+                                 const std::optional<std::string>& json, std::FILE* out,
+                                 const std::function<void(experiment::Results&)>& complete) {
+  ProgressBar bar;
+  const auto completed = [&](experiment::Results results) {
+    bar.clear();
+    results.provenance = provenance;
+    if (complete) complete(results);
+    return results;
+  };
+  options.report = [&](const std::string& problem) {
     bar.clear();
     print_warning(problem);
   };
   options.interrupted = EndOnSignal::why;
-  options.captured = [&bar, out](const std::string& line, bool is_complete) {
+  options.captured = [&](const std::string& line, bool is_complete) {
     bar.clear();
     if (is_complete)
       fmt::print(out, "captured, {}\n", line);
     else
       print_warning("captured, " + line);
   };
+  options.finished = [&](const experiment::Results& so_far) { keep_results(completed(so_far), json); };
+  return completed(experiment::run_experiment(
+      experiment, datapath, [&](double fraction, const std::string& what) { bar.show(fraction, what); }, options));
 }
 
 }  // namespace mltcp::tools

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdio>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -10,7 +11,6 @@
 #include "mltcp/lab/experiment/results/results.h"
 #include "mltcp/lab/experiment/run/runner.h"
 #include "mltcp/lab/experiment/series/series_file.h"
-#include "terminal.h"
 
 namespace mltcp::tools {
 
@@ -27,7 +27,11 @@ void write_report(const experiment::Results& results, const experiment::SeriesFi
                   std::FILE* out);
 /// "two-vgg19: 2 jobs, 60 iterations, reno at 1 Gbps, on sim (virtual time)".
 std::string headline(const experiment::Experiment& experiment, const experiment::Datapath& datapath);
-/// A run can be interrupted, and tells its problems and captures beside the bar, which outlives it.
-void tell_beside(ProgressBar& bar, std::FILE* out, experiment::RunOptions& options);
+/// Runs the experiment with a bar of its progress, beside which its problems and captures are told. It can be
+/// interrupted, and what there is after each policy is kept in `json`. `complete`, if any, adds to results.
+experiment::Results run_and_keep(const experiment::Experiment& experiment, experiment::Datapath& datapath,
+                                 experiment::RunOptions options, const Provenance& provenance,
+                                 const std::optional<std::string>& json, std::FILE* out,
+                                 const std::function<void(experiment::Results&)>& complete = {});
 
 }  // namespace mltcp::tools

@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "command_line.h"
 #include "commands.h"
@@ -15,7 +14,6 @@
 #include "mltcp/base/error.h"
 #include "mltcp/lab/experiment/backends/datapath.h"
 #include "mltcp/lab/experiment/backends/flow_level.h"
-#include "mltcp/lab/experiment/backends/packet_run.h"
 #include "mltcp/lab/experiment/backends/run_plan.h"
 #include "mltcp/lab/experiment/results/results.h"
 #include "mltcp/lab/experiment/run/runner.h"
@@ -43,7 +41,7 @@ struct RunArguments {
 void add_options(Options& options, RunArguments& arguments) {
   options.add("EXPERIMENT.toml", arguments.experiment.file, "The experiment (docs/experiment-file.md)").required();
   options
-      .add("--datapath", arguments.experiment.datapath,
+      .add("--datapath", arguments.experiment.options.datapath,
            "sim (virtual time), flow (virtual time, flows in place of packets: for large networks) or "
            "ring (DPDK, real time); default: the file's, or sim")
       .suggest(experiment::available_datapaths());
@@ -70,15 +68,10 @@ void add_options(Options& options, RunArguments& arguments) {
 }
 
 /// What can be refused before anything runs.
-void check_outputs(const RunArguments& arguments, const experiment::Experiment& experiment) {
+void check_options(const RunArguments& arguments, const experiment::Experiment& experiment) {
   if (arguments.cores && experiment.datapath != "ring")
     throw InputError(fmt::format("--cores is for datapath ring and this is {}; leave it out, or add --datapath ring",
                                  experiment.datapath));
-  for (const auto& output : {arguments.json, arguments.report})
-    if (output) check_writable(*output, arguments.experiment.file);
-  check_distinct({arguments.json, arguments.report}, "--json, --report");
-  if (arguments.json == "-" && arguments.report == "-")
-    throw InputError("--json, --report: one of them can have standard output; name a file for the other");
   if (arguments.pcap && experiment.datapath == "flow")
     throw InputError("--pcap: datapath flow has no packets; leave it out, or add --datapath sim");
   if (arguments.pcap) {
@@ -109,34 +102,13 @@ std::unique_ptr<experiment::Datapath> make_datapath(const RunArguments& argument
   return experiment::make_sim_datapath(arguments.verify);
 }
 
-/// Runs it with a bar of its progress, and keeps what there is after each policy.
-experiment::Results measure(const RunArguments& arguments, const experiment::Experiment& experiment,
-                            experiment::Datapath& datapath, experiment::RunOptions options,
-                            const Provenance& provenance) {
-  ProgressBar bar;
-  tell_beside(bar, arguments.json == "-" || arguments.report == "-" ? stderr : stdout, options);
-  options.finished = [&](const experiment::Results& so_far) {
-    experiment::Results kept = so_far;
-    kept.provenance = provenance;
-    bar.clear();
-    keep_results(kept, arguments.json);
-  };
-  experiment::Results results = experiment::run_experiment(
-      experiment, datapath, [&](double fraction, const std::string& what) { bar.show(fraction, what); }, options);
-  results.provenance = provenance;
-  bar.clear();
-  return results;
-}
-
 int run(const RunArguments& arguments) {
-  for (const auto& [option, output] : {std::pair("--json", arguments.json), std::pair("--report", arguments.report)})
-    if (output && output->empty())
-      throw InputError(fmt::format("{}: the name is empty; name a file, or - for standard output", option));
+  const Outputs outputs({{"--json", arguments.json}, {"--report", arguments.report}});
   const FilesRead files;
   const experiment::Experiment experiment = load_experiment(arguments.experiment);
-  check_outputs(arguments, experiment);
-  // A result on standard output is alone there; the table then goes to standard error.
-  std::FILE* const out = arguments.json == "-" || arguments.report == "-" ? stderr : stdout;
+  outputs.check(arguments.experiment.file);
+  check_options(arguments, experiment);
+  std::FILE* const out = outputs.text();
   print_warnings(experiment.warnings);
 
   const std::unique_ptr<experiment::Datapath> datapath = make_datapath(arguments, experiment);
@@ -154,7 +126,7 @@ int run(const RunArguments& arguments) {
   fmt::print(out, "{}\n\n", headline(experiment, *datapath));
   std::fflush(out);
   const EndOnSignal signals;
-  const experiment::Results results = measure(arguments, experiment, *datapath, options, provenance);
+  const experiment::Results results = run_and_keep(experiment, *datapath, options, provenance, arguments.json, out);
   std::string failure;
   if (options.series) {
     series.experiment = results.experiment;

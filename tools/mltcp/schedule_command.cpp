@@ -13,7 +13,6 @@
 #include "mltcp/lab/experiment/files/experiment_file.h"
 #include "mltcp/lab/experiment/fit/compatibility.h"
 #include "mltcp/lab/experiment/report/schedule_report.h"
-#include "mltcp/lab/experiment/run/plan.h"
 #include "output_file.h"
 #include "provenance.h"
 #include "terminal.h"
@@ -107,8 +106,7 @@ std::string job_table(const ScheduleResult& schedule) {
     std::vector<std::string> row{one_line(job.name), exact_millis(job.period), exact_millis(job.slot_period),
                                  fmt::format("{:.2f}%", 100 * job.stretch())};
     if (only != nullptr) {
-      const auto use =
-          std::find_if(only->uses.begin(), only->uses.end(), [&](const auto& u) { return u.job == number; });
+      const auto use = std::ranges::find_if(only->uses, [&](const auto& u) { return u.job == number; });
       row.push_back(std::to_string(use->repetitions));
       row.push_back(fmt::format("{:.1f}", use->rotation * 180 / std::numbers::pi));
     }
@@ -163,20 +161,10 @@ void print(const ScheduleResult& schedule, std::FILE* out) {
 }
 
 int schedule(const ScheduleArguments& arguments) {
-  std::size_t on_standard_output = 0;
-  for (const auto& file : {arguments.json, arguments.report, arguments.plan}) {
-    if (!file) continue;
-    if (file->empty())
-      throw InputError("--json, --report, --plan: the name is empty; name a file, or - for standard output");
-    if (*file == "-") ++on_standard_output;
-  }
-  if (on_standard_output > 1)
-    throw InputError("--json, --report, --plan: one of them can have standard output; name files for the others");
+  const Outputs outputs({{"--json", arguments.json}, {"--report", arguments.report}, {"--plan", arguments.plan}});
   const FilesRead files;
   const experiment::Experiment experiment = experiment::load_experiment(arguments.file, file_options());
-  for (const auto& file : {arguments.json, arguments.report, arguments.plan})
-    if (file) check_writable(*file, arguments.file);
-  check_distinct({arguments.json, arguments.report, arguments.plan}, "--json, --report, --plan");
+  outputs.check(arguments.file);
 
   experiment::ScheduleOptions options;
   options.solve.angles = arguments.angles;
@@ -202,7 +190,7 @@ int schedule(const ScheduleArguments& arguments) {
 
   print_warnings(experiment.warnings);
   print_warnings(result.warnings);
-  std::FILE* const out = on_standard_output > 0 ? stderr : stdout;
+  std::FILE* const out = outputs.text();
   fmt::print(out, "{}: {} on {}, {} demand\n\n", one_line(result.experiment), plural(result.jobs.size(), "job"),
              result.topology ? fmt::format("{} with {}", plural(result.topology->hosts(), "host"),
                                            plural(result.links.size(), "shared link"))

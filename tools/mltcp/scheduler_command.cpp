@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "command_line.h"
 #include "commands.h"
@@ -28,18 +27,15 @@ namespace mltcp::tools {
 namespace {
 
 struct SchedulerArguments {
+  SchedulerArguments() { service.cluster.solve.slack = 0.001; }
+
   std::string file;
   bool check = false;
   std::string socket;      ///< empty: the default
   std::string listen;      ///< empty: the socket
   std::string token_file;  ///< empty: none
   std::string state;       ///< empty: the default
-  std::uint32_t slots_per_host = 1;
-  std::uint32_t candidates = 10;
-  std::uint32_t max_jobs = 10'000;
-  double max_stretch = 0.02;
-  double slack = 0.001;
-  double min_score = 0.98;
+  service::ServiceOptions service;
   std::string pod_patience = "600s";
   SlurmArguments slurm;
 };
@@ -59,22 +55,24 @@ void add_options(Options& options, SchedulerArguments& arguments) {
   options.add("--state", arguments.state,
               "Where jobs are kept over restarts; default: /var/lib/mltcp as root, else mltcp in $XDG_STATE_HOME or "
               "~/.local/state");
-  options.add("--slots-per-host", arguments.slots_per_host, "Workers that fit on a host; default 1")
+  options.add("--slots-per-host", arguments.service.slots_per_host, "Workers that fit on a host; default 1")
       .check(whole(1, 1024));
   options
-      .add("--candidates", arguments.candidates, "Placements compared for a job that comes without hosts; default 10")
+      .add("--candidates", arguments.service.candidates,
+           "Placements compared for a job that comes without hosts; default 10")
       .check(whole(1, 1000));
-  options.add("--max-jobs", arguments.max_jobs, "Jobs that run at a time; default 10000").check(whole(1, 100'000));
+  options.add("--max-jobs", arguments.service.max_jobs, "Jobs that run at a time; default 10000")
+      .check(whole(1, 100'000));
   options
-      .add("--max-stretch", arguments.max_stretch,
+      .add("--max-stretch", arguments.service.cluster.solve.max_stretch,
            "By how much slots may be longer than iterations wherever jobs meet, as a share; default 0.02")
       .check(share(1));
   options
-      .add("--slack", arguments.slack,
+      .add("--slack", arguments.service.cluster.solve.slack,
            "Room in every slot so that late jobs catch up, as a share of the period; default 0.001")
       .check(share(1));
   options
-      .add("--min-score", arguments.min_score,
+      .add("--min-score", arguments.service.cluster.min_score,
            "Jobs get slots if the links that connect them all score this; default 0.98")
       .check(share(1));
   options.add("--pod-patience", arguments.pod_patience,
@@ -148,16 +146,10 @@ int run_scheduler(const SchedulerArguments& arguments) {
   }
   const service::HttpOptions http = http_options(arguments);
   service::KubernetesOptions pods;
-  pods.patience = duration_of("--pod-patience", arguments.pod_patience);
-  service::ServiceOptions options;
+  pods.patience = of_option("--pod-patience", arguments.pod_patience, parse_duration);
+  service::ServiceOptions options = arguments.service;
   options.state = arguments.state.empty() ? default_state() : arguments.state;
   options.host_names = file.host_names;
-  options.slots_per_host = arguments.slots_per_host;
-  options.candidates = arguments.candidates;
-  options.max_jobs = arguments.max_jobs;
-  options.cluster.solve.max_stretch = arguments.max_stretch;
-  options.cluster.solve.slack = arguments.slack;
-  options.cluster.min_score = arguments.min_score;
   options.epoch_unix_ns = unix_now();
   // One write a line, so that those of several threads don't mix.
   options.log = [](const std::string& line) { fmt::print(stderr, "{}\n", one_line(line)); };

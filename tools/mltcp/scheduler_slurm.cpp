@@ -11,9 +11,9 @@ namespace {
 service::SlurmDriverOptions driver_options(const SlurmArguments& arguments,
                                            std::function<void(const std::string&)> log) {
   service::SlurmDriverOptions options;
-  options.interval = duration_of("--slurm-interval", arguments.interval);
-  options.start_patience = duration_of("--slurm-patience", arguments.patience);
-  options.longest_hold = duration_of("--slurm-hold", arguments.hold);
+  options.interval = of_option("--slurm-interval", arguments.interval, parse_duration);
+  options.start_patience = of_option("--slurm-patience", arguments.patience, parse_duration);
+  options.longest_hold = of_option("--slurm-hold", arguments.hold, parse_duration);
   options.heartbeat = arguments.heartbeat;
   options.log = std::move(log);
   return options;

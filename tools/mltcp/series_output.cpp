@@ -55,7 +55,7 @@ std::optional<experiment::SeriesOptions> check_series(const SeriesArguments& arg
   }
   experiment::SeriesOptions options;
   if (arguments.interval) {
-    options.interval = duration_of("--series-interval", *arguments.interval);
+    options.interval = of_option("--series-interval", *arguments.interval, parse_duration);
     if (options.interval.count <= 0)
       throw InputError("--series-interval is 0; give a time, as in 100us, or leave it out");
   }

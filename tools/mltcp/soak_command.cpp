@@ -1,12 +1,10 @@
 // `mltcp soak`: random traffic that checks itself, over one datapath, for as long as one likes.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "command_line.h"
@@ -110,7 +108,7 @@ int soak(const SoakArguments& arguments) {
   if (arguments.cores && settings.datapath != "ring")
     throw InputError(
         fmt::format("--cores is of ring; with {} leave it out, and choose by taskset(1)", settings.datapath));
-  settings.duration = duration_of("--duration", arguments.duration.value_or("20s"));
+  settings.duration = of_option("--duration", arguments.duration.value_or("20s"), parse_duration);
   settings.seed = arguments.seed;
   settings.cores = arguments.cores.value_or("");
   if (arguments.round) {

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -18,6 +17,7 @@
 #include "mltcp/base/file.h"
 #include "mltcp/base/fingerprint.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 #include "mltcp/lab/experiment/files/policy.h"
 #include "mltcp/lab/experiment/results/table.h"
 #include "mltcp/lab/experiment/sweep/sweep_file.h"
@@ -32,28 +32,26 @@ namespace {
 
 struct SweepArguments {
   std::string file;
-  std::vector<std::string> vary;       ///< "KEY=VALUE,VALUE"
-  std::optional<std::uint32_t> seeds;  ///< how many
-  std::vector<std::string> policies;   ///< empty: the file's
-  std::optional<std::string> output;   ///< folder of the records
-  std::optional<std::string> shard;    ///< "i/n" or "auto"
-  std::vector<std::string> merge;      ///< folders
-  std::uint32_t threads = 0;           ///< 0: one a core
-  bool full = false;                   ///< keep series of iterations
-  bool no_run = false;                 ///< show what is there
-  std::optional<std::string> json;     ///< files, or "-" for standard output
+  experiment::SweepOptions read;      ///< but what the program supports
+  std::optional<std::string> output;  ///< folder of the records
+  std::optional<std::string> shard;   ///< "i/n" or "auto"
+  std::vector<std::string> merge;     ///< folders
+  std::uint32_t threads = 0;          ///< 0: one a core
+  bool full = false;                  ///< keep series of iterations
+  bool no_run = false;                ///< show what is there
+  std::optional<std::string> json;    ///< files, or "-" for standard output
   std::optional<std::string> markdown;
   std::optional<std::string> csv;
 };
 
 void add_options(Options& options, SweepArguments& arguments) {
   options.add("FILE.toml", arguments.file, "A sweep, or an experiment that --vary varies").required();
-  options.add_each("--vary", arguments.vary,
+  options.add_each("--vary", arguments.read.vary,
                    "A key of the experiment and its values, as in cc=reno,cubic or 'bottleneck.buffer=75 kB,250 kB' or "
                    "'job[*].jitter=0 ms,2 ms'; once for each key");
-  options.add("--seeds", arguments.seeds, "With how many seeds each point runs, from the experiment's on")
+  options.add("--seeds", arguments.read.seeds, "With how many seeds each point runs, from the experiment's on")
       .check(whole(1, 100'000));
-  options.add_list("--policy", arguments.policies, "Policies, instead of the files'; several: --policy fair,mltcp")
+  options.add_list("--policy", arguments.read.policies, "Policies, instead of the files'; several: --policy fair,mltcp")
       .suggest(experiment::policy_names());
   options.add("-o,--output", arguments.output,
               "Folder of the finished runs, which are not run again; default: the file's name with "
@@ -76,17 +74,10 @@ struct Shard {
   std::uint32_t of = 1;
 };
 
-std::optional<std::uint32_t> number_in(std::string_view text) {
-  std::uint32_t value = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 std::optional<std::uint32_t> variable(const char* name) {
   const char* const text = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): before there are threads
   if (text == nullptr) return std::nullopt;
-  const auto value = number_in(text);
+  const auto value = number_from<std::uint32_t>(text);
   if (!value)
     throw InputError(fmt::format("--shard auto: {} is {}, no number; write --shard i/n", name, in_quotes(text)));
   return value;
@@ -133,8 +124,8 @@ Shard shard_of_launcher() {
 Shard shard_from(const std::string& text) {
   if (text == "auto") return shard_of_launcher();
   const std::size_t slash = text.find('/');
-  const auto number = number_in(text.substr(0, slash));
-  const auto of = slash == std::string::npos ? std::nullopt : number_in(text.substr(slash + 1));
+  const auto number = number_from<std::uint32_t>(text.substr(0, slash));
+  const auto of = slash == std::string::npos ? std::nullopt : number_from<std::uint32_t>(text.substr(slash + 1));
   if (!number || !of || *number < 1 || *number > *of)
     throw InputError(
         fmt::format("--shard {}: it is no i/n with i from 1 to n; write it as in 2/8, or auto", in_quotes(text)));
@@ -185,7 +176,7 @@ void warn_of(const experiment::Sweep& sweep, const experiment::SweepTable& table
   std::string which;
   for (std::size_t p = 0; p < table.points.size(); ++p) {
     const auto& rows = table.points[p].rows;
-    if (rows.empty() || !std::all_of(rows.begin(), rows.end(), [](const auto& row) { return row.same; })) continue;
+    if (rows.empty() || !std::ranges::all_of(rows, [](const auto& row) { return row.same; })) continue;
     if (same++ == 0) which = experiment::describe(sweep, sweep.points[p]);
   }
   if (same > 0)
@@ -200,33 +191,9 @@ void warn_of(const experiment::Sweep& sweep, const experiment::SweepTable& table
                     table.other_builds));
 }
 
-/// The table's files, as they are named. Throws InputError for what can be refused before the sweep is read.
-void check_names(const SweepArguments& arguments, const Shard& shard) {
-  for (const auto& file : {arguments.json, arguments.markdown, arguments.csv}) {
-    if (!file) continue;
-    if (file->empty())
-      throw InputError("--json, --markdown, --csv: the name is empty; name a file, or - for standard output");
-    if (arguments.shard && shard.of > 1)
-      throw InputError(
-          "--json, --markdown, --csv: a shard has no table; leave them out, and run without --shard when all shards "
-          "are done");
-  }
-  if ((arguments.json == "-") + (arguments.markdown == "-") + (arguments.csv == "-") > 1)
-    throw InputError("--json, --markdown, --csv: one of them can have standard output; name files for the others");
-}
-
-void check_outputs(const SweepArguments& arguments) {
-  for (const auto& file : {arguments.json, arguments.markdown, arguments.csv})
-    if (file) check_writable(*file, arguments.file);
-  check_distinct({arguments.json, arguments.markdown, arguments.csv}, "--json, --markdown, --csv");
-}
-
 experiment::Sweep load(const SweepArguments& arguments) {
-  experiment::SweepOptions options;
+  experiment::SweepOptions options = arguments.read;
   options.files = file_options();
-  options.vary = arguments.vary;
-  options.seeds = arguments.seeds;
-  options.policies = arguments.policies;
   return experiment::load_sweep(arguments.file, options);
 }
 
@@ -303,16 +270,20 @@ void judge(const experiment::Sweep& sweep, const experiment::SweepOutcome& outco
 int sweep(const SweepArguments& arguments) {
   // Everything that can be refused is, before anything runs.
   const Shard shard = arguments.shard ? shard_from(*arguments.shard) : Shard();
-  check_names(arguments, shard);
+  const Outputs outputs({{"--json", arguments.json}, {"--markdown", arguments.markdown}, {"--csv", arguments.csv}});
+  if ((arguments.json || arguments.markdown || arguments.csv) && arguments.shard && shard.of > 1)
+    throw InputError(
+        "--json, --markdown, --csv: a shard has no table; leave them out, and run without --shard when all shards are "
+        "done");
   std::optional<FilesRead> files(std::in_place);
   const experiment::Sweep sweep = load(arguments);
   const Provenance provenance = provenance_of(*files);
   files.reset();  // what is read from here on are records
-  check_outputs(arguments);
+  outputs.check(arguments.file);
   const experiment::SweepSettings settings = settings_of(arguments, shard);
   print_warnings(sweep.warnings);
 
-  std::FILE* const out = arguments.json == "-" || arguments.markdown == "-" || arguments.csv == "-" ? stderr : stdout;
+  std::FILE* const out = outputs.text();
   const std::size_t runs = experiment::tasks_of(sweep).size();
   fmt::print(out, "{}: {} with {}, {}{}, in {}\n", sweep.name, plural(sweep.points.size(), "point"),
              plural(sweep.seeds.size(), "seed"), plural(runs, "run"),

@@ -20,7 +20,6 @@
 #include "mltcp/base/json/provenance.h"
 #include "mltcp/base/text.h"
 #include "mltcp/lab/experiment/hosts/message_stream.h"
-#include "mltcp/lab/experiment/series/series_file.h"
 #include "mltcp/lab/testbed/readiness.h"
 #include "mltcp/lab/testbed/switch_run.h"
 #include "output_file.h"
@@ -49,7 +48,7 @@ struct SwitchArguments {
 /// What all ports have, unless their own words say something else.
 void add_port_options(Options& options, SwitchArguments& arguments) {
   const auto word = [&](const std::string& name, const std::string& help) {
-    return options.add("--" + name, arguments.words.values, help);
+    return options.add_named("--" + name, arguments.words.values, help);
   };
   word("rate", "Rate of each port's output, of frames; default: as fast as the port takes them");
   word("delay", "Delay behind it, one way; default 0");
@@ -212,7 +211,7 @@ std::optional<Nanos> every_of(const SwitchArguments& arguments) {
   if (!arguments.every) return arguments.series ? std::optional(usual) : std::nullopt;
   if (!arguments.json && !arguments.series)
     throw InputError("--every: it is for what --json and --series write; give one of them, too");
-  const Nanos every = duration_of("--every", *arguments.every);
+  const Nanos every = of_option("--every", *arguments.every, parse_duration);
   if (every > most)
     throw InputError(fmt::format("--every {}: too seldom; give at most {}", *arguments.every, to_text(most)));
   if (every < least)
@@ -244,7 +243,7 @@ void forward(testbed::OpenedSwitch& opened, Nanos end, std::optional<testbed::Sw
 }
 
 int run_switch(const SwitchArguments& arguments) {
-  Nanos end = arguments.duration ? duration_of("--for", *arguments.duration) : Nanos::never();
+  Nanos end = arguments.duration ? of_option("--for", *arguments.duration, parse_duration) : Nanos::never();
   const std::optional<Nanos> every = every_of(arguments);
   if (arguments.json) check_writable(*arguments.json, arguments.file);
   testbed::SwitchOptions options{arguments.cores, arguments.memory_mb, std::nullopt, arguments.claims};

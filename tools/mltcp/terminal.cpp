@@ -81,7 +81,7 @@ void Redrawn::show(const std::string& text) {
   clear();
   fmt::print(stderr, "\033[?7l{}\033[?7h", text);  // a line that is too long for the terminal must not become two
   std::fflush(stderr);
-  lines_ = std::count(text.begin(), text.end(), '\n');
+  lines_ = std::ranges::count(text, '\n');
 }
 
 void Redrawn::clear() {

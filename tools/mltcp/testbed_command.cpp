@@ -37,7 +37,6 @@
 #include "mltcp/lab/testbed/network.h"
 #include "mltcp/lab/testbed/sandbox.h"
 #include "mltcp/lab/testbed/testbed_run.h"
-#include "mltcp/transport/capture/capture_options.h"
 #include "output_file.h"
 #include "provenance.h"
 #include "terminal.h"
@@ -105,8 +104,8 @@ void add_options(Options& options, TestbedArguments& arguments) {
               "With --hosts: what a shell shall do there, as in 'on 1 iperf3 -s -1 -D; on 0 iperf3 -c "
               "10.77.0.2'");
   for (const char* name : {"rate", "delay", "buffer", "ecn", "loss"})
-    options.add(std::string("--") + name, arguments.words.values,
-                "With --hosts: as of mltcp switch, of each of its ports");
+    options.add_named(std::string("--") + name, arguments.words.values,
+                      "With --hosts: as of mltcp switch, of each of its ports");
 }
 
 #if MLTCP_HAS_DPDK
@@ -238,7 +237,7 @@ Nanos counted_every(const TestbedArguments& arguments) {
   constexpr Nanos least{1'000'000};
   if (!arguments.series.file) return usual;
   if (!arguments.series.interval) return least;
-  return std::clamp(duration_of("--series-interval", *arguments.series.interval), least, usual);
+  return std::clamp(of_option("--series-interval", *arguments.series.interval, parse_duration), least, usual);
 }
 
 Plan make_plan(const TestbedArguments& arguments) {

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -167,7 +166,7 @@ class Screen {
 };
 
 Nanos every_of(const TopArguments& arguments) {
-  const Nanos every = duration_of("--every", arguments.every);
+  const Nanos every = of_option("--every", arguments.every, parse_duration);
   if (every < Nanos(100'000'000) || every > Nanos(3'600'000'000'000))
     throw InputError(fmt::format("--every {}: give 100ms to 60min", arguments.every));
   return every;

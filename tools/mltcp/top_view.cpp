@@ -41,7 +41,7 @@ std::size_t bytes_for(std::string_view text, std::size_t columns) {
 }
 std::size_t columns_of(std::string_view text) {
   return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 std::string clipped(std::string_view text, std::size_t columns) {
   return std::string(text.substr(0, bytes_for(text, columns)));
@@ -206,7 +206,7 @@ Section claims_section(const std::vector<TopProcess>& processes) {
 // -----------------------------------------------------------------------------------------------------------
 
 void order(Section& section, TopSort sort) {
-  std::stable_sort(section.rows.begin(), section.rows.end(), [&](const Row& a, const Row& b) {
+  std::ranges::stable_sort(section.rows, [&](const Row& a, const Row& b) {
     if (sort == TopSort::rate && a.rate != b.rate) return a.rate > b.rate;
     if (sort == TopSort::retransmits && a.retransmits != b.retransmits) return a.retransmits > b.retransmits;
     return a.cells < b.cells;

@@ -234,8 +234,7 @@ std::vector<Advice::Policy> policies_of(const std::vector<const Work*>& work) {
 }
 
 double mean_of(const std::vector<Advice::Policy>& policies, std::string_view name) {
-  const auto found =
-      std::find_if(policies.begin(), policies.end(), [&](const auto& policy) { return policy.name == name; });
+  const auto found = std::ranges::find_if(policies, [&](const auto& policy) { return policy.name == name; });
   return found == policies.end() ? 0 : found->mean();
 }
 
@@ -270,15 +269,14 @@ std::size_t bursts_of(const Experiment& experiment) {
 /// Whether leaving out some jobs leaves the others where they are: on a topology, jobs without hosts of their own are
 /// placed by their position.
 bool can_be_parted(const Experiment& experiment) {
-  return !experiment.topology || std::none_of(experiment.jobs.begin(), experiment.jobs.end(),
-                                              [](const workload::Job& job) { return job.hosts.empty(); });
+  return !experiment.topology ||
+         std::ranges::none_of(experiment.jobs, [](const workload::Job& job) { return job.hosts.empty(); });
 }
 
 std::string times(double slowdown) { return fmt::format("{:.2f}", slowdown); }
 
 const Advice::Policy& policy_of(const Advice& advice, std::string_view name) {
-  return *std::find_if(advice.policies.begin(), advice.policies.end(),
-                       [&](const auto& policy) { return policy.name == name; });
+  return *std::ranges::find_if(advice.policies, [&](const auto& policy) { return policy.name == name; });
 }
 
 /// Of jobs that nothing helps: the one whose pairs suffer most, if there are pairs.
@@ -289,7 +287,7 @@ std::string whom_to_move(const Advice& advice) {
     harm[pair.a] += std::min(pair.fair, pair.mltcp) - 1;
     harm[pair.b] += std::min(pair.fair, pair.mltcp) - 1;
   }
-  const auto worst = std::max_element(harm.begin(), harm.end());
+  const auto worst = std::ranges::max_element(harm);
   return in_quotes(advice.jobs[static_cast<std::size_t>(worst - harm.begin())].name);
 }
 
@@ -312,7 +310,7 @@ void recommend(Advice& advice, const std::vector<std::string>& never_compute) {
   const auto suffers = [](const Advice::Prediction& one, const Advice::Prediction& other) {
     return one.mean < other.mean;
   };
-  const auto victim = std::max_element(sharing.jobs.begin(), sharing.jobs.end(), suffers);
+  const auto victim = std::ranges::max_element(sharing.jobs, suffers);
   if (victim->mean <= kAlone) {
     advice.recommended = "fair";
     advice.sentence = fmt::format(
@@ -346,7 +344,7 @@ void recommend(Advice& advice, const std::vector<std::string>& never_compute) {
     const double mean = mean_of(advice.policies, name);
     if (mean == 0 || mean > best + kAsGood || mean > fair - kWorthIt) continue;
     const Advice::Policy& policy = policy_of(advice, name);
-    const auto worst = std::max_element(policy.jobs.begin(), policy.jobs.end(), suffers);
+    const auto worst = std::ranges::max_element(policy.jobs, suffers);
     advice.recommended = name;
     advice.sentence = fmt::format("{}. Take {}: {}", trouble, name, times(mean));
     if (worst->mean > mean + 0.02)
@@ -472,9 +470,10 @@ double flow_work_of(const Experiment& experiment, std::uint32_t iterations) {
   }
   double events = 0;
   for (std::size_t i = 0; i < loads.size(); ++i) {
-    const auto sends = static_cast<double>(
-        std::count_if(experiment.jobs[i].phases.begin(), experiment.jobs[i].phases.end(),
-                      [](const workload::Phase& phase) { return phase.kind == workload::Phase::Kind::communicate; }));
+    const auto sends =
+        static_cast<double>(std::ranges::count_if(experiment.jobs[i].phases, [](const workload::Phase& phase) {
+          return phase.kind == workload::Phase::Kind::communicate;
+        }));
     events += time / takes(loads[i]) * loads[i].flows * (4 * sends + gains);  // begin and end, under two policies
   }
   return events * (fixed + together * flows);

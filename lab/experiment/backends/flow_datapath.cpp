@@ -148,7 +148,7 @@ std::unique_ptr<Datapath> make_flow_datapath() { return std::make_unique<FlowDat
 
 std::vector<std::string> warnings_at_flow_level(const Experiment& experiment) {
   const auto& policies = experiment.policies;
-  if (std::find(policies.begin(), policies.end(), "mltcp") == policies.end()) return {};
+  if (std::ranges::find(policies, "mltcp") == policies.end()) return {};
   const std::vector<workload::Job>& jobs = experiment.jobs;
   const auto regular = [](const workload::Job& job) {
     return !job.unaware && !job.compute_varies() && job.start_jitter.count == 0;
@@ -173,7 +173,7 @@ std::vector<std::string> warnings_at_flow_level(const Experiment& experiment) {
     }
   }
   const auto meet = [&](std::size_t a, std::size_t b) {
-    return std::any_of(links[a].begin(), links[a].end(), [&](std::uint32_t link) { return links[b].contains(link); });
+    return std::ranges::any_of(links[a], [&](std::uint32_t link) { return links[b].contains(link); });
   };
   constexpr std::size_t most = 4;  // names of a line
   std::vector<std::string> warnings;

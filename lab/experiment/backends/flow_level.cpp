@@ -389,16 +389,15 @@ void FlowLevelCluster::State::add_flows(JobId id, Job& job, const Paths& paths) 
       return own[flow.connections.front()].data;
     };
     for (std::uint32_t connection = 0; connection < own.size(); ++connection) {
-      auto flow = std::find_if(channel.flows.begin(), channel.flows.end(),
-                               [&](const Flow& other) { return path_of(other) == own[connection].data; });
+      auto flow = std::ranges::find_if(channel.flows,
+                                       [&](const Flow& other) { return path_of(other) == own[connection].data; });
       if (flow == channel.flows.end()) flow = channel.flows.emplace(flow);
       flow->connections.push_back(connection);
       flow->round_trip = std::max(flow->round_trip, own[connection].round_trip);
     }
     std::vector<std::uint32_t> order(channel.flows.size());
     std::iota(order.begin(), order.end(), 0U);
-    std::sort(order.begin(), order.end(),
-              [&](auto a, auto b) { return path_of(channel.flows[a]) < path_of(channel.flows[b]); });
+    std::ranges::sort(order, [&](auto a, auto b) { return path_of(channel.flows[a]) < path_of(channel.flows[b]); });
     for (const std::uint32_t index : order) {
       Flow& flow = channel.flows[index];
       const std::vector<std::uint32_t>& path = path_of(flow);
@@ -611,8 +610,8 @@ bool FlowLevelCluster::State::tell(JobId id) {
       iteration.length = std::max(iteration.length, team->engine.times()[job.told]);
     }
     ++job.told;
-    job.behind = static_cast<std::size_t>(std::count_if(
-        job.teams.begin(), job.teams.end(), [&](const auto& team) { return team->engine.recorded() == job.told; }));
+    job.behind = static_cast<std::size_t>(
+        std::ranges::count_if(job.teams, [&](const auto& team) { return team->engine.recorded() == job.told; }));
     iteration.last = job.done();
     if (on_iteration) on_iteration(id, iteration);
   }

@@ -248,7 +248,7 @@ class PacketRun final : public LiveRun {
   }
   template <typename Predicate>
   [[nodiscard]] bool all(Predicate&& predicate) const {
-    return std::all_of(drivers_.begin(), drivers_.end(), [&](const auto& driver) { return predicate(*driver); });
+    return std::ranges::all_of(drivers_, [&](const auto& driver) { return predicate(*driver); });
   }
 
   /// Of connections and links, for the recorder.

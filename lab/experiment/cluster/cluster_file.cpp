@@ -75,11 +75,7 @@ class ClusterReader : public SettingsReader {
       fail(1, "topology", "the table is missing", "add [topology] with kind = \"leaf-spine\" and its rates");
     experiment_.topology = read_topology(*topology, experiment_.rate_scale);
     check_hosts(*topology);
-    try {
-      fabric::check(experiment_.topology);
-    } catch (const InputError& error) {
-      rethrow(*topology, error);
-    }
+    at(*topology, [&] { fabric::check(experiment_.topology); });
     const auto cc = find(root, "", "cc");
     check_needs(experiment_.cc, cc ? cc : topology, has_marks());
     if (const auto item = find(root, "", "schedule")) read_schedule(*item, experiment_.schedule);
@@ -135,53 +131,27 @@ class ClusterReader : public SettingsReader {
   }
 
   void read_top(const toml::table& root) {
-    if (const auto item = find(root, "", "level")) {
-      const std::string& value = text(*item, "packet");
-      if (value != "packet" && value != "flow")
-        fail(*item, fmt::format("{} is not known", in_quotes(value)), "write \"packet\" or \"flow\"");
-      experiment_.level = value == "flow" ? ClusterExperiment::Level::flow : ClusterExperiment::Level::packet;
-    }
+    using Level = ClusterExperiment::Level;
+    if (const auto item = find(root, "", "level"))
+      experiment_.level = one_of<Level>(*item, {{"packet", Level::packet}, {"flow", Level::flow}});
     if (options_.level) experiment_.level = *options_.level;
     if (const auto item = find(root, "", "seed"))
       experiment_.seed = static_cast<std::uint64_t>(whole(*item, 0, std::numeric_limits<std::int64_t>::max()));
     if (options_.seed) experiment_.seed = *options_.seed;
-    if (const auto item = find(root, "", "seeds"))
-      experiment_.seeds = static_cast<std::uint32_t>(whole(*item, 1, kMaxSeeds));
+    if (const auto item = find(root, "", "seeds")) experiment_.seeds = count(*item, 1, kMaxSeeds);
     if (options_.seeds) experiment_.seeds = *options_.seeds;
     if (const auto item = find(root, "", "time_scale")) experiment_.time_scale = factor(*item, 1);
     if (const auto item = find(root, "", "rate_scale")) experiment_.rate_scale = factor(*item, 1);
-    if (const auto item = find(root, "", "candidates"))
-      experiment_.candidates = static_cast<std::uint32_t>(whole(*item, 1, kMaxCandidates));
+    if (const auto item = find(root, "", "candidates")) experiment_.candidates = count(*item, 1, kMaxCandidates);
     if (const auto item = find(root, "", "min_score")) experiment_.min_score = share(*item, 1);
     if (const auto item = find(root, "", "max_slot_stretch")) experiment_.max_slot_stretch = share(*item, 1);
     if (const auto item = find(root, "", "cc")) experiment_.cc = algorithm(*item, "dctcp");
   }
 
   void read_schemes(const toml::table& root) {
-    std::vector<std::string> names = default_schemes();
-    if (const auto item = find(root, "", "schemes")) {
-      const toml::array* list = item->node->as_array();
-      if (list == nullptr || list->empty())
-        fail(*item, "an array of schemes is expected", "write [\"locality\", \"compatible+schedule\"]");
-      names.clear();
-      for (const toml::node& node : *list) {
-        const Item entry{&node, item->key, line_of(node, item->line)};
-        const std::string& name = text(entry, "locality");
-        const std::string wrong = objection_to_scheme(name);
-        if (!wrong.empty()) throw_objection(entry, wrong);
-        if (contains(names, name)) fail(entry, in_quotes(name) + " stands there twice", "write it once");
-        names.push_back(name);
-      }
-    }
-    if (!options_.schemes.empty()) names.clear();
-    for (const std::string& name : options_.schemes) {
-      const std::string wrong = objection_to_scheme(name);
-      if (!wrong.empty()) throw InputError(one_line("--scheme: " + wrong));
-      if (contains(names, name))
-        throw InputError(fmt::format("--scheme: {} stands there twice; write it once", in_quotes(name)));
-      names.push_back(name);
-    }
-    for (const std::string& name : names) experiment_.schemes.push_back(scheme_from(name));
+    for (const std::string& name : words(root, "schemes", "[\"locality\", \"compatible+schedule\"]", "--scheme",
+                                         options_.schemes, default_schemes(), objection_to_scheme))
+      experiment_.schemes.push_back(scheme_from(name));
   }
 
   double share(const Item& item, double most) const {
@@ -193,8 +163,8 @@ class ClusterReader : public SettingsReader {
 
   void check_mltcp(const Item& item) const {
     const toml::table& keys = *item.node->as_table();
-    const bool scheduled = std::any_of(experiment_.schemes.begin(), experiment_.schemes.end(),
-                                       [](const Scheme& scheme) { return scheme.policy->slots; });
+    const bool scheduled =
+        std::ranges::any_of(experiment_.schemes, [](const Scheme& scheme) { return scheme.policy->slots; });
     if (experiment_.mltcp.learn_iterations && scheduled)
       fail(*find(keys, item.key, "iterations"), "a schedule is for iterations that jobs tell", "write \"exact\"");
     if (experiment_.level == ClusterExperiment::Level::packet) return;
@@ -220,13 +190,12 @@ class ClusterReader : public SettingsReader {
 
   /// One whole number, or a list of them.
   std::vector<std::uint32_t> numbers(const Item& item, std::int64_t least, std::int64_t most) const {
-    const toml::array* list = item.node->as_array();
-    if (list == nullptr) return {static_cast<std::uint32_t>(whole(item, least, most))};
-    if (list->empty() || list->size() > kMaxChoices)
-      fail(item, fmt::format("the list has {} numbers", list->size()), fmt::format("write 1 to {}", kMaxChoices));
+    if (!item.node->is_array()) return {count(item, least, most)};
+    const std::vector<Item> list = elements(item, "numbers", "numbers");
+    if (list.empty() || list.size() > kMaxChoices)
+      fail(item, fmt::format("the list has {} numbers", list.size()), fmt::format("write 1 to {}", kMaxChoices));
     std::vector<std::uint32_t> result;
-    for (const toml::node& node : *list)
-      result.push_back(static_cast<std::uint32_t>(whole({&node, item.key, line_of(node, item.line)}, least, most)));
+    for (const Item& number : list) result.push_back(count(number, least, most));
     return result;
   }
 
@@ -251,8 +220,7 @@ class ClusterReader : public SettingsReader {
     if (const auto value = find(keys, item.key, "workers")) result.workers = workers(*value);
     if (const auto value = find(keys, item.key, "iterations")) result.iterations = iterations(*value);
     if (const auto value = find(keys, item.key, "jitter")) result.jitter = share(*value, kMaxJitter);
-    if (const auto value = find(keys, item.key, "flows"))
-      result.flows = static_cast<std::uint32_t>(whole(*value, 1, kMaxFlows));
+    if (const auto value = find(keys, item.key, "flows")) result.flows = count(*value, 1, kMaxFlows);
     return result;
   }
 
@@ -296,7 +264,7 @@ class ClusterReader : public SettingsReader {
       use_trace(*trace, named_file(*trace, kTraceExample), type, maker);
       maker.trace_keys = read_trace_keys(item, keys);
     } else {
-      if (!name) fail(item.line, path(item.key, "name"), "the key is missing", "write name = \"vgg19\"");
+      static_cast<void>(required(item, keys, "name", "\"vgg19\""));
       if (const auto phases = find(keys, item.key, "phases")) {
         refuse_besides("phases", keys, item, {"profile", "compute", "communicate"});
         read_phases(*phases, maker.fixed);
@@ -345,11 +313,7 @@ class ClusterReader : public SettingsReader {
   }
 
   void use_model(const Item& item, const std::string& name, JobType& type, Maker& maker) const {
-    try {
-      maker.model = &workload::find_model(name);
-    } catch (const InputError& error) {
-      rethrow(item, error);
-    }
+    maker.model = at(item, [&] { return &workload::find_model(name); });
     type.name = maker.model->name;
     type.source = fmt::format("model {}", maker.model->name);
   }
@@ -374,20 +338,16 @@ class ClusterReader : public SettingsReader {
   void make(std::uint32_t index, std::uint32_t workers, std::uint32_t batch) {
     JobType& type = experiment_.types[index];
     const Maker& maker = makers_[index];
-    const auto [at, is_new] = type.jobs.try_emplace({workers, batch});
+    const auto [made, is_new] = type.jobs.try_emplace({workers, batch});
     if (!is_new) return;
-    workload::Job& job = at->second;
+    workload::Job& job = made->second;
     job = maker.fixed;
     job.name = type.name;
     if (maker.model != nullptr) {
       workload::ModelOptions options = gpu_;
       options.workers = workers;
       options.batch = batch;
-      try {
-        job.phases = workload::make_job(*maker.model, options).phases;
-      } catch (const InputError& error) {
-        rethrow(maker.item, error);
-      }
+      job.phases = at(maker.item, [&] { return workload::make_job(*maker.model, options).phases; });
     } else if (!maker.trace.empty()) {
       TraceKeys beside = maker.trace_keys;
       beside.view.workers = workers;
@@ -433,8 +393,8 @@ class ClusterReader : public SettingsReader {
     if (experiment_.types.empty())
       fail(item.line, "type", "there is no type of job", "add at least one [[type]], or a file of arrivals");
     if (!jobs) fail(item.line, path(item.key, "jobs"), "the key is missing", "write jobs = 40, or file = \"FILE.csv\"");
-    experiment_.arriving = static_cast<std::uint32_t>(whole(*jobs, 1, kMaxJobs));
-    if (at_start) experiment_.at_start = static_cast<std::uint32_t>(whole(*at_start, 0, experiment_.arriving));
+    experiment_.arriving = count(*jobs, 1, kMaxJobs);
+    if (at_start) experiment_.at_start = count(*at_start, 0, experiment_.arriving);
     for (std::uint32_t i = 0; i < experiment_.types.size(); ++i) {
       const workload::TypeChoices& choices = experiment_.types[i].choices;
       const Item& type = makers_[i].item;
@@ -498,13 +458,7 @@ class ClusterReader : public SettingsReader {
 
   void read_file(const Item& arrivals, const Item& item, const TypeDefaults& defaults) {
     const std::filesystem::path path = named_file(item, "arrivals.csv");
-    const auto reading = [&](const auto& read) {
-      try {
-        return read();
-      } catch (const InputError& error) {
-        rethrow(item, error);
-      }
-    };
+    const auto reading = [&](const auto& read) { return at(item, read); };
     const std::string text = reading([&] { return read_text_file(path, path.string(), kArrivalFile); });
     if (workload::is_job_table(text)) {
       const workload::JobTableOptions options = table_options(arrivals);
@@ -534,10 +488,9 @@ class ClusterReader : public SettingsReader {
 
   /// A text, or an array of texts.
   [[nodiscard]] std::vector<std::string> texts(const Item& item, std::string_view example) const {
-    const toml::array* list = item.node->as_array();
-    if (list == nullptr) return {text(item, example)};
+    if (!item.node->is_array()) return {text(item, example)};
     std::vector<std::string> result;
-    for (const toml::node& node : *list) result.push_back(text({&node, item.key, line_of(node, item.line)}, example));
+    for (const Item& entry : elements(item, "texts", example)) result.push_back(text(entry, example));
     return result;
   }
 
@@ -556,8 +509,7 @@ class ClusterReader : public SettingsReader {
   /// Jobs whose types are drawn, and whose iterations follow from how long they ran.
   void read_table(const Item& arrivals, const Item& item, workload::JobTable table) {
     const toml::table& keys = *arrivals.node->as_table();
-    const auto per_host =
-        static_cast<std::uint32_t>(whole(required(arrivals, keys, "gpus_per_host", "8"), 1, kMaxGpusPerHost));
+    const auto per_host = count(required(arrivals, keys, "gpus_per_host", "8"), 1, kMaxGpusPerHost);
     const auto scale = find(keys, arrivals.key, "length_scale");
     const double shorter = (scale ? factor(*scale, 1) : 1) * experiment_.time_scale;
     if (experiment_.types.empty())
@@ -653,9 +605,7 @@ class ClusterReader : public SettingsReader {
   std::uint32_t type_called(const Item& item, const std::string& name, const std::filesystem::path& csv,
                             const TypeDefaults& defaults) {
     const auto& types = experiment_.types;
-    const auto named = [&](std::string_view wanted) {
-      return std::find_if(types.begin(), types.end(), [&](const JobType& type) { return type.name == wanted; });
-    };
+    const auto named = [&](std::string_view wanted) { return std::ranges::find(types, wanted, &JobType::name); };
     if (const auto at = named(name); at != types.end()) return static_cast<std::uint32_t>(at - types.begin());
     JobType type;
     Maker maker;
@@ -741,10 +691,10 @@ constexpr std::array<std::string_view, 2> kAdded{"schedule", "mltcp"};
 /// The policy of the table that does what all of `added` do; the baseline for none.
 const Policy& policy_with(const std::vector<const Policy*>& added) {
   const auto any = [&](bool Policy::*what) {
-    return std::any_of(added.begin(), added.end(), [&](const Policy* one) { return one->*what; });
+    return std::ranges::any_of(added, [&](const Policy* one) { return one->*what; });
   };
   const auto all = policies();
-  return *std::find_if(all.begin(), all.end(), [&](const Policy& policy) {
+  return *std::ranges::find_if(all, [&](const Policy& policy) {
     return policy.slots == any(&Policy::slots) && policy.interleaves == any(&Policy::interleaves) && !policy.priorities;
   });
 }
@@ -758,8 +708,7 @@ std::optional<Scheme> parsed_scheme(std::string_view text) {
     return scheme;
   }
   const std::string_view first = text.substr(0, text.find('+'));
-  const auto* const known = std::find_if(kPlacements.begin(), kPlacements.end(),
-                                         [&](const NamedPlacement& other) { return other.name == first; });
+  const auto* const known = std::ranges::find(kPlacements, first, &NamedPlacement::name);
   if (known == kPlacements.end()) return std::nullopt;
   scheme.placement = known->placement;
   std::vector<const Policy*> added;
@@ -815,14 +764,8 @@ std::vector<workload::Arrival> arrivals_of(const ClusterExperiment& experiment, 
 }
 
 ClusterExperiment load_cluster(const std::filesystem::path& path, const ClusterFileOptions& options) {
-  const std::string file = path.string();
-  const std::string text = read_text_file(path, file, kClusterFile);
-  try {
-    return parse_cluster(text, file, options);
-  } catch (const InputError&) {
-    refuse_other_kind(text, file, kClusterFile.what, {FileKind::cluster});
-    throw;
-  }
+  return load_as(path, kClusterFile, {FileKind::cluster},
+                 [&](const std::string& text, const std::string& file) { return parse_cluster(text, file, options); });
 }
 
 ClusterExperiment parse_cluster(std::string_view text, const std::string& file, const ClusterFileOptions& options) {

@@ -69,7 +69,7 @@ class PacketNetwork final : public ClusterNetwork {
       };
       const bool stopped = packets_.run(until, [&] {
         count_event();
-        return std::any_of(jobs_.begin(), jobs_.end(), due);
+        return std::ranges::any_of(jobs_, due);
       });
       std::vector<std::uint32_t> done;
       for (auto& [number, job] : jobs_) {
@@ -145,7 +145,7 @@ class FlowLevelNetwork final : public ClusterNetwork {
       count_event();
       return !done_.empty();
     });
-    std::sort(done_.begin(), done_.end());
+    std::ranges::sort(done_);
     return std::move(done_);
   }
   [[nodiscard]] Nanos now() const override { return cluster_.now(); }

@@ -49,8 +49,8 @@ std::string headline(const ClusterResults& results) {
   for (const ClusterRun& run : results.runs)
     if (run.scheme == results.runs.front().scheme) {
       jobs = run.jobs.size();
-      on_one_host = static_cast<std::size_t>(
-          std::count_if(run.jobs.begin(), run.jobs.end(), [](const auto& job) { return job.workers == 1; }));
+      on_one_host =
+          static_cast<std::size_t>(std::ranges::count_if(run.jobs, [](const auto& job) { return job.workers == 1; }));
       ++seeds;
     }
   return fmt::format(
@@ -69,8 +69,8 @@ Cells cells_of(const ClusterResults& results) {
                         "p99 gain", packets ? "marks" : "contended", packets ? "fewer" : "less", "busy", "shared",
                         "score", "moves"});
   if (summaries.empty()) return cells;
-  const auto at = std::find_if(summaries.begin(), summaries.end(),
-                               [](const SchemeSummary& summary) { return summary.scheme == "locality"; });
+  const auto at =
+      std::ranges::find_if(summaries, [](const SchemeSummary& summary) { return summary.scheme == "locality"; });
   const SchemeSummary& reference = at == summaries.end() ? summaries.front() : *at;
   for (const SchemeSummary& s : summaries) {
     const bool scored = s.competed_links > 0;
@@ -115,8 +115,8 @@ std::vector<SchemeSummary> summarize(const ClusterResults& results) {
       summary.competed_links += run.competed_links;
       summary.busy_hosts += run.busy_hosts;
     }
-    std::sort(completions.begin(), completions.end());
-    std::sort(slowdowns.begin(), slowdowns.end());
+    std::ranges::sort(completions);
+    std::ranges::sort(slowdowns);
     summary.jobs = completions.size();
     summary.iterations = slowdowns.size();
     summary.completion_mean = mean(completions);
@@ -136,8 +136,16 @@ std::vector<SchemeSummary> summarize(const ClusterResults& results) {
 
 std::vector<double> InPercentiles::written(const std::vector<float>& values) {
   std::vector<double> percentiles;
-  for (int percent = 0; percent <= 100; ++percent) percentiles.push_back(percentile(values, percent));
+  for (std::size_t percent = 0; percent < kPercentiles; ++percent)
+    percentiles.push_back(percentile(values, static_cast<double>(percent)));
   return percentiles;
+}
+
+void InPercentiles::read(const JsonObject& json, const char* key, std::vector<float>& percentiles) {
+  const std::vector<double> values = json.reals(key);
+  if (values.size() != kPercentiles)
+    json.fail(json.place_of(key), fmt::format("is not a list of {} numbers", kPercentiles));
+  percentiles.assign(values.begin(), values.end());
 }
 
 std::string to_json(const ClusterResults& results) {

@@ -15,6 +15,7 @@
 namespace mltcp::experiment {
 
 inline constexpr std::string_view kClusterSchema = "mltcp.cluster/1";
+inline constexpr std::size_t kPercentiles = 101;  ///< of slow-downs, in a file: 0 to 100
 
 /// Results of one job under one scheme. Times are relative to the arrival of the first job.
 struct ClusterJobResult {

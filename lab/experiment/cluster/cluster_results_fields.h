@@ -6,35 +6,41 @@
 
 #include "mltcp/base/fields.h"
 #include "mltcp/base/json/in_json.h"
+#include "mltcp/base/json/json_object.h"
 #include "mltcp/base/json/provenance_fields.h"
 #include "mltcp/lab/experiment/cluster/cluster_results.h"
 
 namespace mltcp::experiment {
 
-/// Writes percentiles 0 to 100 in place of the values, of which there are too many.
+/// Writes percentiles 0 to 100 in place of the values, of which there are too many, and reads these.
 struct InPercentiles {
   [[nodiscard]] static std::vector<double> written(const std::vector<float>& values);
+  static void read(const JsonObject& json, const char* key, std::vector<float>& percentiles);
 };
 
 constexpr auto fields_of(const ClusterJobResult* /*type*/) {
   using T = ClusterJobResult;
   return list_of<T>(field("number", &T::number), field("type", &T::type), field("workers", &T::workers),
-                    field("gpus", &T::gpus), field("batch", &T::batch), field("iterations", &T::iterations),
-                    field("hosts", &T::hosts), field("arrival_ns", &T::arrival), field("start_ns", &T::start),
-                    field("end_ns", &T::end), field("isolated_ns", &T::isolated), field("mean_ns", &T::mean),
-                    field("p50_ns", &T::p50), field("p99_ns", &T::p99), field("marked_packets", &T::marked_packets),
-                    field("retransmitted_packets", &T::retransmitted_packets), field("corrections", &T::corrections),
-                    field("plan_dropped", &T::plan_dropped), field("moves", &T::moves));
+                    field("gpus", &T::gpus, WrittenOnly{}), field("batch", &T::batch, WrittenOnly{}),
+                    field("iterations", &T::iterations), field("hosts", &T::hosts, WrittenOnly{}),
+                    field("arrival_ns", &T::arrival), field("start_ns", &T::start), field("end_ns", &T::end),
+                    field("isolated_ns", &T::isolated), field("mean_ns", &T::mean),
+                    field("p50_ns", &T::p50, WrittenOnly{}), field("p99_ns", &T::p99, WrittenOnly{}),
+                    field("marked_packets", &T::marked_packets, WrittenOnly{}),
+                    field("retransmitted_packets", &T::retransmitted_packets, WrittenOnly{}),
+                    field("corrections", &T::corrections, WrittenOnly{}),
+                    field("plan_dropped", &T::plan_dropped, WrittenOnly{}), field("moves", &T::moves, WrittenOnly{}));
 }
 
 constexpr auto fields_of(const ClusterRun* /*type*/) {
   using T = ClusterRun;
-  return list_of<T>(field("scheme", &T::scheme), field("seed", &T::seed), field("makespan_ns", &T::makespan),
-                    field("packets", &T::packets), field("ecn_marked_packets", &T::marked_packets),
-                    field("dropped_packets", &T::dropped_packets), field("contended", &T::contended),
-                    field("mean_score", &T::mean_score), field("competed_links", &T::competed_links),
-                    field("busy_hosts", &T::busy_hosts), field("slowdown_percentiles", &T::slowdowns, InPercentiles{}),
-                    field("jobs", &T::jobs));
+  return list_of<T>(
+      field("scheme", &T::scheme), field("seed", &T::seed), field("makespan_ns", &T::makespan, WrittenOnly{}),
+      field("packets", &T::packets, WrittenOnly{}), field("ecn_marked_packets", &T::marked_packets, WrittenOnly{}),
+      field("dropped_packets", &T::dropped_packets, WrittenOnly{}), field("contended", &T::contended, WrittenOnly{}),
+      field("mean_score", &T::mean_score, WrittenOnly{}), field("competed_links", &T::competed_links, WrittenOnly{}),
+      field("busy_hosts", &T::busy_hosts, WrittenOnly{}), field("slowdown_percentiles", &T::slowdowns, InPercentiles{}),
+      field("jobs", &T::jobs));
 }
 
 constexpr auto fields_of(const ClusterResults::Unfinished* /*type*/) {
@@ -45,22 +51,24 @@ constexpr auto fields_of(const ClusterResults::Unfinished* /*type*/) {
 constexpr auto fields_of(const ClusterResults* /*type*/) {
   using T = ClusterResults;
   return list_of<T>(field("name", &T::name), field("level", &T::level), field("cc", &T::cc),
-                    field("time_scale", &T::time_scale), field("rate_scale", &T::rate_scale), field("hosts", &T::hosts),
-                    field("gpus_per_host", &T::gpus_per_host), field("oversubscription", &T::oversubscription),
-                    field("runs", &T::runs), field("unfinished", &T::unfinished, kIfSet),
-                    field("provenance", &T::provenance, kIfSet));
+                    field("time_scale", &T::time_scale, kMeasure), field("rate_scale", &T::rate_scale, kMeasure),
+                    field("hosts", &T::hosts), field("gpus_per_host", &T::gpus_per_host, WrittenOnly{}),
+                    field("oversubscription", &T::oversubscription, kMeasure), field("runs", &T::runs, kLater),
+                    field("unfinished", &T::unfinished, kIfSet), field("provenance", &T::provenance, kIfSet));
 }
 
 constexpr auto fields_of(const SchemeSummary* /*type*/) {
   using T = SchemeSummary;
-  return list_of<T>(field("scheme", &T::scheme), field("jobs", &T::jobs), field("iterations", &T::iterations),
-                    field("completion_mean_s", &T::completion_mean), field("completion_p95_s", &T::completion_p95),
-                    field("completion_p99_s", &T::completion_p99), field("running_mean_s", &T::running_mean),
-                    field("slowdown_mean", &T::slowdown_mean), field("slowdown_p95", &T::slowdown_p95),
-                    field("slowdown_p99", &T::slowdown_p99), field("marks_per_iteration", &T::marks_per_iteration),
-                    field("contended", &T::contended), field("makespan_s", &T::makespan), field("score", &T::score),
-                    field("competed_links", &T::competed_links), field("busy_hosts", &T::busy_hosts),
-                    field("moves", &T::moves), field("corrections", &T::corrections));
+  return list_of<T>(
+      field("scheme", &T::scheme), field("jobs", &T::jobs), field("iterations", &T::iterations),
+      field("completion_mean_s", &T::completion_mean, kMeasure),
+      field("completion_p95_s", &T::completion_p95, kMeasure), field("completion_p99_s", &T::completion_p99, kMeasure),
+      field("running_mean_s", &T::running_mean, WrittenOnly{}), field("slowdown_mean", &T::slowdown_mean, kMeasure),
+      field("slowdown_p95", &T::slowdown_p95, kMeasure), field("slowdown_p99", &T::slowdown_p99, kMeasure),
+      field("marks_per_iteration", &T::marks_per_iteration, kMeasure), field("contended", &T::contended, kMeasure),
+      field("makespan_s", &T::makespan, kMeasure), field("score", &T::score, kMeasure),
+      field("competed_links", &T::competed_links, kMeasure), field("busy_hosts", &T::busy_hosts, kMeasure),
+      field("moves", &T::moves, kMeasure), field("corrections", &T::corrections, WrittenOnly{}));
 }
 
 }  // namespace mltcp::experiment

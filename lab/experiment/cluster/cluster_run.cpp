@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <deque>
 #include <map>
 #include <memory>
@@ -22,7 +21,6 @@
 #include "mltcp/lab/experiment/cluster/cluster_network.h"
 #include "mltcp/lab/experiment/run/demand.h"
 #include "mltcp/lab/experiment/run/plan.h"
-#include "mltcp/lab/workload/inspection.h"
 #include "mltcp/scheduler/cluster.h"
 #include "mltcp/scheduler/placement.h"
 
@@ -406,7 +404,7 @@ class ClusterRunner {
 
   void finish() {
     for (const ClusterJobResult& job : run_.jobs) run_.makespan = std::max(run_.makespan, job.end);
-    std::sort(run_.slowdowns.begin(), run_.slowdowns.end());
+    std::ranges::sort(run_.slowdowns);
     const ClusterTraffic traffic = network_->traffic();
     run_.marked_packets = traffic.marked_packets;
     run_.dropped_packets = traffic.dropped_packets;
@@ -523,8 +521,8 @@ class Schemes {
       const std::lock_guard lock(mutex_);
       fractions_[number] = fraction;
       const double share = std::accumulate(fractions_.begin(), fractions_.end(), 0.0) / static_cast<double>(runs_);
-      const auto finished = std::count_if(fractions_.begin(), fractions_.end(),
-                                          [](double fraction_of_run) { return fraction_of_run > 1 - 1e-9; });
+      const auto finished =
+          std::ranges::count_if(fractions_, [](double fraction_of_run) { return fraction_of_run > 1 - 1e-9; });
       settings_.progress((alone_ + together_ * share) / (alone_ + together_),
                          fmt::format("{} of {} runs", finished, runs_));
     };

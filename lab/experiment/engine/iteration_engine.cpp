@@ -40,10 +40,8 @@ IterationEngine::IterationEngine(const workload::RankProgram& program, const wor
   times_.reserve(settings_.iterations);
   if (compute_varies_) computes_.reserve(settings_.iterations);
   timeline_.resize(operations.size() * settings.timeline);
-  later_.reserve(
-      static_cast<std::size_t>(std::count_if(operations.begin(), operations.end(), [](const auto& operation) {
-        return operation.kind == Operation::Kind::delay;
-      })));
+  later_.reserve(static_cast<std::size_t>(std::ranges::count_if(
+      operations, [](const auto& operation) { return operation.kind == Operation::Kind::delay; })));
 }
 
 void IterationEngine::finish(std::uint32_t operation, Nanos now, Nanos at) {

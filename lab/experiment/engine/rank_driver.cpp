@@ -45,7 +45,7 @@ bool is_collective(const workload::Job& job) { return job.pattern && workload::b
 void add_rank_times(const workload::Job& job, std::span<const RankResult> ranks, std::size_t recorded,
                     JobResult& result) {
   if (recorded == 0) return;
-  const bool collective = is_collective(job) && std::all_of(ranks.begin(), ranks.end(), [&](const RankResult& rank) {
+  const bool collective = is_collective(job) && std::ranges::all_of(ranks, [&](const RankResult& rank) {
                             return rank.communications.size() == rank.times.size();
                           });
   double all = 0;  // of the ranks' mean communication, in nanoseconds
@@ -84,7 +84,7 @@ JobResult merge_ranks(const workload::Job& job, std::span<const RankResult> rank
   result.compute = job.compute_per_iteration();
   std::size_t recorded = ranks.front().times.size();
   for (const RankResult& rank : ranks) recorded = std::min(recorded, rank.times.size());
-  const bool all_alone = std::all_of(ranks.begin(), ranks.end(), [](const RankResult& rank) { return rank.alone; });
+  const bool all_alone = std::ranges::all_of(ranks, [](const RankResult& rank) { return rank.alone; });
   for (std::size_t i = 0; i < recorded; ++i) {
     const RankResult* slowest = &ranks.front();
     Nanos start = Nanos::never();
@@ -177,8 +177,8 @@ class RankDriver::Team final : public Iterations, private IterationEngine::Carri
       : Iterations(spec, rank),
         learned_(spec.learn_iterations),
         limit_(spec.job.rate),
-        own_rates_(std::any_of(program.operations.begin(), program.operations.end(),
-                               [](const Operation& operation) { return !operation.rate.is_zero(); })) {
+        own_rates_(std::ranges::any_of(program.operations,
+                                       [](const Operation& operation) { return !operation.rate.is_zero(); })) {
     for (std::vector<Bytes>& undelivered : undelivered_) undelivered.resize(program.operations.size());
   }
   /// Not a receiver.
@@ -323,7 +323,7 @@ void RankDriver::make_channels(std::span<const Address> addresses, Nanos now) {
     (operation.kind == Operation::Kind::send ? channel.sends : channel.receives).push_back(i);
   }
   const auto barriers_only = [&](const std::vector<std::uint32_t>& list) {
-    return std::all_of(list.begin(), list.end(), [&](std::uint32_t i) { return operations[i].barrier; });
+    return std::ranges::all_of(list, [&](std::uint32_t i) { return operations[i].barrier; });
   };
   for (Channel& channel : channels_) {
     if (barriers_only(channel.sends) && barriers_only(channel.receives)) channel.flows.resize(1);
@@ -443,7 +443,7 @@ void RankDriver::on_open(Channel& channel, Flow& flow) {
   // A connection that has ended meanwhile says so by its next completion.
   if (!receiver_) expect_known(shard_.attach(flow.connection, job_id_) || !shard_.exists(flow.connection), "attach()");
   ++open_;
-  channel.open = std::all_of(channel.flows.begin(), channel.flows.end(), [](const Flow& other) { return other.open; });
+  channel.open = std::ranges::all_of(channel.flows, [](const Flow& other) { return other.open; });
   if (receiver_)
     post_receives(channel, flow);
   else if (channel.open)
@@ -506,8 +506,7 @@ void RankDriver::on_accepted(ConnectionId connection, Nanos now) {
 }
 
 void RankDriver::on_guest(const Completion& completion, Nanos now) {
-  const auto guest = std::find_if(guests_.begin(), guests_.end(),
-                                  [&](const Guest& other) { return other.connection == completion.connection; });
+  const auto guest = std::ranges::find(guests_, completion.connection, &Guest::connection);
   if (guest == guests_.end()) return;  // it has been turned away
   const std::uint32_t number = guest->channel;
   Channel& channel = channels_[number];
@@ -536,8 +535,8 @@ void RankDriver::limit_guests(Nanos now) {
     if (excess(channel) > excess(*most)) most = &channel;
   }
   if (all <= kMaxExcess) return;
-  const auto oldest = std::find_if(guests_.begin(), guests_.end(),
-                                   [&](const Guest& guest) { return &channels_[guest.channel] == most; });
+  const auto oldest =
+      std::ranges::find_if(guests_, [&](const Guest& guest) { return &channels_[guest.channel] == most; });
   const ConnectionId connection = oldest->connection;
   drop_guest(oldest);
   shard_.abort(connection, now);
@@ -732,8 +731,7 @@ RankDriver::Progress RankDriver::progress() const {
 }
 
 std::optional<std::uint32_t> RankDriver::unreached() const {
-  const auto closed =
-      std::find_if(channels_.begin(), channels_.end(), [](const Channel& channel) { return !channel.open; });
+  const auto closed = std::ranges::find_if(channels_, [](const Channel& channel) { return !channel.open; });
   return closed != channels_.end() ? std::optional(closed->peer) : std::nullopt;
 }
 
@@ -804,7 +802,7 @@ JobNetwork::End JobDriver::end(std::uint32_t rank) const {
 }
 
 bool JobDriver::connected() const {
-  return std::all_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return rank->connected(); });
+  return std::ranges::all_of(ranks_, [](const auto& rank) { return rank->connected(); });
 }
 
 void JobDriver::start(Nanos epoch) {

@@ -12,8 +12,8 @@ namespace mltcp::experiment {
 
 std::map<std::string, std::string> changed_parameters(const Experiment& experiment) {
   const auto used = [&](std::string_view name) {
-    return std::any_of(experiment.jobs.begin(), experiment.jobs.end(),
-                       [&](const workload::Job& job) { return (job.cc.empty() ? experiment.cc : job.cc) == name; });
+    return std::ranges::any_of(
+        experiment.jobs, [&](const workload::Job& job) { return (job.cc.empty() ? experiment.cc : job.cc) == name; });
   };
   std::map<std::string, std::string> changed;
   for (const cc::AlgorithmTable* algorithm : cc::algorithms())

@@ -31,8 +31,7 @@ constexpr std::array kKinds{
 std::span<const DatapathKind> datapath_kinds() { return kKinds; }
 
 const DatapathKind& datapath_kind(std::string_view name) {
-  const auto at =
-      std::find_if(kKinds.begin(), kKinds.end(), [&](const DatapathKind& kind) { return kind.name == name; });
+  const auto at = std::ranges::find(kKinds, name, &DatapathKind::name);
   if (at == kKinds.end())
     throw InputError(
         fmt::format("there is no datapath {}; there are {}", in_quotes(name), fmt::join(datapath_names(), ", ")));

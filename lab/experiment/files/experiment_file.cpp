@@ -18,7 +18,6 @@
 #include "mltcp/lab/experiment/files/file_kind.h"
 #include "mltcp/lab/experiment/files/policy.h"
 #include "mltcp/lab/experiment/files/settings_reader.h"
-#include "mltcp/lab/fabric/dumbbell.h"
 #include "mltcp/lab/workload/inspection.h"
 #include "mltcp/lab/workload/worker_hosts.h"
 #include "mltcp/transport/ethernet/encapsulation.h"
@@ -66,8 +65,7 @@ class Reader final : public SettingsReader {
     experiment.file = file_;
     experiment.name = one_line(std::filesystem::path(file_).stem().string());
     if (const auto item = find(root, "", "name")) experiment.name = name_text(*item);
-    if (const auto item = find(root, "", "iterations"))
-      experiment.iterations = static_cast<std::uint32_t>(whole(*item, 1, kMaxIterations));
+    if (const auto item = find(root, "", "iterations")) experiment.iterations = count(*item, 1, kMaxIterations);
     if (options_.iterations) experiment.iterations = *options_.iterations;
     if (const auto item = find(root, "", "seed"))
       experiment.seed = static_cast<std::uint64_t>(whole(*item, 0, std::numeric_limits<std::int64_t>::max()));
@@ -80,7 +78,9 @@ class Reader final : public SettingsReader {
                        in_quotes(experiment.datapath)),
            "write \"sim\", or use mltcp run");
     experiment.cc = read_cc(root);
-    read_policies(root, experiment);
+    experiment.policies =
+        words(root, "policies", "[\"fair\", \"mltcp\"]", "--policy", options_.policy, experiment.policies,
+              [](const std::string& value) { return objection(value, policy_names(), policy_names()); });
     check_priorities(root, experiment);
     if (const auto item = find(root, "", "mltcp")) read_mltcp(*item, experiment.mltcp);
     if (const auto item = find(root, "", "schedule")) read_schedule(*item, experiment.schedule);
@@ -151,35 +151,6 @@ class Reader final : public SettingsReader {
     return options_.cc ? algorithm_of_option(*options_.cc) : written;
   }
 
-  void read_policies(const toml::table& root, Experiment& experiment) const {
-    if (const auto item = find(root, "", "policies")) {
-      const toml::array* list = item->node->as_array();
-      if (list == nullptr)
-        fail(*item, fmt::format("an array of texts is expected and this is {}", type_name(*item->node)),
-             "write [\"fair\", \"mltcp\"]");
-      if (list->empty()) fail(*item, "the array is empty", "write [\"fair\", \"mltcp\"]");
-      experiment.policies.clear();
-      for (const toml::node& node : *list) {
-        const Item entry{&node, item->key, line_of(node, item->line)};
-        const std::string& value = text(entry, "fair");
-        const std::string wrong = objection(value, policy_names(), policy_names());
-        if (!wrong.empty()) throw_objection(entry, wrong);
-        if (contains(experiment.policies, value))
-          fail(entry, in_quotes(value) + " stands there twice", "write it once");
-        experiment.policies.push_back(value);
-      }
-    }
-    if (options_.policy.empty()) return;
-    experiment.policies.clear();
-    for (const std::string& value : options_.policy) {
-      const std::string wrong = objection(value, policy_names(), policy_names());
-      if (!wrong.empty()) throw InputError(one_line("--policy: " + wrong));
-      if (contains(experiment.policies, value))
-        throw InputError(fmt::format("--policy: {} stands there twice; write it once", in_quotes(value)));
-      experiment.policies.push_back(value);
-    }
-  }
-
   // Of those to run, the first in the table that is or does so; empty if none does.
   static std::string first_policy(const Experiment& experiment, bool Policy::*what) {
     for (const Policy& policy : policies())
@@ -243,12 +214,8 @@ class Reader final : public SettingsReader {
     check_keys(keys, item.key, {"rate", "delay", "buffer", "mtu", "ecn", "faults"});
     fabric::LinkConfig& link = experiment.bottleneck;
     link.delay = 10_us;
-    if (const auto value = find(keys, item.key, "mtu"))
-      experiment.mtu = static_cast<std::uint32_t>(whole(*value, 576, 9000));
-    const auto given_rate = find(keys, item.key, "rate");
-    if (!given_rate)
-      fail(line_of(*item.node, item.line), path(item.key, "rate"), "the key is missing", "write rate = \"1 Gbps\"");
-    link.rate = rate(*given_rate);
+    if (const auto value = find(keys, item.key, "mtu")) experiment.mtu = count(*value, 576, 9000);
+    link.rate = rate(required(item, keys, "rate", "\"1 Gbps\""));
     if (const auto delay = find(keys, item.key, "delay")) link.delay = duration(*delay, "10 us", kMaxDelay);
     if (const auto value = find(keys, item.key, "buffer"))
       link.buffer_bytes = buffer(*value, "250 kB", experiment.mtu + encap::kEthernetBytes);
@@ -277,11 +244,10 @@ class Reader final : public SettingsReader {
   }
 
   void read_loop(const Item& item, const toml::table& keys, fabric::LoopModel& loop) const {
-    const auto look = find(keys, item.key, "look");
-    if (!look) fail(item.line, path(item.key, "look"), "the key is missing", "write look = \"50 us\"");
-    loop.nap = above_zero(*look, "50 us");
+    const Item look = required(item, keys, "look", "\"50 us\"");
+    loop.nap = above_zero(look, "50 us");
     if (loop.nap < Nanos(1'000))
-      fail(*look, fmt::format("{} is out of range", to_text(loop.nap)),
+      fail(look, fmt::format("{} is out of range", to_text(loop.nap)),
            "write 1 us or more, or leave [host_model] out for hosts that never sleep");
     if (const auto late = find(keys, item.key, "late")) {
       constexpr std::string_view example = "late = { least = \"50 us\", mean = \"110 us\" }";
@@ -354,28 +320,25 @@ class Reader final : public SettingsReader {
   // ---- Jobs ----
 
   void read_jobs(const Item& item, Experiment& experiment) {
-    const toml::array* list = item.node->as_array();
-    if (list == nullptr)
-      fail(item, fmt::format("an array of tables is expected and this is {}", type_name(*item.node)),
-           "write [[job]] above each job");
-    if (list->empty()) fail(item, "there is no job", "add at least one [[job]]");
-    check_number(item, *list, kMaxJobs, false, "", fmt::format("write at most {}", kMaxJobs));
+    std::vector<Item> items = elements(item, "tables", "[[job]] above each job");
+    if (items.empty()) fail(item, "there is no job", "add at least one [[job]]");
+    check_number(item, items, kMaxJobs, false, "", fmt::format("write at most {}", kMaxJobs));
     if (experiment.datapath == "ring" && options_.max_ring_jobs)
-      check_number(item, *list, *options_.max_ring_jobs, true,
+      check_number(item, items, *options_.max_ring_jobs, true,
                    fmt::format(" and datapath ring has ports for {}", *options_.max_ring_jobs),
                    "take jobs out, or use datapath sim");
     std::map<std::string, std::uint32_t, std::less<>> names;
     std::size_t number = 0;
     std::size_t connections = 0;
-    for (const toml::node& node : *list) {
-      const Item item_of_job{&node, fmt::format("job[{}]", ++number), line_of(node, item.line)};
+    for (Item& item_of_job : items) {
+      item_of_job.key = fmt::format("job[{}]", ++number);
       workload::Job job = read_job(item_of_job, experiment.warnings);
       read_hosts(item_of_job, experiment.topology, job);
       if (job.programs) check_replay(item_of_job, experiment, job);
-      const std::size_t pairs = job.pattern    ? complete_pattern(item_of_job, *node.as_table(), job)
+      const std::size_t pairs = job.pattern    ? complete_pattern(item_of_job, *item_of_job.node->as_table(), job)
                                 : job.programs ? pairs_of(*job.programs)
                                                : std::max<std::size_t>(job.hosts.size(), 1);
-      const Item name = *find(*node.as_table(), item_of_job.key, "name");
+      const Item name = *find(*item_of_job.node->as_table(), item_of_job.key, "name");
       for (workload::Job& copy : copies_of(item_of_job, std::move(job))) {
         const auto [first, is_new] = names.try_emplace(copy.name, name.line);
         if (!is_new)
@@ -422,16 +385,16 @@ class Reader final : public SettingsReader {
   }
 
   // Copies counted, before any is made: refuses more than `most`, at the job with which they are more.
-  void check_number(const Item& item, const toml::array& list, std::size_t most, bool at_job, std::string_view limit,
-                    std::string_view cure) const {
+  void check_number(const Item& item, const std::vector<Item>& jobs, std::size_t most, bool at_job,
+                    std::string_view limit, std::string_view cure) const {
     std::size_t total = 0;
     std::uint32_t line = 0;
-    for (const toml::node& node : list) {
-      const toml::table* keys = node.as_table();
+    for (const Item& job : jobs) {
+      const toml::table* keys = job.node->as_table();
       const auto* count = keys != nullptr ? keys->get_as<std::int64_t>("count") : nullptr;
       // What is no count is refused when the job is read.
       total += count != nullptr ? static_cast<std::size_t>(std::clamp<std::int64_t>(count->get(), 1, kMaxJobs + 1)) : 1;
-      if (total > most && line == 0) line = at_job || count != nullptr ? line_of(node, item.line) : item.line;
+      if (total > most && line == 0) line = at_job || count != nullptr ? job.line : item.line;
     }
     if (total > most) fail(line, item.key, fmt::format("there are {} jobs{}", total, limit), cure);
   }
@@ -475,9 +438,7 @@ class Reader final : public SettingsReader {
     const toml::table& keys = table(item, "[[job]] above each job");
     check_keys(keys, item.key, job_keys());
     workload::Job job;
-    const auto name = find(keys, item.key, "name");
-    if (!name) fail(item.line, path(item.key, "name"), "the key is missing", "write name = \"vgg19\"");
-    job.name = name_text(*name);
+    job.name = name_text(required(item, keys, "name", "\"vgg19\""));
     read_keys(item, keys, job);
     if (const auto value = find(keys, item.key, "cc")) {
       job.cc = algorithm(*value, "cubic");
@@ -496,14 +457,10 @@ class Reader final : public SettingsReader {
     const auto hosts = find(*item.node->as_table(), item.key, "hosts");
     if (!hosts) return;
     if (!topology) fail(*hosts, "a bottleneck has no hosts to choose from", "leave the key out, or use a [topology]");
-    const toml::array* list = hosts->node->as_array();
-    if (list == nullptr)
-      fail(*hosts, fmt::format("an array of host numbers is expected and this is {}", type_name(*hosts->node)),
-           "write hosts = [0, 4, 8]");
-    if (list->size() < 2) fail(*hosts, "a ring has two workers or more", "write at least two hosts, or leave it out");
+    const std::vector<Item> entries = elements(*hosts, "host numbers", "hosts = [0, 4, 8]");
+    if (entries.size() < 2) fail(*hosts, "a ring has two workers or more", "write at least two hosts, or leave it out");
     std::vector<bool> taken(topology->hosts());
-    for (const toml::node& node : *list) {
-      const Item entry{&node, hosts->key, line_of(node, hosts->line)};
+    for (const Item& entry : entries) {
       const std::uint32_t host = host_of(entry, *topology->topology);
       if (taken[host]) fail(entry, fmt::format("host {} stands there twice", host), "write each host once");
       taken[host] = true;
@@ -512,18 +469,14 @@ class Reader final : public SettingsReader {
   }
 
   std::uint32_t host_of(const Item& item, const Topology& topology) const {
-    if (!item.node->is_string()) return static_cast<std::uint32_t>(whole(item, 0, topology.hosts() - 1));
-    try {
-      return topology.find_host(text(item, "host 0"));
-    } catch (const InputError& error) {
-      rethrow(item, error);
-    }
+    if (!item.node->is_string()) return count(item, 0, topology.hosts() - 1);
+    return at(item, [&] { return topology.find_host(text(item, "host 0")); });
   }
 
   static void warn_of_equal_priorities(Experiment& experiment) {
     const auto& jobs = experiment.jobs;
-    const bool equal = std::all_of(jobs.begin(), jobs.end(),
-                                   [&](const workload::Job& job) { return job.priority == jobs.front().priority; });
+    const bool equal =
+        std::ranges::all_of(jobs, [&](const workload::Job& job) { return job.priority == jobs.front().priority; });
     const std::string policy = first_policy(experiment, &Policy::priorities);
     if (equal && jobs.size() > 1 && !policy.empty())
       experiment.warnings.push_back(
@@ -547,7 +500,7 @@ class Reader final : public SettingsReader {
           of_host[std::size_t{2} * worker.to + 1] += duty;
         }
       }
-      const auto fullest = std::max_element(of_host.begin(), of_host.end());
+      const auto fullest = std::ranges::max_element(of_host);
       if (*fullest > 1)
         experiment.warnings.push_back(
             fmt::format("the jobs together need {:.0f}% of the link of host {}: whatever the policy, they slow each "
@@ -602,14 +555,9 @@ class Reader final : public SettingsReader {
 }  // namespace
 
 Experiment load_experiment(const std::filesystem::path& path, const FileOptions& options) {
-  const std::string file = path.string();
-  const std::string text = read_text_file(path, file, kExperimentFile);
-  try {
+  return load_as(path, kExperimentFile, {FileKind::experiment}, [&](const std::string& text, const std::string& file) {
     return parse_experiment(text, file, options);
-  } catch (const InputError&) {
-    refuse_other_kind(text, file, kExperimentFile.what, {FileKind::experiment});
-    throw;
-  }
+  });
 }
 
 namespace {
@@ -619,7 +567,7 @@ std::vector<std::filesystem::path> libraries_of(const Experiment& experiment) {
   std::vector<std::filesystem::path> files;
   const auto add = [&](const std::string& name) {
     const std::filesystem::path file = cc::library_file(cc::find_algorithm(name));
-    if (!file.empty() && std::find(files.begin(), files.end(), file) == files.end()) files.push_back(file);
+    if (!file.empty() && std::ranges::find(files, file) == files.end()) files.push_back(file);
   };
   add(experiment.cc);
   for (const workload::Job& job : experiment.jobs)

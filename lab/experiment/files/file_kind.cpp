@@ -166,7 +166,7 @@ std::vector<std::string_view> words_of(std::string_view line, std::string_view s
 
 // Whether the line begins with one of the words, whatever the case.
 bool begins(std::string_view line, std::initializer_list<std::string_view> words) {
-  return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
+  return std::ranges::any_of(words, [&](std::string_view word) {
     return line.size() >= word.size() && std::equal(word.begin(), word.end(), line.begin(), [](char a, char b) {
              return a == std::tolower(static_cast<unsigned char>(b));
            });
@@ -186,9 +186,7 @@ std::optional<FileKind> kind_of_columns(std::string_view text) {
   const std::string_view line = first_line(text);
   if (begins(line, {"switchname", "blockname", "- topology:"})) return FileKind::slurm_topology;
   const std::vector<std::string_view> columns = words_of(line, ",");
-  const auto has = [&](std::string_view column) {
-    return std::find(columns.begin(), columns.end(), column) != columns.end();
-  };
+  const auto has = [&](std::string_view column) { return std::ranges::find(columns, column) != columns.end(); };
   if (has("rate_bps")) return FileKind::profile;
   if (has("from") && has("to")) return FileKind::links;
   if (has("arrival") && has("job")) return FileKind::arrivals;
@@ -239,7 +237,7 @@ std::optional<FileKind> kind_of_toml(std::string_view text) {
   try {
     const toml::table root = parse_toml(text, "", "");
     for (const auto& [candidate, keys] : keys_of_kinds()) {
-      if (std::none_of(keys.begin(), keys.end(), [&](std::string_view key) { return root.contains(key); })) continue;
+      if (std::ranges::none_of(keys, [&](std::string_view key) { return root.contains(key); })) continue;
       if (kind) return std::nullopt;  // keys of two
       kind = candidate;
     }
@@ -273,12 +271,12 @@ void refuse_known_kind(std::string_view text, const std::string& name, std::stri
   const std::string_view held = packed ? packed->text : text;
   const auto kind = kind_of(held);
   const bool is_capture = packed && file_format(held).name.starts_with("a capture");
-  const auto entry = std::find_if(kEntries.begin(), kEntries.end(), [&](const Entry& one) { return one.kind == kind; });
+  const auto entry = std::ranges::find(kEntries, kind, &Entry::kind);
   // Only traces are read packed.
   if (packed && kind != FileKind::trace && (kind || is_capture))
     throw InputError(one_line(fmt::format("{}: this is {}, packed; unpack it: {} {}", name,
                                           kind ? entry->what : file_format(held).name, packed->command, name)));
-  if (!kind || std::find(readable.begin(), readable.end(), *kind) != readable.end()) return;
+  if (!kind || std::ranges::find(readable, *kind) != readable.end()) return;
   std::string what(entry->what);
   if (kind == FileKind::trace) what += fmt::format(" ({})", workload::format_of("", held.substr(0, kBeginning))->name);
   throw InputError(one_line(fmt::format("{}: this is {}, and {} is expected; {}", name, what, wanted,

@@ -2,10 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/file.h"
 
 namespace mltcp::experiment {
 
@@ -44,5 +48,19 @@ void refuse_known_kind(std::string_view text, const std::string& name, std::stri
 /// The same, and for a format that no command reads (base/file_format.h).
 void refuse_other_kind(std::string_view text, const std::string& name, std::string_view wanted,
                        std::initializer_list<FileKind> readable);
+
+/// What `parse(text, name)` makes of a file. What it refuses is told to be of another kind, if it is.
+template <typename Parse>
+auto load_as(const std::filesystem::path& path, const TextFile& kind, std::initializer_list<FileKind> readable,
+             const Parse& parse) {
+  const std::string name = path.string();
+  const std::string text = read_text_file(path, name, kind);
+  try {
+    return parse(text, name);
+  } catch (const InputError&) {
+    refuse_other_kind(text, name, kind.what, readable);
+    throw;
+  }
+}
 
 }  // namespace mltcp::experiment

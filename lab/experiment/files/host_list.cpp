@@ -4,12 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
-#include <system_error>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 
 namespace mltcp::experiment {
 namespace {
@@ -124,11 +123,9 @@ class HostList {
   }
 
   [[nodiscard]] std::uint64_t number(std::string_view digits) const {
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (digits.empty() || digits.size() > kMaxDigits || error != std::errc() || end != digits.data() + digits.size())
-      throw wrong("there is no number in the brackets");
-    return value;
+    const auto value = number_from<std::uint64_t>(digits);
+    if (digits.size() > kMaxDigits || !value) throw wrong("there is no number in the brackets");
+    return *value;
   }
 
   std::string_view list_;

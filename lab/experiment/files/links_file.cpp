@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <unordered_map>
 #include <utility>
 
@@ -91,8 +90,8 @@ class LinksReader {
     if (is_new) {
       found->second.number = static_cast<std::uint32_t>(graph_.nodes.size());
       const auto& patterns = options_.hosts;
-      graph_.nodes.push_back({name, std::any_of(patterns.begin(), patterns.end(),
-                                                [&](const std::string& pattern) { return matches(pattern, name); })});
+      graph_.nodes.push_back(
+          {name, std::ranges::any_of(patterns, [&](const std::string& pattern) { return matches(pattern, name); })});
     }
     return found->second;
   }

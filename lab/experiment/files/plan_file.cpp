@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <set>
@@ -70,16 +69,7 @@ PlanFile parse_plan(std::string_view text, const std::string& file) {
   return plan;
 }
 
-PlanFile read_plan(const std::filesystem::path& path) {
-  const std::string file = path.string();
-  const std::string text = read_text_file(path, file, kPlanText);
-  try {
-    return parse_plan(text, file);
-  } catch (const InputError&) {
-    refuse_other_kind(text, file, kPlanText.what, {FileKind::plan});
-    throw;
-  }
-}
+PlanFile read_plan(const std::filesystem::path& path) { return load_as(path, kPlanText, {FileKind::plan}, parse_plan); }
 
 PhasePlan slots_of(const PlanFile& plan, const PlanFile::Job& job, Nanos zero) {
   PhasePlan slots;

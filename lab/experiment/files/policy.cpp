@@ -50,8 +50,7 @@ constexpr std::array kPolicies{
 std::span<const Policy> policies() { return kPolicies; }
 
 const Policy* find_policy(std::string_view name) {
-  const auto at =
-      std::find_if(kPolicies.begin(), kPolicies.end(), [&](const Policy& policy) { return policy.name == name; });
+  const auto at = std::ranges::find(kPolicies, name, &Policy::name);
   return at == kPolicies.end() ? nullptr : &*at;
 }
 

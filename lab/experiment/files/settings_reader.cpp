@@ -2,7 +2,6 @@
 #include "mltcp/lab/experiment/files/settings_reader.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <memory>
 #include <span>
@@ -55,6 +54,29 @@ void SettingsReader::check_needs(const std::string& name, const std::optional<It
   fail(*item, cause, cure);
 }
 
+std::vector<std::string> SettingsReader::words(const toml::table& root, std::string_view key, std::string_view example,
+                                               std::string_view option, const std::vector<std::string>& given,
+                                               const std::vector<std::string>& by_default,
+                                               const std::function<std::string(const std::string&)>& objection) const {
+  std::vector<std::string> result;
+  const auto add = [&](const std::string& word, const auto& refuse) {
+    if (const std::string wrong = objection(word); !wrong.empty()) refuse(wrong);
+    if (contains(result, word)) refuse(fmt::format("{} stands there twice; write it once", in_quotes(word)));
+    result.push_back(word);
+  };
+  if (const auto item = find(root, "", key)) {
+    const std::vector<Item> entries = elements(*item, "texts", example);
+    if (entries.empty()) fail(*item, "the array is empty", fmt::format("write {}", example));
+    for (const Item& entry : entries)
+      add(text(entry, by_default.front()), [&](const std::string& wrong) { throw_objection(entry, wrong); });
+  }
+  if (given.empty()) return result.empty() ? by_default : result;
+  result.clear();
+  for (const std::string& word : given)
+    add(word, [&](const std::string& wrong) { throw InputError(one_line(fmt::format("{}: {}", option, wrong))); });
+  return result;
+}
+
 void SettingsReader::read_mltcp(const Item& item, MltcpSettings& result) const {
   const toml::table& keys = table(item, "[mltcp] and below it slope = 1.75");
   check_keys(keys, item.key, {"slope", "intercept", "function", "points", "decrease", "iterations"});
@@ -71,22 +93,17 @@ void SettingsReader::read_mltcp(const Item& item, MltcpSettings& result) const {
   const std::vector<cc::Aggressiveness::Point> table_points =
       points ? read_points(*points) : std::vector<cc::Aggressiveness::Point>{};
   result.function = {slope ? bounded(*slope) : 1.75, intercept ? bounded(*intercept) : 0.25};
-  try {
+  at(last, [&] {
     if (function) result.function = cc::Aggressiveness::named(name);
     if (points) result.function = cc::Aggressiveness::table(table_points);
     result.function.validate();
-  } catch (const InputError& error) {
-    rethrow(last, error);
-  }
+  });
   if (const auto decrease = find(keys, item.key, "decrease")) result.scale_decrease = truth(*decrease);
   if (const auto from = find(keys, item.key, "iterations")) result.learn_iterations = learned(*from);
 }
 
 bool SettingsReader::learned(const Item& item) const {
-  const std::string& value = text(item, "exact");
-  if (value != "exact" && value != "learned")
-    fail(item, fmt::format("{} is not known", in_quotes(value)), "write \"exact\" or \"learned\"");
-  return value == "learned";
+  return one_of<bool>(item, {{"exact", false}, {"learned", true}});
 }
 
 double SettingsReader::bounded(const Item& item) const {
@@ -98,14 +115,9 @@ double SettingsReader::bounded(const Item& item) const {
 
 std::vector<cc::Aggressiveness::Point> SettingsReader::read_points(const Item& item) const {
   constexpr std::string_view example = "points = [[0, 0.25], [1, 2.0]]";
-  const toml::array* list = item.node->as_array();
-  if (list == nullptr)
-    fail(item, fmt::format("an array of points is expected and this is {}", type_name(*item.node)),
-         fmt::format("write {}", example));
   std::vector<cc::Aggressiveness::Point> points;
-  for (const toml::node& node : *list) {
-    const Item point{&node, item.key, line_of(node, item.line)};
-    const toml::array* pair = node.as_array();
+  for (const Item& point : elements(item, "points", example)) {
+    const toml::array* pair = point.node->as_array();
     if (pair == nullptr || pair->size() != 2) fail(point, "a point is not a pair", fmt::format("write {}", example));
     points.push_back({bounded({&(*pair)[0], item.key, point.line}), bounded({&(*pair)[1], item.key, point.line})});
   }
@@ -117,11 +129,7 @@ std::string SettingsReader::algorithm(const Item& item, std::string_view example
   const std::filesystem::path folder = item.line >= kFirstOverrideLine
                                            ? options_.overrides[item.line - kFirstOverrideLine].folder
                                            : std::filesystem::path(file_).parent_path();
-  try {
-    return std::string(cc::algorithm_from(written, folder).name);
-  } catch (const InputError& error) {
-    rethrow(item, error);
-  }
+  return at(item, [&] { return std::string(cc::algorithm_from(written, folder).name); });
 }
 
 std::string SettingsReader::algorithm_of_option(std::string_view text) {
@@ -183,7 +191,7 @@ void SettingsReader::read_algorithm(const Item& item, const cc::AlgorithmTable& 
   // What is out of range may be a default that another one bounds.
   auto culprit = find(keys, item.key, wrong.parameter);
   if (!culprit && !wrong.bound_by.empty()) culprit = find(keys, item.key, wrong.bound_by);
-  rethrow(culprit ? *culprit : item, InputError(wrong.text));
+  throw_objection(culprit ? *culprit : item, wrong.text);
 }
 
 cc::ParameterValue SettingsReader::read_value(const Item& item, const cc::Parameter& parameter) const {
@@ -210,49 +218,31 @@ cc::ParameterValue SettingsReader::read_value(const Item& item, const cc::Parame
 fabric::SwitchedNetworkConfig SettingsReader::read_topology(const Item& item, double rate_scale) const {
   const toml::table& keys = table(item, "[topology] and below it kind = \"leaf-spine\"");
   const Item kind = required(item, keys, "kind", "\"leaf-spine\"");
-  const std::string& written = text(kind, "leaf-spine");
   struct Kind {
-    std::string_view name;
     std::vector<std::string> keys;
     Topology (SettingsReader::*read)(const Item&, const toml::table&, Nanos, double) const;
   };
-  const std::vector<Kind> kinds{
-      {"single-switch", {"hosts", "host_rate"}, &SettingsReader::read_single_switch},
-      {"leaf-spine",
-       {"leaves", "spines", "hosts_per_leaf", "host_rate", "uplink_rate"},
-       &SettingsReader::read_leaf_spine},
-      {"fat-tree", {"k", "rate"}, &SettingsReader::read_fat_tree},
-      {"file", {"file", "hosts"}, &SettingsReader::read_links},
-      {"slurm", {"file", "host_rate", "uplink_rate", "oversubscription"}, &SettingsReader::read_slurm},
-  };
-  const auto known = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& other) { return other.name == written; });
-  if (known == kinds.end())
-    fail(kind, in_quotes(written) + " is not known",
-         "write \"single-switch\", \"leaf-spine\", \"fat-tree\", \"file\" or \"slurm\"");
+  const Kind known = one_of<Kind>(
+      kind, {{"single-switch", {{"hosts", "host_rate"}, &SettingsReader::read_single_switch}},
+             {"leaf-spine",
+              {{"leaves", "spines", "hosts_per_leaf", "host_rate", "uplink_rate"}, &SettingsReader::read_leaf_spine}},
+             {"fat-tree", {{"k", "rate"}, &SettingsReader::read_fat_tree}},
+             {"file", {{"file", "hosts"}, &SettingsReader::read_links}},
+             {"slurm", {{"file", "host_rate", "uplink_rate", "oversubscription"}, &SettingsReader::read_slurm}}});
   std::vector<std::string> all{"kind", "delay", "buffer", "shared_buffer", "alpha", "pfc", "ecn", "mtu"};
-  all.insert(all.begin() + 1, known->keys.begin(), known->keys.end());
+  all.insert(all.begin() + 1, known.keys.begin(), known.keys.end());
   check_keys(keys, item.key, all);
   Nanos delay(1'000);
   if (const auto value = find(keys, item.key, "delay")) delay = duration(*value, "1 us", kMaxDelay);
   fabric::SwitchedNetworkConfig topology;
-  topology.topology = std::make_shared<const Topology>((this->*known->read)(item, keys, delay, rate_scale));
-  if (const auto value = find(keys, item.key, "mtu"))
-    topology.mtu = static_cast<std::uint32_t>(whole(*value, 576, 9000));
+  topology.topology = std::make_shared<const Topology>((this->*known.read)(item, keys, delay, rate_scale));
+  if (const auto value = find(keys, item.key, "mtu")) topology.mtu = count(*value, 576, 9000);
   if (const auto value = find(keys, item.key, "buffer"))
     topology.buffer_bytes = buffer(*value, "1 MB", topology.mtu + encap::kEthernetBytes);
   read_memory(item, keys, topology);
   if (const auto value = find(keys, item.key, "ecn"))
     read_ecn(*value, topology.ecn, find(keys, item.key, "shared_buffer") ? 0 : topology.buffer_bytes);
   return topology;
-}
-
-Item SettingsReader::required(const Item& item, const toml::table& keys, std::string_view key,
-                              std::string_view example) const {
-  const auto found = find(keys, item.key, key);
-  if (!found)
-    fail(line_of(*item.node, item.line), path(item.key, key), "the key is missing",
-         fmt::format("write {} = {}", key, example));
-  return *found;
 }
 
 Rate SettingsReader::scaled(Rate rate, double scale) {
@@ -269,9 +259,9 @@ Topology SettingsReader::read_single_switch(const Item& item, const toml::table&
 Topology SettingsReader::read_leaf_spine(const Item& item, const toml::table& keys, Nanos delay,
                                          double rate_scale) const {
   LeafSpineShape shape;
-  for (const auto& [key, count] : {std::pair{"leaves", &shape.leaves}, std::pair{"spines", &shape.spines},
-                                   std::pair{"hosts_per_leaf", &shape.hosts_per_leaf}})
-    *count = static_cast<std::uint32_t>(whole(required(item, keys, key, "4"), 1, Topology::kMaxInTier));
+  for (const auto& [key, read] : {std::pair{"leaves", &shape.leaves}, std::pair{"spines", &shape.spines},
+                                  std::pair{"hosts_per_leaf", &shape.hosts_per_leaf}})
+    *read = count(required(item, keys, key, "4"), 1, Topology::kMaxInTier);
   if (shape.hosts() < 2 || shape.hosts() > Topology::kMaxHosts)
     fail(*find(keys, item.key, "hosts_per_leaf"), fmt::format("the network has {} hosts", shape.hosts()),
          fmt::format("write leaves and hosts_per_leaf for 2 to {}", Topology::kMaxHosts));
@@ -285,7 +275,7 @@ Topology SettingsReader::read_leaf_spine(const Item& item, const toml::table& ke
 Topology SettingsReader::read_fat_tree(const Item& item, const toml::table& keys, Nanos delay,
                                        double rate_scale) const {
   const Item ports = required(item, keys, "k", "4");
-  const auto k = static_cast<std::uint32_t>(whole(ports, 2, Topology::kMaxPorts));
+  const auto k = count(ports, 2, Topology::kMaxPorts);
   if (k % 2 != 0)
     fail(ports, fmt::format("switches with {} ports can't have half of them up and half of them down", k),
          fmt::format("write an even number, such as {}", k + 1));
@@ -302,19 +292,12 @@ Topology SettingsReader::read_links(const Item& item, const toml::table& keys, N
   else
     options.hosts.push_back(text(hosts, "host*"));
   const std::filesystem::path name = named_file(file, "network.csv");
-  Graph graph;
-  try {
-    graph = load_links(name, options);
-  } catch (const InputError& error) {
-    rethrow(file, error);
-  }
+  Graph graph = at(file, [&] { return load_links(name, options); });
   for (const std::string& pattern : options.hosts)
-    if (std::none_of(graph.nodes.begin(), graph.nodes.end(),
-                     [&](const Graph::Node& node) { return matches(pattern, node.name); }))
+    if (std::ranges::none_of(graph.nodes, [&](const Graph::Node& node) { return matches(pattern, node.name); }))
       fail(hosts, fmt::format("no node of {} is called {}", in_quotes(name.string()), in_quotes(pattern)),
            fmt::format("write a pattern of the hosts' names; the first node is {}", in_quotes(graph.nodes[0].name)));
-  const auto found =
-      std::count_if(graph.nodes.begin(), graph.nodes.end(), [](const Graph::Node& node) { return node.host; });
+  const auto found = std::ranges::count_if(graph.nodes, [](const Graph::Node& node) { return node.host; });
   if (found < 2 || found > Topology::kMaxHosts)
     fail(hosts, fmt::format("{} of {} nodes {} called so", found, graph.nodes.size(), found == 1 ? "is" : "are"),
          fmt::format("write a pattern of the names of 2 to {} hosts", Topology::kMaxHosts));
@@ -335,13 +318,7 @@ Topology SettingsReader::read_slurm(const Item& item, const toml::table& keys, N
   if (uplink) options.uplink_rate = rate(*uplink);
   if (ratio) options.oversubscription = between(*ratio, kMinOversubscription, 1 / kMinOversubscription, "2");
   const std::filesystem::path name = named_file(file, "topology.conf");
-  Graph graph;
-  try {
-    graph = load_slurm_topology(name, options);
-  } catch (const InputError& error) {
-    rethrow(file, error);
-  }
-  return built(file, name, std::move(graph), rate_scale);
+  return built(file, name, at(file, [&] { return load_slurm_topology(name, options); }), rate_scale);
 }
 
 Topology SettingsReader::built(const Item& item, const std::filesystem::path& name, Graph graph,
@@ -352,7 +329,7 @@ Topology SettingsReader::built(const Item& item, const std::filesystem::path& na
     topology.check_all_paths();
     return topology;
   } catch (const InputError& error) {
-    rethrow(item, InputError(fmt::format("{}: {}", name.string(), error.what())));
+    throw_objection(item, fmt::format("{}: {}", name.string(), error.what()));
   }
 }
 
@@ -373,11 +350,10 @@ void SettingsReader::read_memory(const Item& item, const toml::table& keys,
   if (alpha) fail(*alpha, "with pfc no queue is bounded, and alpha is a bound", "keep one of the two");
   const toml::table& limits = table(*pfc, "pfc = { xoff = \"100 kB\", xon = \"80 kB\" }");
   check_keys(limits, pfc->key, {"xoff", "xon", "headroom"});
-  const auto xoff = find(limits, pfc->key, "xoff");
-  if (!xoff) fail(pfc->line, path(pfc->key, "xoff"), "the key is missing", "write xoff = \"100 kB\"");
+  const Item xoff = required(*pfc, limits, "xoff", "\"100 kB\"");
   topology.memory.pfc.enabled = true;
-  topology.memory.pfc.xoff_bytes = bytes(*xoff, "100 kB", kMaxBufferBytes);
-  if (topology.memory.pfc.xoff_bytes == 0) fail(*xoff, "it is 0", "write a size above 0");
+  topology.memory.pfc.xoff_bytes = bytes(xoff, "100 kB", kMaxBufferBytes);
+  if (topology.memory.pfc.xoff_bytes == 0) fail(xoff, "it is 0", "write a size above 0");
   topology.memory.pfc.xon_bytes = topology.memory.pfc.xoff_bytes / 2;
   if (const auto xon = find(limits, pfc->key, "xon")) {
     topology.memory.pfc.xon_bytes = bytes(*xon, "80 kB", kMaxBufferBytes);
@@ -400,10 +376,9 @@ Bytes SettingsReader::buffer(const Item& item, std::string_view example, Bytes f
 void SettingsReader::read_ecn(const Item& item, fabric::EcnConfig& ecn, Bytes buffer) const {
   const toml::table& keys = table(item, "ecn = { kmin = \"60 kB\", kmax = \"60 kB\", pmax = 1.0 }");
   check_keys(keys, item.key, {"kmin", "kmax", "pmax"});
-  const auto kmin = find(keys, item.key, "kmin");
-  if (!kmin) fail(item.line, path(item.key, "kmin"), "the key is missing", "write kmin = \"60 kB\"");
+  const Item kmin = required(item, keys, "kmin", "\"60 kB\"");
   ecn.enabled = true;
-  ecn.kmin_bytes = bytes(*kmin, "60 kB", kMaxBufferBytes);
+  ecn.kmin_bytes = bytes(kmin, "60 kB", kMaxBufferBytes);
   ecn.kmax_bytes = ecn.kmin_bytes;
   if (const auto kmax = find(keys, item.key, "kmax")) {
     ecn.kmax_bytes = bytes(*kmax, "60 kB", kMaxBufferBytes);
@@ -413,17 +388,18 @@ void SettingsReader::read_ecn(const Item& item, fabric::EcnConfig& ecn, Bytes bu
   }
   if (const auto pmax = find(keys, item.key, "pmax")) ecn.pmax = probability(*pmax);
   if (buffer > 0 && ecn.kmin_bytes >= buffer)
-    fail(*kmin, fmt::format("no packet is marked, as the buffer holds {} at most", bytes_to_text(buffer)),
+    fail(kmin, fmt::format("no packet is marked, as the buffer holds {} at most", bytes_to_text(buffer)),
          "write a kmin below the buffer");
 }
 
 void SettingsReader::read_faults(const Item& item, fabric::FaultConfig& faults) const {
   const toml::table& keys = table(item, "faults = { loss = 0.01 }");
   check_keys(keys, item.key, {"loss", "duplication", "corruption", "reordering", "reorder_delay"});
-  if (const auto value = find(keys, item.key, "loss")) faults.loss = probability(*value);
-  if (const auto value = find(keys, item.key, "duplication")) faults.duplication = probability(*value);
-  if (const auto value = find(keys, item.key, "corruption")) faults.corruption = probability(*value);
-  if (const auto value = find(keys, item.key, "reordering")) faults.reordering = probability(*value);
+  for (const auto& [key, share] : {std::pair{"loss", &faults.loss},
+                                   {"duplication", &faults.duplication},
+                                   {"corruption", &faults.corruption},
+                                   {"reordering", &faults.reordering}})
+    if (const auto value = find(keys, item.key, key)) *share = probability(*value);
   if (const auto value = find(keys, item.key, "reorder_delay")) {
     faults.reorder_delay = duration(*value, "100 us", kMaxDelay);
     if (faults.reorder_delay.count == 0) fail(*value, "it is 0", "write a duration above 0");
@@ -442,12 +418,9 @@ void SettingsReader::read_schedule(const Item& item, ScheduleSettings& schedule)
   check_keys(keys, item.key,
              {"tolerance", "correction", "gradual_step", "clock_bound", "max_stretch", "slack", "replan"});
   if (const auto value = find(keys, item.key, "tolerance")) schedule.tolerance = between(*value, 0.001, 0.5, "0.05");
-  if (const auto value = find(keys, item.key, "correction")) {
-    const std::string& word = text(*value, "at-once");
-    if (word != "at-once" && word != "gradual")
-      fail(*value, in_quotes(word) + " is not known", "write \"at-once\" or \"gradual\"");
-    schedule.correction = word == "gradual" ? PhasePlan::Correction::gradual : PhasePlan::Correction::at_once;
-  }
+  if (const auto value = find(keys, item.key, "correction"))
+    schedule.correction = one_of<PhasePlan::Correction>(
+        *value, {{"at-once", PhasePlan::Correction::at_once}, {"gradual", PhasePlan::Correction::gradual}});
   if (const auto value = find(keys, item.key, "gradual_step")) schedule.gradual_step = between(*value, 0.001, 1, "0.1");
   if (const auto value = find(keys, item.key, "clock_bound"))
     schedule.clock_bound = duration(*value, "10 us", kMaxDelay);
@@ -518,46 +491,29 @@ void SettingsReader::read_replay(const Item& replay, workload::Job& job, std::ve
                {"files", "steps", "ranks", "trace_ranks", "algorithm", "whole", "chunk", "islands", "island_rate",
                 "compute_scale", "bytes_scale", "delays"});
     files = required(replay, *keys, "files", "\"traces/rank0.json\"");
-    const auto named = [&](const Item& item, auto&& parse) {
-      try {
-        return parse();
-      } catch (const InputError& error) {
-        rethrow(item, error);
-      }
-    };
     if (const auto value = find(*keys, replay.key, "steps"))
-      steps = named(*value, [&] { return workload::StepChoice::from_text(text(*value, "typical")); });
+      steps = at(*value, [&] { return workload::StepChoice::from_text(text(*value, "typical")); });
     if (const auto value = find(*keys, replay.key, "ranks"))
-      options.ranks = named(*value, [&] { return workload::ranks_from_text(text(*value, "0-3")); });
+      options.ranks = at(*value, [&] { return workload::ranks_from_text(text(*value, "0-3")); });
     if (const auto value = find(*keys, replay.key, "trace_ranks"))
-      reading.ranks = static_cast<std::uint32_t>(whole(*value, 2, Topology::kMaxHosts));
-    if (const auto value = find(*keys, replay.key, "algorithm")) {
-      const std::string& written = text(*value, "ring");
-      constexpr std::array all = {workload::Algorithm::ring, workload::Algorithm::tree,
-                                  workload::Algorithm::halving_doubling};
-      const auto* const known = std::find_if(all.begin(), all.end(), [&](auto one) { return name(one) == written; });
-      if (known == all.end())
-        fail(*value, in_quotes(written) + " is not known", "write \"ring\", \"tree\" or \"halving-doubling\"");
-      options.algorithm = *known;
-    }
+      reading.ranks = count(*value, 2, Topology::kMaxHosts);
+    if (const auto value = find(*keys, replay.key, "algorithm")) options.algorithm = collective_algorithm(*value);
     if (const auto value = find(*keys, replay.key, "whole")) options.whole = truth(*value);
     if (const auto value = find(*keys, replay.key, "chunk")) options.chunk = size_above_zero(*value, "256 KiB");
-    if (const auto value = find(*keys, replay.key, "islands"))
-      options.islands = static_cast<std::uint32_t>(whole(*value, 1, workload::kMaxRanks));
+    if (const auto value = find(*keys, replay.key, "islands")) options.islands = count(*value, 1, workload::kMaxRanks);
     if (const auto value = find(*keys, replay.key, "island_rate")) options.island_rate = rate(*value);
     if (const auto value = find(*keys, replay.key, "compute_scale")) options.compute_scale = factor(*value, kMaxScale);
     if (const auto value = find(*keys, replay.key, "bytes_scale")) options.bytes_scale = factor(*value, kMaxScale);
     if (const auto value = find(*keys, replay.key, "delays")) options.delays = truth(*value);
   }
   std::vector<std::filesystem::path> paths;
-  if (const toml::array* list = files.node->as_array()) {
-    for (const toml::node& node : *list)
-      paths.push_back(named_file({&node, files.key, line_of(node, files.line)}, example));
+  if (files.node->is_array()) {
+    for (const Item& file : elements(files, "paths", example)) paths.push_back(named_file(file, example));
     if (paths.empty()) fail(files, "there is no file", "name the traces of the job's ranks");
   } else {
     paths.push_back(named_file(files, example));
   }
-  try {
+  at(replay, [&] {
     const workload::ExecutionGraph graph = read_job_traces(paths, reading);
     options.steps = steps.of(graph);
     const workload::GraphPrograms programs = workload::graph_programs(graph, options);
@@ -566,9 +522,7 @@ void SettingsReader::read_replay(const Item& replay, workload::Job& job, std::ve
     workload::Job replayed = workload::replayed_job(job.name, programs);
     job.phases = std::move(replayed.phases);
     job.programs = std::move(replayed.programs);
-  } catch (const InputError& error) {
-    rethrow(replay, error);
-  }
+  });
 }
 
 void SettingsReader::read_pattern(const Item& item, const toml::table& keys, workload::Job& job) const {
@@ -589,16 +543,7 @@ void SettingsReader::read_pattern(const Item& item, const toml::table& keys, wor
            "leave it out");
   workload::Pattern& pattern = job.pattern.emplace();
   if (const auto value = find(keys, item.key, "compute")) pattern.compute = duration(*value, "150 ms", kMaxCompute);
-  if (const auto value = find(keys, item.key, "collective")) {
-    const std::string& written = text(*value, "ring");
-    using workload::Algorithm;
-    const auto all = {Algorithm::ring, Algorithm::tree, Algorithm::halving_doubling};
-    const auto* const known = std::find_if(all.begin(), all.end(), [&](Algorithm one) { return name(one) == written; });
-    if (known == all.end())
-      fail(*value, fmt::format("{} is not known", in_quotes(written)),
-           "write \"ring\", \"tree\" or \"halving-doubling\"");
-    pattern.algorithm = *known;
-  }
+  if (const auto value = find(keys, item.key, "collective")) pattern.algorithm = collective_algorithm(*value);
   if (kind)
     read_collective(item, keys, *kind, pattern);
   else
@@ -611,6 +556,14 @@ void SettingsReader::read_pattern(const Item& item, const toml::table& keys, wor
   add_compute(pattern.compute, job);
 }
 
+workload::Algorithm SettingsReader::collective_algorithm(const Item& item) const {
+  using workload::Algorithm;
+  std::vector<std::pair<std::string_view, Algorithm>> known;
+  for (const Algorithm one : {Algorithm::ring, Algorithm::tree, Algorithm::halving_doubling})
+    known.emplace_back(name(one), one);
+  return one_of(item, known);
+}
+
 void SettingsReader::read_collective(const Item& item, const toml::table& keys, const Item& kind,
                                      workload::Pattern& pattern) const {
   using Kind = workload::Pattern::Kind;
@@ -621,7 +574,7 @@ void SettingsReader::read_collective(const Item& item, const toml::table& keys, 
   const std::string& written = text(kind, "all-reduce");
   const std::string wrong = objection(written, names, {});
   if (!wrong.empty()) throw_objection(kind, wrong);
-  pattern.kind = *std::find_if(all.begin(), all.end(), [&](Kind one) { return name(one) == written; });
+  pattern.kind = *std::ranges::find_if(all, [&](Kind one) { return name(one) == written; });
   pattern.size = size_above_zero(required(item, keys, "size", "\"100 MB\""), "100 MB");
   if (const auto value = find(keys, item.key, "collective");
       value && (pattern.kind == Kind::all_to_all || pattern.kind == Kind::point_to_point ||
@@ -630,7 +583,7 @@ void SettingsReader::read_collective(const Item& item, const toml::table& keys, 
   if (const auto value = find(keys, item.key, "servers")) {
     if (pattern.kind != Kind::parameter_server)
       fail(*value, fmt::format("pattern {} has no servers", written), "leave it out, or use \"parameter-server\"");
-    pattern.servers = static_cast<std::uint32_t>(whole(*value, 1, workload::kMaxRanks - 1));
+    pattern.servers = count(*value, 1, workload::kMaxRanks - 1);
   }
 }
 
@@ -641,10 +594,9 @@ void SettingsReader::read_training(const Item& item, const toml::table& keys, co
   const toml::table& groups = table(parallel, "parallel = { data = 4, tensor = 1, pipeline = 1 }");
   check_keys(groups, parallel.key, {"data", "tensor", "pipeline"});
   std::uint32_t data = 1;
-  for (const auto& [key, count] :
+  for (const auto& [key, read] :
        {std::pair{"data", &data}, std::pair{"tensor", &training.tensor}, std::pair{"pipeline", &training.pipeline}})
-    if (const auto value = find(groups, parallel.key, key))
-      *count = static_cast<std::uint32_t>(whole(*value, 1, workload::kMaxRanks));
+    if (const auto value = find(groups, parallel.key, key)) *read = count(*value, 1, workload::kMaxRanks);
   const std::uint64_t ranks = std::uint64_t{data} * training.tensor * training.pipeline;
   if (ranks < 2 || ranks > workload::kMaxRanks)
     fail(parallel, fmt::format("data times tensor times pipeline is {}", ranks),
@@ -656,12 +608,11 @@ void SettingsReader::read_training(const Item& item, const toml::table& keys, co
     if (const auto value = find(keys, item.key, key)) *bytes = size_above_zero(*value, "100 MB");
   const auto buckets = find(keys, item.key, "buckets");
   constexpr std::int64_t most = workload::kMaxOperations;
-  for (const auto& [key, count] :
+  for (const auto& [key, read] :
        {std::pair{"micro_batches", &training.micro_batches}, std::pair{"buckets", &training.buckets}})
-    if (const auto value = find(keys, item.key, key)) *count = static_cast<std::uint32_t>(whole(*value, 1, most));
+    if (const auto value = find(keys, item.key, key)) *read = count(*value, 1, most);
   training.layers = training.buckets;
-  if (const auto value = find(keys, item.key, "layers"))
-    training.layers = static_cast<std::uint32_t>(whole(*value, 1, most));
+  if (const auto value = find(keys, item.key, "layers")) training.layers = count(*value, 1, most);
   if (buckets && training.buckets > training.layers)
     fail(*buckets, fmt::format("{} buckets are more than the {} layers", training.buckets, training.layers),
          "write at most as many");
@@ -691,12 +642,7 @@ std::size_t SettingsReader::complete_pattern(const Item& item, const toml::table
     fail(given, fmt::format("data times tensor times pipeline is {}, and the job has {} hosts", pattern.ranks, hosts),
          "write as many hosts");
   pattern.ranks = hosts;
-  workload::Outline outline;
-  try {
-    outline = workload::outline(pattern);
-  } catch (const InputError& error) {
-    rethrow(given, error);
-  }
+  const workload::Outline outline = at(given, [&] { return workload::outline(pattern); });
   workload::Phase& phase = job.phases.emplace_back();
   phase.kind = workload::Phase::Kind::communicate;
   phase.bytes = outline.bytes;
@@ -755,15 +701,12 @@ workload::Phase SettingsReader::communication(const Item& item) const {
 }
 
 void SettingsReader::read_phases(const Item& item, workload::Job& job) const {
-  const toml::array* list = item.node->as_array();
-  if (list == nullptr)
-    fail(item, fmt::format("an array of tables is expected and this is {}", type_name(*item.node)),
-         "write [ { compute = \"20 ms\" }, { communicate = \"5 MB\" } ]");
-  if (list->size() > kMaxPhases)
-    fail(item, fmt::format("there are {} phases", list->size()), fmt::format("write at most {}", kMaxPhases));
+  std::vector<Item> phases = elements(item, "tables", "[ { compute = \"20 ms\" }, { communicate = \"5 MB\" } ]");
+  if (phases.size() > kMaxPhases)
+    fail(item, fmt::format("there are {} phases", phases.size()), fmt::format("write at most {}", kMaxPhases));
   std::size_t number = 0;
-  for (const toml::node& node : *list) {
-    const Item phase{&node, fmt::format("{}[{}]", item.key, ++number), line_of(node, item.line)};
+  for (Item& phase : phases) {
+    phase.key += fmt::format("[{}]", ++number);
     read_phase(phase, job);
   }
   if (sums_of(job).bytes == 0)
@@ -795,8 +738,7 @@ void SettingsReader::read_phase(const Item& item, workload::Job& job) const {
 void SettingsReader::read_trace(const Item& item, const toml::table& keys, const Item& trace, workload::Job& job,
                                 std::vector<std::string>& warnings) const {
   TraceKeys beside = read_trace_keys(item, keys);
-  if (const auto value = find(keys, item.key, "workers"))
-    beside.view.workers = static_cast<std::uint32_t>(whole(*value, 2, 1'000'000));
+  if (const auto value = find(keys, item.key, "workers")) beside.view.workers = count(*value, 2, 1'000'000);
   job.phases = load_phases(trace, named_file(trace, kTraceExample), beside, job.name, warnings);
 }
 
@@ -811,10 +753,8 @@ SettingsReader::TraceKeys SettingsReader::read_trace_keys(const Item& item, cons
     result.of_loops.push_back(*value);
   }
   if (const auto value = find(keys, item.key, "gather_size")) {
-    const std::string& written = text(*value, "total");
-    if (written != "total" && written != "shard")
-      fail(*value, fmt::format("{} is not known", in_quotes(written)), "write \"total\" or \"shard\"");
-    view.gather_size = written == "total" ? workload::GatherSize::total : workload::GatherSize::shard;
+    view.gather_size = one_of<workload::GatherSize>(
+        *value, {{"total", workload::GatherSize::total}, {"shard", workload::GatherSize::shard}});
     result.of_loops.push_back(*value);
   }
   if (const auto value = find(keys, item.key, "compute_scale")) view.compute_scale = factor(*value, kMaxScale);
@@ -827,12 +767,10 @@ std::vector<workload::Phase> SettingsReader::load_phases(const Item& item, const
                                                          std::vector<std::string>& warnings) const {
   workload::GraphSummary summary;
   std::vector<workload::Phase> phases;
-  try {
+  at(item, [&] {
     summary = summarise_job_traces(std::span(&path, 1), keys.view);
     phases = workload::to_job(summary, job).phases;
-  } catch (const InputError& error) {
-    rethrow(item, error);
-  }
+  });
   if (!keys.of_loops.empty() && !workload::is_training_loop(summary))
     fail(keys.of_loops.front(), "this trace tells what was sent", "leave the key out");
   warnings.insert(warnings.end(), summary.warnings.begin(), summary.warnings.end());
@@ -840,11 +778,8 @@ std::vector<workload::Phase> SettingsReader::load_phases(const Item& item, const
 }
 
 void SettingsReader::read_profile(const Item& profile, workload::Job& job) const {
-  try {
-    job.phases = workload::to_phases(workload::load_profile(named_file(profile, "profiles/bert.csv")));
-  } catch (const InputError& error) {
-    rethrow(profile, error);
-  }
+  job.phases = at(
+      profile, [&] { return workload::to_phases(workload::load_profile(named_file(profile, "profiles/bert.csv"))); });
 }
 
 std::filesystem::path SettingsReader::named_file(const Item& item, std::string_view example) const {

@@ -36,6 +36,12 @@ class SettingsReader : public TomlReader {
   /// default needs marks.
   void check_needs(const std::string& name, const std::optional<Item>& item, bool ecn) const;
   /// Slope and intercept, one of the papers' functions, or a table of points.
+  /// The words of `key`, or in their place those given by an option; none twice, and none with an objection, "cause;
+  /// cure". `by_default` without any.
+  std::vector<std::string> words(const toml::table& root, std::string_view key, std::string_view example,
+                                 std::string_view option, const std::vector<std::string>& given,
+                                 const std::vector<std::string>& by_default,
+                                 const std::function<std::string(const std::string&)>& objection) const;
   void read_mltcp(const Item& item, MltcpSettings& result) const;
   bool learned(const Item& item) const;
   double bounded(const Item& item) const;
@@ -56,7 +62,6 @@ class SettingsReader : public TomlReader {
   /// Reads a [topology], with rates multiplied by `rate_scale`; its seed is left at its default.
   fabric::SwitchedNetworkConfig read_topology(const Item& item, double rate_scale = 1) const;
   /// The value of a required key of the table `item`.
-  Item required(const Item& item, const toml::table& keys, std::string_view key, std::string_view example) const;
   static Rate scaled(Rate rate, double scale);
   // Specific to each kind of topology.
   Topology read_single_switch(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const;
@@ -103,7 +108,7 @@ class SettingsReader : public TomlReader {
       if (const auto found = find(keys, item.key, field.name)) read_value(*found, field.about, value.*field.member);
   }
   void read_value(const Item& item, const workload::WholeKey& key, std::uint32_t& value) const {
-    value = static_cast<std::uint32_t>(whole(item, key.least, key.most));
+    value = count(item, key.least, key.most);
   }
   void read_value(const Item& item, const workload::TimeKey& key, Nanos& value) const {
     value = duration(item, key.example, key.most);
@@ -137,6 +142,7 @@ class SettingsReader : public TomlReader {
   void read_replay(const Item& replay, workload::Job& job, std::vector<std::string>& warnings) const;
   /// A collective, or a training job with parallel ranks.
   void read_pattern(const Item& item, const toml::table& keys, workload::Job& job) const;
+  workload::Algorithm collective_algorithm(const Item& item) const;
   void read_collective(const Item& item, const toml::table& keys, const Item& kind, workload::Pattern& pattern) const;
   void read_training(const Item& item, const toml::table& keys, const Item& parallel, workload::Pattern& pattern) const;
   /// Completes the pattern once its ranks are known. Returns the number of pairs that exchange data.

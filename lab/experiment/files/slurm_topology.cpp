@@ -134,7 +134,7 @@ class Lines {
     constexpr std::array<std::string_view, 6> known{"switchname", "switches",  "nodes",
                                                     "linkspeed",  "blockname", "blocksizes"};
     for (const auto& [key, unused] : pairs)
-      if (std::find(known.begin(), known.end(), key) == known.end())
+      if (std::ranges::find(known, key) == known.end())
         fail(line, key, key == "ringname" ? "a ring has no switches" : "the key is not known",
              "read are SwitchName, Switches, Nodes, LinkSpeed, BlockName and BlockSizes; other networks can be written "
              "as a file of links");
@@ -306,8 +306,8 @@ class Network {
       }
     for (std::uint32_t at = 0; at < switches_.size(); ++at) {
       std::vector<std::uint32_t> sorted = below_[at];
-      std::sort(sorted.begin(), sorted.end());
-      if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
+      std::ranges::sort(sorted);
+      if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end())
         lines_.fail(switches_[at].line, "Switches",
                     fmt::format("{} stands there twice", in_quotes(switches_[*twice].name)), "write it once");
     }
@@ -323,7 +323,7 @@ class Network {
           if (!seen[end]) reached.push_back(end);
           seen[end] = true;
         }
-    const auto other = std::find(seen.begin(), seen.end(), false) - seen.begin();
+    const auto other = std::ranges::find(seen, false) - seen.begin();
     if (static_cast<std::size_t>(other) == seen.size()) return;
     const auto top = [&](std::uint32_t at) {  // bounded, as a cycle has no top
       for (std::size_t steps = 0; !above_[at].empty() && steps < switches_.size(); ++steps) at = above_[at].front();
@@ -370,11 +370,11 @@ class Network {
     }
     if (order.size() == switches_.size()) return;
     // Whatever is left has something below it that is left, too.
-    auto at = static_cast<std::uint32_t>(
-        std::find_if(waiting.begin(), waiting.end(), [](std::size_t left) { return left > 0; }) - waiting.begin());
+    auto at = static_cast<std::uint32_t>(std::ranges::find_if(waiting, [](std::size_t left) { return left > 0; }) -
+                                         waiting.begin());
     for (std::vector<bool> seen(switches_.size()); !seen[at];) {
       seen[at] = true;
-      at = *std::find_if(below_[at].begin(), below_[at].end(), [&](std::uint32_t end) { return waiting[end] > 0; });
+      at = *std::ranges::find_if(below_[at], [&](std::uint32_t end) { return waiting[end] > 0; });
     }
     lines_.fail(switches_[at].line, "Switches", fmt::format("{} is above itself", in_quotes(switches_[at].name)),
                 "leave out the switches that are above it");

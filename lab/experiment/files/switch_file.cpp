@@ -4,12 +4,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <optional>
 
 #include "mltcp/base/file.h"
 #include "mltcp/base/random.h"
+#include "mltcp/base/text_parts.h"
 #include "mltcp/lab/experiment/files/experiment_file.h"
 #include "mltcp/lab/experiment/files/file_kind.h"
 #include "mltcp/lab/experiment/files/settings_reader.h"
@@ -47,12 +47,8 @@ std::optional<std::string> key_of(const Words& words, std::string_view word) {
 }
 
 std::vector<std::string_view> split(std::string_view text) {
-  std::vector<std::string_view> pieces;
-  for (std::size_t comma = 0; comma != std::string_view::npos;) {
-    comma = text.find(',');
-    pieces.push_back(trimmed(text.substr(0, comma)));
-    if (comma != std::string_view::npos) text.remove_prefix(comma + 1);
-  }
+  std::vector<std::string_view> pieces = parts_of(text, ',');
+  for (std::string_view& piece : pieces) piece = trimmed(piece);
   return pieces;
 }
 
@@ -129,8 +125,7 @@ class SwitchReader : public SettingsReader {
       if (!contains({"spin", "pause", "sleep"}, settings.idle))
         fail(*value, fmt::format("{} is not known", in_quotes(settings.idle)), "write spin, pause or sleep");
     }
-    if (const auto value = find(root, "", "mac_entries"))
-      settings.table.entries = static_cast<std::uint32_t>(whole(*value, 4, 1 << 20));
+    if (const auto value = find(root, "", "mac_entries")) settings.table.entries = count(*value, 4, 1 << 20);
     if (const auto value = find(root, "", "ageing")) {
       settings.table.ageing = duration(*value, "300 s", Nanos::from_seconds(1e6));
       if (settings.table.ageing < Nanos::from_seconds(1))
@@ -187,8 +182,8 @@ class SwitchReader : public SettingsReader {
     }
     if (const auto value = find(keys, prefix, "faults")) read_faults(*value, output.faults);
     if (const auto value = find(keys, prefix, "classes"))
-      port.config.classes = static_cast<std::uint32_t>(whole(*value, 1, fabric::PriorityLink::kMaxClasses));
-    if (const auto value = find(keys, prefix, "mtu")) port.mtu = static_cast<std::uint32_t>(whole(*value, 576, 9000));
+      port.config.classes = count(*value, 1, fabric::PriorityLink::kMaxClasses);
+    if (const auto value = find(keys, prefix, "mtu")) port.mtu = count(*value, 576, 9000);
   }
 
   const std::vector<std::string> port_keys{"rate", "delay", "buffer", "ecn", "faults", "classes", "mtu"};
@@ -198,14 +193,8 @@ class SwitchReader : public SettingsReader {
 
 SwitchSettings load_switch(const std::filesystem::path& path, const SwitchWords& words) {
   if (path.empty()) return parse_switch("", "--port", words);
-  const std::string file = path.string();
-  const std::string text = read_text_file(path, file, kSwitchFile);
-  try {
-    return parse_switch(text, file, words);
-  } catch (const InputError&) {
-    refuse_other_kind(text, file, kSwitchFile.what, {FileKind::ethernet_switch});
-    throw;
-  }
+  return load_as(path, kSwitchFile, {FileKind::ethernet_switch},
+                 [&](const std::string& text, const std::string& file) { return parse_switch(text, file, words); });
 }
 
 SwitchSettings parse_switch(std::string_view text, const std::string& file, const SwitchWords& words) {

@@ -1,6 +1,8 @@
 // Reading of values out of TOML files (see toml_reader.h).
 #include "mltcp/lab/experiment/files/toml_reader.h"
 
+#include <fmt/ranges.h>
+
 #include <cmath>
 
 namespace mltcp::experiment {
@@ -39,7 +41,7 @@ std::optional<Item> TomlReader::find(const toml::table& table, std::string_view 
 void TomlReader::check_keys(const toml::table& table, std::string_view prefix,
                             const std::vector<std::string>& known) const {
   for (const auto& [name, node] : table) {
-    if (std::find(known.begin(), known.end(), name.str()) != known.end()) continue;
+    if (std::ranges::find(known, name.str()) != known.end()) continue;
     const auto meant = nearest(name.str(), known);
     const std::string about = hint(prefix, name.str());
     fail(std::max<std::uint32_t>(name.source().begin.line, 1),
@@ -147,8 +149,29 @@ std::uint32_t TomlReader::line_of(const toml::node& node, std::uint32_t otherwis
   return line > 0 ? line : otherwise;
 }
 
-void TomlReader::rethrow(const Item& item, const InputError& error) const {
-  throw InputError(one_line(fmt::format("{}: {}", place(item), error.what())));
+std::string TomlReader::either(std::vector<std::string> words) {
+  const std::string last = words.back();
+  words.pop_back();
+  return words.empty() ? last : fmt::format("{} or {}", fmt::join(words, ", "), last);
+}
+
+std::vector<Item> TomlReader::elements(const Item& item, std::string_view what, std::string_view example) const {
+  const toml::array* list = item.node->as_array();
+  if (list == nullptr)
+    fail(item, fmt::format("an array of {} is expected and this is {}", what, type_name(*item.node)),
+         fmt::format("write {}", example));
+  std::vector<Item> items;
+  for (const toml::node& node : *list) items.push_back({&node, item.key, line_of(node, item.line)});
+  return items;
+}
+
+Item TomlReader::required(const Item& item, const toml::table& keys, std::string_view key,
+                          std::string_view example) const {
+  const auto found = find(keys, item.key, key);
+  if (!found)
+    fail(line_of(*item.node, item.line), path(item.key, key), "the key is missing",
+         fmt::format("write {} = {}", key, example));
+  return *found;
 }
 
 void apply_overrides(toml::table& root, const std::vector<Override>& overrides) {

@@ -57,6 +57,8 @@ class TomlReader {
   }
   /// The value of `key` in `table`, whose own path is `prefix` ("job[2]", or empty at the top).
   static std::optional<Item> find(const toml::table& table, std::string_view prefix, std::string_view key);
+  /// That of a table that has to have it.
+  Item required(const Item& item, const toml::table& keys, std::string_view key, std::string_view example) const;
   /// Refuses unknown keys.
   void check_keys(const toml::table& table, std::string_view prefix, const std::vector<std::string>& known) const;
   // These read a value of a type and range, or refuse it with `example` in the cure.
@@ -64,6 +66,21 @@ class TomlReader {
   const std::string& text(const Item& item, std::string_view example) const;
   std::string name_text(const Item& item) const;
   std::int64_t whole(const Item& item, std::int64_t least, std::int64_t most) const;
+  std::uint32_t count(const Item& item, std::int64_t least, std::int64_t most) const {
+    return static_cast<std::uint32_t>(whole(item, least, most));
+  }
+  /// One of a few words, and what it stands for; the first is the example.
+  template <typename Value>
+  Value one_of(const Item& item, const std::vector<std::pair<std::string_view, Value>>& known) const {
+    std::vector<std::string> words;
+    for (const auto& [word, value] : known) words.push_back(fmt::format("\"{}\"", word));
+    const std::string& written = text(item, known.front().first);
+    for (const auto& [word, value] : known)
+      if (word == written) return value;
+    fail(item, fmt::format("{} is not known", in_quotes(written)), fmt::format("write {}", either(words)));
+  }
+  /// Each element of an array of `what`, or a refusal that says so with `example`.
+  std::vector<Item> elements(const Item& item, std::string_view what, std::string_view example) const;
   double decimal(const Item& item, std::string_view example) const;
   double probability(const Item& item) const;
   double factor(const Item& item, double most) const;
@@ -89,13 +106,22 @@ class TomlReader {
   Rate rate(const Item& item) const;
   Bytes bytes(const Item& item, std::string_view example, Bytes most) const;
   static bool contains(const std::vector<std::string>& list, std::string_view word) {
-    return std::find(list.begin(), list.end(), word) != list.end();
+    return std::ranges::find(list, word) != list.end();
   }
   /// `wrong` is "cause; cure".
   [[noreturn]] void throw_objection(const Item& item, std::string_view wrong) const;
+  /// "a, b or c".
+  static std::string either(std::vector<std::string> words);
   static std::uint32_t line_of(const toml::node& node, std::uint32_t otherwise);
-  /// Rethrows an error about the value of `item` with its position.
-  [[noreturn]] void rethrow(const Item& item, const InputError& error) const;
+  /// What `work` yields; its InputErrors, about the value of `item`, get its position.
+  template <typename Work>
+  auto at(const Item& item, const Work& work) const {
+    try {
+      return work();
+    } catch (const InputError& error) {
+      throw_objection(item, error.what());
+    }
+  }
   /// A more specific cure for an unknown key; empty: list the known keys.
   [[nodiscard]] virtual std::string hint(std::string_view /*prefix*/, std::string_view /*key*/) const { return {}; }
 

@@ -5,10 +5,8 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <utility>
 
-#include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
 #include "mltcp/lab/experiment/files/file_kind.h"
@@ -34,11 +32,7 @@ class TopologyReader : public SettingsReader {
     if (!topology)
       fail(1, "topology", "the table is missing", "add [topology] with kind = \"leaf-spine\" and its rates");
     fabric::SwitchedNetworkConfig network = read_topology(*topology);
-    try {
-      fabric::check(network);
-    } catch (const InputError& error) {
-      rethrow(*topology, error);
-    }
+    at(*topology, [&] { fabric::check(network); });
     result.topology = std::move(network.topology);
     if (const auto hosts = find(root, "", "hosts"))
       result.host_names = read_names(*hosts, *result.topology);
@@ -61,21 +55,10 @@ class TopologyReader : public SettingsReader {
   }
 
   std::vector<std::string> read_names(const Item& item, const Topology& topology) const {
-    const toml::array* list = item.node->as_array();
-    if (list == nullptr)
-      fail(item, fmt::format("an array of names is expected and this is {}", type_name(*item.node)),
-           "write hosts = [\"node[01-16]\"]");
     std::vector<std::string> names;
     std::map<std::string, std::uint32_t, std::less<>> lines;
-    for (const toml::node& node : *list) {
-      const Item entry{&node, item.key, line_of(node, item.line)};
-      std::vector<std::string> some;
-      try {
-        some = expand_hosts(text(entry, "node1"), Topology::kMaxHosts);
-      } catch (const InputError& error) {
-        rethrow(entry, error);
-      }
-      for (std::string& name : some) {
+    for (const Item& entry : elements(item, "names", "hosts = [\"node[01-16]\"]")) {
+      for (std::string& name : at(entry, [&] { return expand_hosts(text(entry, "node1"), Topology::kMaxHosts); })) {
         if (name.empty() || name.size() > kLongestName || one_line(name) != name)
           fail(entry, fmt::format("{} is no name of a host", in_quotes(name)),
                fmt::format("write 1 to {} printable characters", kLongestName));
@@ -94,14 +77,7 @@ class TopologyReader : public SettingsReader {
 }  // namespace
 
 TopologyFile load_topology(const std::filesystem::path& path) {
-  const std::string file = path.string();
-  const std::string text = read_text_file(path, file, kTopologyFile);
-  try {
-    return parse_topology(text, file);
-  } catch (const InputError&) {
-    refuse_other_kind(text, file, kTopologyFile.what, {});
-    throw;
-  }
+  return load_as(path, kTopologyFile, {}, parse_topology);
 }
 
 TopologyFile parse_topology(std::string_view text, const std::string& file) {

@@ -83,7 +83,7 @@ std::string job_name_of(const std::filesystem::path& file) {
                                ".et", ".txt", ".log", ".csv", ".sqlite", ".cm",  ".dat",  ".toml"};
   const std::filesystem::path path = file.has_filename() ? file : file.parent_path();
   std::filesystem::path name = path.filename();
-  while (std::find(endings.begin(), endings.end(), name.extension().string()) != endings.end()) name = name.stem();
+  while (std::ranges::find(endings, name.extension().string()) != endings.end()) name = name.stem();
   const std::string last = name.extension().string();
   const std::string before = name.stem().string();
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };

@@ -124,10 +124,10 @@ class Scheduling {
     other.result_.links.clear();
     other.result_.components.clear();
     other.solve();
-    return std::all_of(other.result_.links.begin(), other.result_.links.end(),
-                       [](const ScheduleResult::Link& link) { return link.solution.score >= 1; }) &&
-           std::all_of(other.result_.components.begin(), other.result_.components.end(),
-                       [](const ScheduleResult::Component& component) { return component.within_limit; });
+    return std::ranges::all_of(other.result_.links,
+                               [](const ScheduleResult::Link& link) { return link.solution.score >= 1; }) &&
+           std::ranges::all_of(other.result_.components,
+                               [](const ScheduleResult::Component& component) { return component.within_limit; });
   }
 
   // What the worst link alone needs, found by trying, and whether that is enough for all of them.
@@ -241,8 +241,8 @@ class Scheduling {
   // The link over which the job sends most, where its acknowledgements and stray packets matter least.
   [[nodiscard]] const Profile::Use& busiest(std::uint32_t number) const {
     const auto& uses = profiles_[number].uses;
-    const auto most = std::max_element(uses.begin(), uses.end(),
-                                       [](const auto& a, const auto& b) { return bits(a.demand) < bits(b.demand); });
+    const auto most =
+        std::ranges::max_element(uses, [](const auto& a, const auto& b) { return bits(a.demand) < bits(b.demand); });
     if (most == uses.end() || most->demand.bursts.empty())
       throw RunError(fmt::format("job {} alone sends nothing that can be measured; leave --measure out",
                                  in_quotes(experiment_.jobs[number].name)));
@@ -439,7 +439,7 @@ class Scheduling {
     for (const auto& component : solution.components) {
       ScheduleResult::Component& taken = result_.components.emplace_back();
       for (const std::uint32_t job : component.jobs) taken.jobs.push_back(number_of[job]);
-      std::sort(taken.jobs.begin(), taken.jobs.end());
+      std::ranges::sort(taken.jobs);
       taken.perimeter = component.perimeter;
       taken.stretch = component.stretch;
       taken.within_limit = component.within_limit;
@@ -476,7 +476,7 @@ class Scheduling {
         for (const std::uint32_t link : graph.vertices[vertex].links)
           if (const auto known = link_numbers_.find(link); known != link_numbers_.end())
             loop.links.push_back(known->second);
-      std::sort(loop.links.begin(), loop.links.end());
+      std::ranges::sort(loop.links);
     }
   }
 
@@ -605,7 +605,7 @@ std::string score_text(double score) {
 std::vector<std::size_t> worst_first(const ScheduleResult& schedule) {
   std::vector<std::size_t> order(schedule.links.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
     const auto key = [&](const ScheduleResult::Link& link) {
       return std::tuple(!link.competed, link.solution.score, link.solution.margin);
     };

@@ -8,7 +8,6 @@
 
 #include "mltcp/base/json/json_object.h"
 #include "mltcp/base/json/json_values.h"
-#include "mltcp/lab/experiment/results/results.h"
 
 namespace mltcp::experiment {
 namespace {

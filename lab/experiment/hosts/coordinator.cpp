@@ -112,8 +112,7 @@ class HostsDatapath final : public Coordinator {
   void join() override {
     const Nanos give_up = wall_now() + options_.join_limit;
     for (;;) {
-      const auto ready =
-          std::count_if(hosts_.begin(), hosts_.end(), [](const auto& host) { return host.second->ready; });
+      const auto ready = std::ranges::count_if(hosts_, [](const auto& host) { return host.second->ready; });
       if (static_cast<std::size_t>(ready) == layout_.hosts.size()) break;
       if (wall_now() >= give_up) throw RunError(missing());
       pump(slice);
@@ -234,14 +233,14 @@ class HostsDatapath final : public Coordinator {
     const auto& all = layout_.hosts;
     if (message.contains("host")) {
       host->number = whole_field<std::uint32_t>(message, "host");
-      if (!std::binary_search(all.begin(), all.end(), host->number))
+      if (!std::ranges::binary_search(all, host->number))
         return refuse(fmt::format("({}) is host {}, and the experiment's are {}; give one of them with --host", what,
                                   host->number, fmt::join(all, ", ")));
       if (hosts_.contains(host->number))
         return refuse(fmt::format("({}) and {} are both host {}; give each a --host of its own", what,
                                   hosts_[host->number]->name, host->number));
     } else {
-      const auto free = std::find_if(all.begin(), all.end(), [&](std::uint32_t n) { return !hosts_.contains(n); });
+      const auto free = std::ranges::find_if(all, [&](std::uint32_t n) { return !hosts_.contains(n); });
       if (free == all.end())
         return refuse(
             fmt::format("({}) is one more than the {} that the experiment has", what, plural(all.size(), "host")));
@@ -550,12 +549,11 @@ class HostsDatapath final : public Coordinator {
   }
   template <typename Predicate>
   [[nodiscard]] bool all_hosts(Predicate&& predicate) const {
-    return std::all_of(hosts_.begin(), hosts_.end(), [&](const auto& host) { return predicate(*host.second); });
+    return std::ranges::all_of(hosts_, [&](const auto& host) { return predicate(*host.second); });
   }
   template <typename Predicate>
   [[nodiscard]] bool all_ranks(Predicate&& predicate) const {
-    return std::all_of(jobs_.begin(), jobs_.end(),
-                       [&](const RunJob& job) { return std::all_of(job.ranks.begin(), job.ranks.end(), predicate); });
+    return std::ranges::all_of(jobs_, [&](const RunJob& job) { return std::ranges::all_of(job.ranks, predicate); });
   }
 
   // ---- Clocks ----
@@ -594,8 +592,8 @@ class HostsDatapath final : public Coordinator {
       for (std::uint32_t rank = 0; rank < workload::ranks_of(spec.job); ++rank) {
         const Host& host = *hosts_.at(own.hosts[rank]);
         const auto ranks = layout_.ranks_of(host.number);
-        const auto slot = static_cast<std::uint32_t>(
-            std::find(ranks.begin(), ranks.end(), HostLayout::Rank{spec.number, rank}) - ranks.begin());
+        const auto slot =
+            static_cast<std::uint32_t>(std::ranges::find(ranks, HostLayout::Rank{spec.number, rank}) - ranks.begin());
         Address address = host.address;
         address.port = static_cast<std::uint16_t>(address.port + slot);
         own.addresses.push_back(address);
@@ -682,7 +680,7 @@ class HostsDatapath final : public Coordinator {
   /// Until `until`, or until all jobs are done; returns whether they are.
   bool watch(const RunPlan& plan, Nanos until) {
     for (;;) {
-      if (std::all_of(jobs_.begin(), jobs_.end(), [](const RunJob& job) { return done(job); })) return true;
+      if (std::ranges::all_of(jobs_, [](const RunJob& job) { return done(job); })) return true;
       const Nanos now = wall_now();
       if (now >= until) return false;
       pump(std::min(slice, until - now));
@@ -745,8 +743,8 @@ class HostsDatapath final : public Coordinator {
   }
 
   static bool done(const RunJob& job) {
-    return std::all_of(job.ranks.begin(), job.ranks.end(),
-                       [&](const RankState& rank) { return rank.done && rank.recorded >= job.spec.iterations; });
+    return std::ranges::all_of(
+        job.ranks, [&](const RankState& rank) { return rank.done && rank.recorded >= job.spec.iterations; });
   }
   static std::uint64_t recorded_of(const RunJob& job) {
     std::uint64_t least = job.ranks.front().recorded;

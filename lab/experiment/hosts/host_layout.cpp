@@ -32,7 +32,7 @@ HostLayout host_layout(const Experiment& experiment) {
       layout.jobs.push_back({job, receiver});
     layout.hosts.insert(layout.hosts.end(), layout.jobs.back().begin(), layout.jobs.back().end());
   }
-  std::sort(layout.hosts.begin(), layout.hosts.end());
+  std::ranges::sort(layout.hosts);
   layout.hosts.erase(std::unique(layout.hosts.begin(), layout.hosts.end()), layout.hosts.end());
   return layout;
 }

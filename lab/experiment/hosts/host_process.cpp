@@ -393,7 +393,7 @@ class HostProcess {
     recorder_ = SeriesRecorder({});
     std::optional<Sampler> sampler;
     for (std::uint16_t shard = 0; shard < datapath_->shards(); ++shard) {
-      const auto rank = std::find_if(here_.begin(), here_.end(), [&](const Rank& own) { return own.shard == shard; });
+      const auto rank = std::ranges::find(here_, shard, &Rank::shard);
       Pollable* pollable = rank != here_.end() ? static_cast<Pollable*>(rank->driver.get()) : drains_[shard].get();
       if (setup_.series && shard == 0)
         pollable = &sampler.emplace(*pollable, recorder_, [this](auto states) { read_states(states); });
@@ -653,8 +653,8 @@ class HostProcess {
 
   /// Where the other end of a connection is, and what to look at: " on host 1 (10.0.0.2:62400); ...".
   [[nodiscard]] std::string whereabouts(const ConnectionLost& lost) const {
-    const auto found = std::find_if(setup_.jobs.begin(), setup_.jobs.end(),
-                                    [&](const protocol::JobSetup& job) { return job.spec.number == lost.job; });
+    const auto found =
+        std::ranges::find_if(setup_.jobs, [&](const protocol::JobSetup& job) { return job.spec.number == lost.job; });
     if (found == setup_.jobs.end()) return "";
     const std::uint32_t peer = found->hosts.at(lost.peer);
     const std::string down = datapath_->why_link_is_down();

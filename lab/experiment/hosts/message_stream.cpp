@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <ctime>
 #include <utility>
@@ -23,6 +22,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 
 namespace mltcp::experiment {
 namespace {
@@ -135,10 +135,7 @@ StreamAddress parse_stream_address(std::string_view text) {
   address.host = host;
   address.port = text.substr(colon + 1);
   if (address.host.empty()) fail("there is no host");
-  std::uint16_t port = 0;
-  const char* end = address.port.data() + address.port.size();
-  const auto [at, problem] = std::from_chars(address.port.data(), end, port);
-  if (problem != std::errc() || at != end) fail("the port is no number from 0 to 65535");
+  if (!number_from<std::uint16_t>(address.port)) fail("the port is no number from 0 to 65535");
   return address;
 }
 

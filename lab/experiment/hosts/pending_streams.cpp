@@ -64,9 +64,9 @@ void PendingStreams::accept(Nanos now) {
     std::string address = stream->peer();
     // The oldest gives way: of the same address, where that has as many as one may; else of all.
     const auto is_neighbour = [&](const Pending& pending) { return pending.address == address; };
-    const auto same = std::count_if(streams_.begin(), streams_.end(), is_neighbour);
+    const auto same = std::ranges::count_if(streams_, is_neighbour);
     if (!address.empty() && static_cast<std::size_t>(same) >= kMaxOfAddress)
-      streams_.erase(std::find_if(streams_.begin(), streams_.end(), is_neighbour));
+      streams_.erase(std::ranges::find_if(streams_, is_neighbour));
     else if (streams_.size() >= kMax)
       streams_.pop_front();
     streams_.push_back({std::move(stream), std::move(address), now});

@@ -32,7 +32,7 @@ void check_range(std::string_view what, Number value, Number least, Number most)
 PerfLatency latency_of(std::vector<Nanos>& rounds) {
   PerfLatency latency;
   if (rounds.empty()) return latency;
-  std::sort(rounds.begin(), rounds.end());
+  std::ranges::sort(rounds);
   // The value that so many of 1000 are not above; half of the round trip.
   const auto at = [&](std::size_t thousandths) {
     const std::size_t rank = (rounds.size() * thousandths + 999) / 1000;

@@ -1,8 +1,6 @@
 // The end of a measurement that listens, and does what the other says (see perf.h).
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
 #include "mltcp/cc/registry.h"

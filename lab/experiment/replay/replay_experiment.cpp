@@ -10,6 +10,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 #include "mltcp/lab/experiment/files/experiment_file.h"
 #include "mltcp/lab/experiment/files/trace_files.h"
 
@@ -98,7 +99,7 @@ ReplayJob parse_replay_job(const std::string& word) {
     }
     files.resize(at);
   }
-  for (const std::string& file : workload::parts(files, ',')) {
+  for (const std::string_view file : parts_of(files, ',')) {
     if (file.empty()) refuse("names an empty file");
     job.files.emplace_back(file);
   }
@@ -107,7 +108,7 @@ ReplayJob parse_replay_job(const std::string& word) {
 
 std::vector<ReplayJob> parse_replay_jobs(const std::vector<std::string>& words) {
   std::vector<ReplayJob> jobs;
-  const auto named = static_cast<std::size_t>(std::count_if(words.begin(), words.end(), names_a_job));
+  const auto named = static_cast<std::size_t>(std::ranges::count_if(words, names_a_job));
   if (named == 0) {
     ReplayJob& job = jobs.emplace_back();
     for (const std::string& word : words) job.files.emplace_back(word);
@@ -116,8 +117,8 @@ std::vector<ReplayJob> parse_replay_jobs(const std::vector<std::string>& words) 
   }
   if (named < words.size())
     throw InputError(fmt::format("{} names no job and {} does; name all of them, as in a=TRACE b=TRACE, or none",
-                                 in_quotes(*std::find_if_not(words.begin(), words.end(), names_a_job)),
-                                 in_quotes(*std::find_if(words.begin(), words.end(), names_a_job))));
+                                 in_quotes(*std::ranges::find_if_not(words, names_a_job)),
+                                 in_quotes(*std::ranges::find_if(words, names_a_job))));
   std::set<std::string> names;
   for (const std::string& word : words) {
     jobs.push_back(parse_replay_job(word));
@@ -137,8 +138,7 @@ Replay make_replay(const ReplayRequest& request, Experiment settings, bool own_n
   for (std::size_t i = 0; i < request.jobs.size(); ++i) {
     const ReplayJob& wanted = request.jobs[i];
     // The same traces again are the same programs.
-    const auto first = std::find_if(request.jobs.begin(), request.jobs.end(),
-                                    [&](const ReplayJob& other) { return other.files == wanted.files; });
+    const auto first = std::ranges::find(request.jobs, wanted.files, &ReplayJob::files);
     if (const auto same = static_cast<std::size_t>(first - request.jobs.begin()); same < i) {
       workload::Job job = experiment.jobs[same];
       job.name = wanted.name;

@@ -8,62 +8,30 @@
 #include <set>
 #include <utility>
 
-#include "mltcp/base/json/json_object.h"
-#include "mltcp/base/text.h"
+#include "mltcp/base/json/json_fields.h"
+#include "mltcp/lab/experiment/cluster/cluster_results_fields.h"
 #include "mltcp/lab/experiment/report/internal/html.h"
 #include "mltcp/lab/experiment/report/internal/report_charts.h"
 #include "mltcp/lab/experiment/report/internal/report_page.h"
 #include "mltcp/lab/experiment/report/internal/report_text.h"
 
 namespace mltcp::experiment {
+
+static void complete(const JsonObject& json, ClusterJobResult& job) {
+  if (job.start < job.arrival || job.end < job.start)
+    json.fail(json.place_of("end_ns"), "is before the job began, or that before it arrived");
+}
+
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kPercentiles = 101;
 constexpr std::size_t kMaxWorst = 5;
-
-ClusterJobResult job_from(const JsonObject& json) {
-  ClusterJobResult job;
-  job.number = json.number("number");
-  job.type = json.text("type");
-  job.workers = json.number("workers");
-  job.iterations = json.number("iterations");
-  job.arrival = json.nanos("arrival_ns");
-  job.start = json.nanos("start_ns");
-  job.end = json.nanos("end_ns");
-  job.isolated = json.nanos("isolated_ns");
-  job.mean = json.nanos("mean_ns");
-  if (job.start < job.arrival || job.end < job.start)
-    json.fail(json.place_of("end_ns"), "is before the job began, or that before it arrived");
-  return job;
-}
-
-SchemeSummary scheme_from(const JsonObject& json) {
-  SchemeSummary scheme;
-  scheme.scheme = json.text("scheme");
-  scheme.jobs = json.whole("jobs");
-  scheme.iterations = json.whole("iterations");
-  scheme.completion_mean = json.real("completion_mean_s");
-  scheme.completion_p95 = json.real("completion_p95_s");
-  scheme.completion_p99 = json.real("completion_p99_s");
-  scheme.slowdown_mean = json.real("slowdown_mean");
-  scheme.slowdown_p95 = json.real("slowdown_p95");
-  scheme.slowdown_p99 = json.real("slowdown_p99");
-  scheme.marks_per_iteration = json.real("marks_per_iteration");
-  scheme.contended = json.real("contended");
-  scheme.makespan = json.real("makespan_s");
-  scheme.score = json.real("score");
-  scheme.competed_links = json.real("competed_links");
-  scheme.busy_hosts = json.real("busy_hosts");
-  scheme.moves = json.real("moves");
-  return scheme;
-}
 
 // As the command's own table: "locality", or the first.
 const SchemeSummary& reference(const ClusterFile& cluster) {
-  const auto at = std::find_if(cluster.schemes.begin(), cluster.schemes.end(),
-                               [](const SchemeSummary& scheme) { return scheme.scheme == "locality"; });
+  const auto at =
+      std::ranges::find_if(cluster.schemes, [](const SchemeSummary& scheme) { return scheme.scheme == "locality"; });
   return at == cluster.schemes.end() ? cluster.schemes.front() : *at;
 }
 
@@ -174,16 +142,16 @@ std::string scheme_table(const ClusterFile& cluster) {
 std::string distribution(const ClusterFile& cluster, ChartList& charts) {
   Json series = Json::array();
   std::string legend;
-  double most = 1;
-  double least = 1;
+  AxisRange range;
+  range.add(1);
   for (std::size_t n = 0; n < cluster.schemes.size(); ++n) {
     const std::string& scheme = cluster.schemes[n].scheme;
     std::vector<double> xs(kPercentiles);
     double seeds = 0;
-    for (const ClusterFile::Run& run : cluster.runs) {
+    for (const ClusterRun& run : cluster.runs) {
       if (run.scheme != scheme) continue;
       ++seeds;
-      for (std::size_t p = 0; p < kPercentiles; ++p) xs[p] += run.percentiles[p];
+      for (std::size_t p = 0; p < kPercentiles; ++p) xs[p] += static_cast<double>(run.slowdowns[p]);
     }
     if (seeds == 0) continue;
     Json ys = Json::array();
@@ -191,24 +159,14 @@ std::string distribution(const ClusterFile& cluster, ChartList& charts) {
       xs[p] /= seeds;
       ys.push_back(p);
     }
-    least = std::min(least, xs.front());
-    most = std::max(most, xs.back());
-    legend += fmt::format("<li><i class=\"swatch\" style=\"background:var(--{})\"></i>{}</li>", line_colour(n),
-                          escaped(scheme));
+    range.add(xs.front());
+    range.add(xs.back());
+    legend += legend_entry(line_colour(n), "", scheme);
     series.push_back({{"name", scheme}, {"colour", line_colour(n)}, {"dash", line_dash(n)}, {"x", xs}, {"v", ys}});
   }
   if (series.empty()) return "";
-  const double room = std::max(0.02 * (most - least), 0.005);
-  const Json spec{{"kind", "lines"},
-                  {"name", "distribution"},
-                  {"x",
-                   {{"label", "slow-down of an iteration"},
-                    {"from", std::max(0.0, least - room)},
-                    {"to", most + room},
-                    {"suffix", "×"}}},
-                  {"y", {{"label", "of the iterations"}, {"from", 0}, {"to", 102}, {"suffix", "%"}}},
-                  {"series", std::move(series)},
-                  {"rules", Json::array()}};
+  const Json spec =
+      distribution_lines("distribution", range.axis("slow-down of an iteration", "×", 0.02, 0.005), series);
   return fmt::format(
       "<section id=\"distribution\" class=\"needs-js\"><h2>Slow-downs of all iterations</h2>\n<p>The share of the "
       "iterations of all jobs that were slowed down by at most so much: the further left, the better. Of several "
@@ -224,12 +182,12 @@ std::string worst_table(const ClusterFile& cluster) {
   };
   std::string rows;
   for (const SchemeSummary& scheme : cluster.schemes) {
-    std::vector<std::pair<const ClusterFile::Run*, const ClusterJobResult*>> jobs;
-    for (const ClusterFile::Run& run : cluster.runs)
+    std::vector<std::pair<const ClusterRun*, const ClusterJobResult*>> jobs;
+    for (const ClusterRun& run : cluster.runs)
       if (run.scheme == scheme.scheme)
         for (const ClusterJobResult& job : run.jobs) jobs.emplace_back(&run, &job);
-    std::stable_sort(jobs.begin(), jobs.end(),
-                     [&](const auto& a, const auto& b) { return slowdown(*a.second) > slowdown(*b.second); });
+    std::ranges::stable_sort(jobs,
+                             [&](const auto& a, const auto& b) { return slowdown(*a.second) > slowdown(*b.second); });
     jobs.resize(std::min(jobs.size(), kMaxWorst));
     rows += "</tbody><tbody>";
     for (std::size_t j = 0; j < jobs.size(); ++j) {
@@ -253,7 +211,7 @@ std::string worst_table(const ClusterFile& cluster) {
 
 std::size_t seeds_of(const ClusterFile& cluster) {
   std::set<std::uint64_t> seeds;
-  for (const ClusterFile::Run& run : cluster.runs) seeds.insert(run.seed);
+  for (const ClusterRun& run : cluster.runs) seeds.insert(run.seed);
   return seeds.size();
 }
 
@@ -265,24 +223,8 @@ ClusterFile parse_cluster(std::string_view text, const std::string& file) {
   const JsonObject root(json, file, cure, "");
   if (root.text("schema") != kClusterSchema) root.fail("schema", fmt::format("is not \"{}\"", kClusterSchema));
   ClusterFile cluster;
-  cluster.name = root.text("name");
-  cluster.level = root.text("level");
-  cluster.cc = root.text("cc");
-  cluster.hosts = root.number("hosts");
-  cluster.oversubscription = root.real("oversubscription");
-  cluster.time_scale = root.real("time_scale");
-  cluster.rate_scale = root.real("rate_scale");
-  for (const JsonObject& scheme : root.later_objects("schemes")) cluster.schemes.push_back(scheme_from(scheme));
-  for (const JsonObject& entry : root.later_objects("runs")) {
-    ClusterFile::Run run{entry.text("scheme"), entry.whole("seed"), entry.reals("slowdown_percentiles"), {}};
-    if (run.percentiles.size() != kPercentiles)
-      entry.fail(entry.place_of("slowdown_percentiles"), fmt::format("is not a list of {} numbers", kPercentiles));
-    for (const JsonObject& job : entry.objects("jobs")) run.jobs.push_back(job_from(job));
-    cluster.runs.push_back(std::move(run));
-  }
-  for (const JsonObject& run : root.later_objects("unfinished"))
-    cluster.unfinished.push_back({run.text("scheme"), run.whole("seed")});
-  cluster.provenance = provenance_of(root);
+  read(root, static_cast<ClusterResults&>(cluster));
+  for (const JsonObject& scheme : root.later_objects("schemes")) read(scheme, cluster.schemes.emplace_back());
   return cluster;
 }
 

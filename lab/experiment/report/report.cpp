@@ -4,13 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <string_view>
 #include <vector>
 
-#include "mltcp/base/text.h"
 #include "mltcp/lab/experiment/report/internal/html.h"
 #include "mltcp/lab/experiment/report/internal/report_charts.h"
 #include "mltcp/lab/experiment/report/internal/report_page.h"
@@ -50,7 +47,7 @@ std::string alarms(const View& view) {
   std::vector<std::string> held_up;
   for (std::size_t r = 0; r < results.runs.size(); ++r) {
     const Run& run = results.runs[r];
-    if (std::any_of(run.jobs.begin(), run.jobs.end(), [](const auto& job) { return job.checksum_errors > 0; }))
+    if (std::ranges::any_of(run.jobs, [](const auto& job) { return job.checksum_errors > 0; }))
       damaged.push_back(bold(view.labels[r]));
     if (disturbed(run))
       held_up.push_back(fmt::format("{} for {}", bold(view.labels[r]),
@@ -184,15 +181,6 @@ std::string facts(const View& view) {
 }
 
 // ---- charts ----
-
-std::string legend_entry(std::string_view colour, std::string_view dash, const std::string& name) {
-  if (dash.empty())
-    return fmt::format("<li><i class=\"swatch\" style=\"background:var(--{})\"></i>{}</li>", colour, escaped(name));
-  return fmt::format(
-      "<li><svg class=\"dash\" width=\"24\" height=\"8\"><path d=\"M0 4h24\" stroke=\"var(--{})\" stroke-width=\"2\" "
-      "stroke-dasharray=\"{}\"/></svg>{}</li>",
-      colour, dash, escaped(name));
-}
 
 std::string jobs_legend(const View& view) {
   std::string out;
@@ -412,7 +400,7 @@ std::string jobs_section(const View& view, ChartList& charts) {
   std::string panels;
   for (std::size_t r = 0; r < view.results.runs.size(); ++r) {
     const Run& run = view.results.runs[r];
-    if (std::all_of(run.jobs.begin(), run.jobs.end(), [](const auto& job) { return job.iterations.empty(); })) continue;
+    if (std::ranges::all_of(run.jobs, [](const auto& job) { return job.iterations.empty(); })) continue;
     const std::string caption =
         fmt::format("<b>{}</b>: {}", escaped(view.labels[r]), interleaved_text(view.summaries[r]));
     const std::string label = "Each job's iterations under " + escaped(view.labels[r]);
@@ -453,7 +441,7 @@ std::string offset_section(const View& view, ChartList& charts) {
     if (group.empty()) continue;
     for (const std::size_t j : group) {
       const std::size_t id = view.job_id(run.jobs[j].name);
-      if (j != group.front() && std::find(shown.begin(), shown.end(), id) == shown.end()) shown.push_back(id);
+      if (j != group.front() && std::ranges::find(shown, id) == shown.end()) shown.push_back(id);
     }
     add_once(references, bold(run.jobs[group.front()].name));
     panels += charts.add(offset_chart(view, r), bold(view.labels[r]),

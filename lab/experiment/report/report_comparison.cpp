@@ -6,10 +6,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <functional>
 #include <iterator>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -201,12 +199,11 @@ std::string words_of(const Results& results, const std::function<std::string(con
 }
 
 std::string marking_words(const Results& results, const std::optional<std::vector<Setting>>& settings) {
-  const bool on_hosts =
-      std::any_of(results.runs.begin(), results.runs.end(), [](const Run& run) { return run.datapath == "hosts"; });
+  const bool on_hosts = std::ranges::any_of(results.runs, [](const Run& run) { return run.datapath == "hosts"; });
   if (on_hosts) return "as the network was set up";
   if (settings) return marking_of(*settings);
-  const bool marked = std::any_of(results.runs.begin(), results.runs.end(),
-                                  [](const Run& run) { return run.bottleneck.ecn_marked_packets > 0; });
+  const bool marked =
+      std::ranges::any_of(results.runs, [](const Run& run) { return run.bottleneck.ecn_marked_packets > 0; });
   return marked ? "on; its settings are unknown" : "unknown";
 }
 
@@ -249,8 +246,7 @@ std::vector<Trait> other_traits(const Results& a, const Results& b) {
   });
   const auto virtual_time = [](const Run& run) { return run.datapath == "sim" || run.datapath == "flow"; };
   // Of virtual time the machine is no matter.
-  if (!std::all_of(a.runs.begin(), a.runs.end(), virtual_time) ||
-      !std::all_of(b.runs.begin(), b.runs.end(), virtual_time))
+  if (!std::ranges::all_of(a.runs, virtual_time) || !std::ranges::all_of(b.runs, virtual_time))
     add("Machine", [](const Results& of) {
       const Provenance::Machine& machine = of.provenance->machine;
       return fmt::format("{}, {} CPUs, {}", machine.cpu, machine.cpus, machine.kernel);
@@ -273,7 +269,7 @@ std::vector<Trait> other_traits(const Results& a, const Results& b) {
 bool told_elsewhere(const std::string& key) {
   constexpr std::array<std::string_view, 8> keys{"name",       "cc",   "datapath",       "policies",
                                                  "iterations", "seed", "bottleneck.ecn", "topology.ecn"};
-  return std::find(keys.begin(), keys.end(), key) != keys.end();
+  return std::ranges::find(keys, key) != keys.end();
 }
 
 // Of the experiments' settings, those that are not the same, and how many others there are.
@@ -345,11 +341,10 @@ bool same_measurements(const Results& a, const Results& b) {
     return x.name == y.name && x.isolated == y.isolated && x.mean == y.mean && x.p99 == y.p99 && x.starts == y.starts &&
            x.iterations == y.iterations && x.retransmitted_packets == y.retransmitted_packets;
   };
-  return std::equal(a.runs.begin(), a.runs.end(), b.runs.begin(), b.runs.end(), [&](const Run& x, const Run& y) {
+  return std::ranges::equal(a.runs, b.runs, [&](const Run& x, const Run& y) {
     return x.policy == y.policy && x.cc == y.cc && x.datapath == y.datapath && x.duration == y.duration &&
            x.bottleneck.ecn_marked_packets == y.bottleneck.ecn_marked_packets &&
-           x.bottleneck.dropped_packets == y.bottleneck.dropped_packets &&
-           std::equal(x.jobs.begin(), x.jobs.end(), y.jobs.begin(), y.jobs.end(), same_job);
+           x.bottleneck.dropped_packets == y.bottleneck.dropped_packets && std::ranges::equal(x.jobs, y.jobs, same_job);
   });
 }
 
@@ -406,26 +401,19 @@ std::string chart(const std::vector<Policy>& policies, ChartList& charts) {
   Json rows = Json::array();
   Json a{{"name", "A"}, {"colour", "line-0"}, {"v", Json::array()}};
   Json b{{"name", "B"}, {"colour", "line-1"}, {"v", Json::array()}};
-  double least = 1;
-  double most = 1;
+  AxisRange range;
+  range.add(1);
   for (const Policy& policy : policies)
     for (const Pair& job : policy.jobs) {
       if (rows.size() == kMaxDrawnRows) break;
       rows.push_back(fmt::format("{} · {}", policy.label, job.name));
       a["v"].push_back(job.a);
       b["v"].push_back(job.b);
-      least = std::min({least, job.a, job.b});
-      most = std::max({most, job.a, job.b});
+      range.add(job.a);
+      range.add(job.b);
     }
-  const double room = std::max(0.08 * (most - least), 0.01);
   const int height = static_cast<int>(rows.size()) * 22 + 46;
-  const Json spec{
-      {"kind", "dots"},
-      {"name", "comparison"},
-      {"x", {{"label", "slow-down"}, {"from", std::max(0.0, least - room)}, {"to", most + room}, {"suffix", "×"}}},
-      {"rows", std::move(rows)},
-      {"series", Json::array({std::move(a), std::move(b)})},
-      {"rules", Json::array({{{"x", 1}, {"colour", "ink"}, {"dash", "5 4"}}})}};
+  const Json spec = slowdown_dots("comparison", range, rows, Json::array({std::move(a), std::move(b)}));
   return "<section id=\"jobs\" class=\"needs-js\"><h2>How much slower than alone</h2>\n<p>A row is a job under a "
          "policy; the "
          "dashed line is as fast as alone, and the further left, the better.</p>\n<ul class=\"legend\"><li><i "
@@ -434,87 +422,30 @@ std::string chart(const std::vector<Policy>& policies, ChartList& charts) {
          charts.add(spec, "Mean slow-down", "Mean slow-down of each job in both files", height) + "</section>\n";
 }
 
-// Slow-downs of all iterations of `jobs`, in order.
-std::vector<double> sorted_slowdowns(const std::vector<const JobResult*>& jobs) {
-  std::vector<double> values;
-  for (const JobResult* job : jobs)
-    for (const Nanos time : job->iterations)
-      values.push_back(static_cast<double>(time.count) / static_cast<double>(job->isolated.count));
-  std::sort(values.begin(), values.end());
-  return values;
-}
-
-// By iteration, the mean over `jobs`, with the least and the most; several iterations are joined.
-Json iterations_line(std::size_t n, const char* name, const std::vector<const JobResult*>& jobs, std::size_t group) {
-  const auto rounded = [](double value) { return std::round(value * 1e4) / 1e4; };
-  std::size_t length = 0;
-  for (const JobResult* job : jobs) length = std::max(length, job->iterations.size());
-  Json means = Json::array();
-  Json least = Json::array();
-  Json most = Json::array();
-  for (std::size_t from = 0; from < length; from += group) {
-    double sum = 0;
-    double low = std::numeric_limits<double>::infinity();
-    double high = 0;
-    std::size_t count = 0;
-    for (const JobResult* job : jobs)
-      for (std::size_t i = from; i < std::min(job->iterations.size(), from + group); ++i) {
-        const double value = static_cast<double>(job->iterations[i].count) / static_cast<double>(job->isolated.count);
-        sum += value;
-        low = std::min(low, value);
-        high = std::max(high, value);
-        ++count;
-      }
-    means.push_back(rounded(sum / static_cast<double>(count)));
-    least.push_back(rounded(low));
-    most.push_back(rounded(high));
-  }
-  return {{"name", name}, {"colour", line_colour(n)}, {"dash", ""}, {"v", means}, {"lo", least}, {"hi", most}};
-}
-
 // Of each policy, A and B over their iterations, and the distribution of these.
 std::string iterations_section(const std::vector<Policy>& policies, ChartList& charts) {
   constexpr std::size_t kMaxPoints = 1000;
   constexpr int height = 240;
-  double least = 1;
-  double most = 1;
+  AxisRange range;
+  range.add(1);
   for (const Policy& policy : policies)
     for (const auto* jobs : {&policy.jobs_a, &policy.jobs_b})
-      if (const auto values = sorted_slowdowns(*jobs); !values.empty()) {
-        least = std::min(least, values.front());
-        most = std::max(most, values.back());
-      }
-  const double room = std::max((most - least) * 0.04, 0.01);
-  const Json scale{{"from", std::max(0.0, least - room)}, {"to", most + room}, {"suffix", "×"}};
-  const auto axis = [&](const char* label) {
-    Json result = scale;
-    result["label"] = label;
-    return result;
-  };
+      for (const double value : sorted_slowdowns(*jobs)) range.add(value);
+  const auto axis = [&](const char* label) { return range.axis(label, "×", 0.04, 0.01); };
   std::string panels;
   for (const Policy& policy : policies) {
     const auto a = sorted_slowdowns(policy.jobs_a);
     const auto b = sorted_slowdowns(policy.jobs_b);
     if (a.empty() || b.empty()) continue;  // records of sweeps have no series
-    std::size_t length = 1;
-    for (const auto* jobs : {&policy.jobs_a, &policy.jobs_b})
-      for (const JobResult* job : *jobs) length = std::max(length, job->iterations.size());
+    const std::size_t length = std::max(most_iterations(policy.jobs_a), most_iterations(policy.jobs_b));
     const std::size_t group = (length + kMaxPoints - 1) / kMaxPoints;
-    const Json lines{
-        {"kind", "lines"},
-        {"name", "compared-iterations-" + policy.label},
-        {"x", {{"label", "iteration"}, {"from", 0}, {"to", std::max<std::size_t>(1, length - 1)}, {"whole", true}}},
-        {"y", axis("slow-down")},
-        {"group", group},
-        {"series",
-         Json::array({iterations_line(0, "A", policy.jobs_a, group), iterations_line(1, "B", policy.jobs_b, group)})},
-        {"rules", Json::array({{{"y", 1}, {"colour", "ink"}, {"dash", "5 4"}}})}};
-    const Json distribution{{"kind", "lines"},
-                            {"name", "compared-distribution-" + policy.label},
-                            {"x", axis("slow-down of an iteration")},
-                            {"y", {{"label", "of the iterations"}, {"from", 0}, {"to", 102}, {"suffix", "%"}}},
-                            {"series", Json::array({distribution_line(0, "A", a), distribution_line(1, "B", b)})},
-                            {"rules", Json::array()}};
+    const Json lines =
+        slowdown_lines("compared-iterations-" + policy.label, length, group, axis("slow-down"),
+                       Json::array({line_of(slowdown_line(policy.jobs_a, group), "A", line_colour(0), ""),
+                                    line_of(slowdown_line(policy.jobs_b, group), "B", line_colour(1), "")}));
+    const Json distribution =
+        distribution_lines("compared-distribution-" + policy.label, axis("slow-down of an iteration"),
+                           Json::array({distribution_line(0, "A", a), distribution_line(1, "B", b)}));
     const std::string name = escaped(policy.label);
     panels += charts.add(lines, fmt::format("<b>{}</b>: slow-down by iteration", name),
                          "Slow-down by iteration in both files under " + name, height) +
@@ -555,12 +486,10 @@ std::string render_comparison(const NamedResults& a, const NamedResults& b) {
                      identity(a, b) + lead(policies) + tiles(policies);
   std::vector<std::string> only;
   for (const std::string& policy : policies_of(*a.results))
-    if (std::none_of(b.results->runs.begin(), b.results->runs.end(),
-                     [&](const Run& run) { return run.policy == policy; }))
+    if (std::ranges::none_of(b.results->runs, [&](const Run& run) { return run.policy == policy; }))
       only.push_back(fmt::format("<b>{}</b> in A alone", escaped(policy)));
   for (const std::string& policy : policies_of(*b.results))
-    if (std::none_of(a.results->runs.begin(), a.results->runs.end(),
-                     [&](const Run& run) { return run.policy == policy; }))
+    if (std::ranges::none_of(a.results->runs, [&](const Run& run) { return run.policy == policy; }))
       only.push_back(fmt::format("<b>{}</b> in B alone", escaped(policy)));
   if (!only.empty()) body += fmt::format("<p>Not compared: {}.</p>\n", listed(only));
   body += chart(policies, charts) + iterations_section(policies, charts) +

@@ -5,12 +5,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
-#include "mltcp/lab/experiment/report/internal/html.h"
 #include "mltcp/lab/experiment/report/internal/report_charts.h"
 #include "mltcp/lab/experiment/report/internal/report_view.h"
 #include "mltcp/lab/experiment/report/internal/svg.h"
@@ -331,8 +329,8 @@ std::string iterations_picture(const View& view, const std::vector<std::string>&
   double most = 1;
   std::vector<Entry> entries;
   for (const PolicyLine& line : all.lines) {
-    least = std::min(least, *std::min_element(line.least.begin(), line.least.end()));
-    most = std::max(most, *std::max_element(line.most.begin(), line.most.end()));
+    least = std::min(least, *std::ranges::min_element(line.least));
+    most = std::max(most, *std::ranges::max_element(line.most));
     std::string name = line.name;
     for (std::size_t r = 0; r < view.labels.size(); ++r)
       if (view.labels[r] == line.name) name += fmt::format(": {}", interleaved_text(view.summaries[r]));

@@ -48,8 +48,8 @@ std::string millis(Nanos time) { return fmt::format("{:.3f}", time.millis()); }
 
 std::string lead(const ScheduleResult& schedule) {
   std::size_t compatible = 0;
-  const auto competed = static_cast<std::size_t>(
-      std::count_if(schedule.links.begin(), schedule.links.end(), [](const auto& link) { return link.competed; }));
+  const auto competed =
+      static_cast<std::size_t>(std::ranges::count_if(schedule.links, [](const auto& link) { return link.competed; }));
   for (const ScheduleResult::Link& link : schedule.links) compatible += link.solution.score >= 1 ? 1 : 0;
   std::string out = "<p class=\"lead\">";
   if (schedule.links.empty()) return out + "No link is used by two jobs: every job may begin when it likes.</p>\n";

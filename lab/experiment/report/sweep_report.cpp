@@ -61,8 +61,9 @@ SweepRow row_from(const JsonObject& json) {
 std::vector<std::size_t> varying(const SweepFile& sweep) {
   std::vector<std::size_t> factors;
   for (std::size_t f = 0; f < sweep.factors.size(); ++f)
-    if (std::any_of(sweep.points.begin(), sweep.points.end(),
-                    [&](const SweepFile::Point& point) { return point.values[f] != sweep.points.front().values[f]; }))
+    if (std::ranges::any_of(sweep.points, [&](const SweepFile::Point& point) {
+          return point.values[f] != sweep.points.front().values[f];
+        }))
       factors.push_back(f);
   return factors;
 }
@@ -184,38 +185,29 @@ std::string chart(const SweepFile& sweep, const std::vector<std::size_t>& factor
   Json series = Json::array();
   for (std::size_t p = 0; p < policies.size(); ++p)
     series.push_back({{"name", policies[p]}, {"colour", line_colour(p)}, {"v", Json::array()}, {"ci", Json::array()}});
-  double least = 1;
-  double most = 1;
+  AxisRange range;
+  range.add(1);
   for (std::size_t i = 0; i < std::min(sweep.points.size(), kMaxDrawnPoints); ++i) {
     const SweepFile::Point& point = sweep.points[i];
     rows.push_back(name_of(sweep, point, factors));
     for (std::size_t p = 0; p < policies.size(); ++p) {
-      const auto row = std::find_if(point.rows.begin(), point.rows.end(),
-                                    [&](const SweepRow& of) { return of.policy == policies[p]; });
+      const auto row = std::ranges::find_if(point.rows, [&](const SweepRow& of) { return of.policy == policies[p]; });
       const bool known = row != point.rows.end();
       series[p]["v"].push_back(known ? Json(row->slowdown.mean) : Json());
       series[p]["ci"].push_back(known && row->slowdown.ci95 ? Json(*row->slowdown.ci95) : Json());
       if (!known) continue;
       // Intervals of few seeds may be wider than all else; those are cut off.
       const double ci = std::min(row->slowdown.ci95.value_or(0), kMaxInterval);
-      least = std::min(least, std::max(row->slowdown.mean - ci, 1 - kMaxInterval));
-      most = std::max(most, row->slowdown.mean + ci);
+      range.add(std::max(row->slowdown.mean - ci, 1 - kMaxInterval));
+      range.to = std::max(range.to, row->slowdown.mean + ci);
     }
   }
   if (rows.empty()) return "";
-  const double room = std::max(0.08 * (most - least), 0.01);
   const std::size_t drawn = rows.size();
   std::string legend;
   for (const Json& line : series)
-    legend += fmt::format("<li><i class=\"swatch\" style=\"background:var(--{})\"></i>{}</li>",
-                          line["colour"].get<std::string>(), escaped(line["name"].get<std::string>()));
-  const Json spec{
-      {"kind", "dots"},
-      {"name", "sweep"},
-      {"x", {{"label", "slow-down"}, {"from", std::max(0.0, least - room)}, {"to", most + room}, {"suffix", "×"}}},
-      {"rows", std::move(rows)},
-      {"series", std::move(series)},
-      {"rules", Json::array({{{"x", 1}, {"colour", "ink"}, {"dash", "5 4"}}})}};
+    legend += legend_entry(line["colour"].get<std::string>(), "", line["name"].get<std::string>());
+  const Json spec = slowdown_dots("sweep", range, rows, series);
   const int each = static_cast<int>(std::clamp<std::size_t>(policies.size() * 9, 20, 60));
   return fmt::format(
       "<section id=\"points\" class=\"needs-js\"><h2>How much slower than alone, at each point</h2>\n<p>A row is a "
@@ -249,7 +241,7 @@ std::optional<std::string> only_policy(const SweepFile& sweep) {
 
 // Whether a point sets this key of the experiment, or a part of it, or what it is a part of.
 bool set_by_a_point(const SweepFile& sweep, const std::string& key) {
-  return std::any_of(sweep.set.begin(), sweep.set.end(), [&](const std::string& set) {
+  return std::ranges::any_of(sweep.set, [&](const std::string& set) {
     return set == key || set.starts_with(key + ".") || key.starts_with(set + ".");
   });
 }
@@ -264,8 +256,7 @@ std::string everywhere(const SweepFile& sweep, const std::vector<std::size_t>& f
   if (const auto policy = only_policy(sweep)) add("policy", *policy);
   if (!sweep.points.empty())
     for (std::size_t f = 0; f < sweep.factors.size(); ++f)
-      if (std::find(factors.begin(), factors.end(), f) == factors.end())
-        add(sweep.factors[f], sweep.points.front().values[f]);
+      if (std::ranges::find(factors, f) == factors.end()) add(sweep.factors[f], sweep.points.front().values[f]);
   if (const auto experiment = settings_of(sweep.provenance))
     for (const Setting& setting : *experiment) {
       const std::string& key = setting.key;
@@ -370,8 +361,8 @@ std::string render_sweep(const SweepFile& sweep) {
   ChartList charts(sweep.name);
   const auto factors = varying(sweep);
   std::string body = alarms(sweep);
-  const bool empty = std::all_of(sweep.points.begin(), sweep.points.end(),
-                                 [](const SweepFile::Point& point) { return point.rows.empty(); });
+  const bool empty =
+      std::ranges::all_of(sweep.points, [](const SweepFile::Point& point) { return point.rows.empty(); });
   if (empty) {
     body += "<p class=\"lead\">This sweep holds no results yet.</p>\n";
   } else {

@@ -10,11 +10,9 @@
 #include <ostream>
 #include <utility>
 
-#include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/json/json_fields.h"
 #include "mltcp/base/json/json_object.h"
-#include "mltcp/base/text.h"
 #include "mltcp/lab/experiment/results/results_fields.h"
 
 namespace mltcp::experiment {
@@ -79,10 +77,10 @@ struct SlowIterations {
 IterationStats iteration_stats(std::span<const Nanos> times) {
   if (times.empty()) return {};
   std::vector<Nanos> sorted(times.begin(), times.end());
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   const std::span<const Nanos> later = times.subspan(times.size() / 2);
   std::vector<Nanos> sorted_later(later.begin(), later.end());
-  std::sort(sorted_later.begin(), sorted_later.end());
+  std::ranges::sort(sorted_later);
   return {mean_of(times), percentile(sorted, 50), percentile(sorted, 99), mean_of(later), percentile(sorted_later, 99)};
 }
 
@@ -100,14 +98,14 @@ std::vector<std::optional<std::uint64_t>> interleaved_from(std::span<const JobRe
     slow.emplace_back(job, rule.tolerance);
     candidates.insert(candidates.end(), slow.back().ends.begin(), slow.back().ends.end());
   }
-  std::sort(candidates.begin(), candidates.end());
+  std::ranges::sort(candidates);
   std::vector<std::size_t> first(jobs.size());
   for (const Nanos time : candidates) {
     bool interleaved = true;
     for (std::size_t j = 0; j < jobs.size() && interleaved; ++j) {
       if (jobs[j].unaware) continue;
       const auto& starts = jobs[j].starts;
-      first[j] = static_cast<std::size_t>(std::lower_bound(starts.begin(), starts.end(), time) - starts.begin());
+      first[j] = static_cast<std::size_t>(std::ranges::lower_bound(starts, time) - starts.begin());
       interleaved = slow[j].interleaved_at(first[j], rule);
     }
     if (interleaved) {
@@ -179,20 +177,20 @@ std::pair<std::size_t, std::vector<std::uint32_t>> users_by_bin(const Usage& usa
 
 double min_of_a_burst(std::span<const Bytes> bins) {
   constexpr double share = 0.05;
-  return bins.empty() ? 0 : share * static_cast<double>(*std::max_element(bins.begin(), bins.end()));
+  return bins.empty() ? 0 : share * static_cast<double>(*std::ranges::max_element(bins));
 }
 
 std::optional<double> overlap_share(const Usage& usage, Nanos from, Nanos to) {
   const std::vector<std::uint32_t> users = users_by_bin(usage, from, to).second;
-  const auto busy = std::count_if(users.begin(), users.end(), [](auto n) { return n > 0; });
-  const auto shared = std::count_if(users.begin(), users.end(), [](auto n) { return n > 1; });
+  const auto busy = std::ranges::count_if(users, [](auto n) { return n > 0; });
+  const auto shared = std::ranges::count_if(users, [](auto n) { return n > 1; });
   if (busy == 0) return std::nullopt;
   return static_cast<double>(shared) / static_cast<double>(busy);
 }
 
 std::optional<double> mean_users(const Usage& usage, Nanos from, Nanos to) {
   const std::vector<std::uint32_t> users = users_by_bin(usage, from, to).second;
-  const auto busy = std::count_if(users.begin(), users.end(), [](auto n) { return n > 0; });
+  const auto busy = std::ranges::count_if(users, [](auto n) { return n > 0; });
   if (busy == 0) return std::nullopt;
   return static_cast<double>(std::accumulate(users.begin(), users.end(), std::uint64_t{0})) / static_cast<double>(busy);
 }
@@ -212,7 +210,7 @@ std::vector<TimeSpan> overlap_spans(const Usage& usage, Nanos from, Nanos to) {
 TimeSpan common_span(const Run& run) {
   if (run.jobs.empty()) return {};
   TimeSpan span{Nanos::never(), Nanos::never()};
-  const bool all_unaware = std::all_of(run.jobs.begin(), run.jobs.end(), [](const auto& job) { return job.unaware; });
+  const bool all_unaware = std::ranges::all_of(run.jobs, [](const auto& job) { return job.unaware; });
   for (const JobResult& job : run.jobs) {
     if (job.unaware && !all_unaware) continue;
     if (job.iterations.empty() || job.starts.size() != job.iterations.size()) return {};
@@ -270,7 +268,7 @@ constexpr TextFile kResultFile{"a file that `mltcp run --json FILE` wrote", std:
 static void complete(const JsonObject& json, JobResult& job) {
   if (job.starts.size() != job.iterations.size())
     json.fail(json.place_of("start_ns"), "and iteration_ns differ in length");
-  if (!std::is_sorted(job.starts.begin(), job.starts.end())) json.fail(json.place_of("start_ns"), "is not ascending");
+  if (!std::ranges::is_sorted(job.starts)) json.fail(json.place_of("start_ns"), "is not ascending");
   if (!json.has("slowdown")) derive_slowdown(job);
   if (!json.has("second_half_mean_ns")) job.second_half_mean = iteration_stats(job.iterations).second_half_mean;
   if (!json.has("second_half_p99_ns")) job.second_half_p99 = iteration_stats(job.iterations).second_half_p99;
@@ -286,7 +284,7 @@ static void complete(const JsonObject& json, JobResult& job) {
 static void complete(const JsonObject& json, Run& run) {
   const std::vector<JsonObject> jobs = json.objects("jobs");
   const auto lack = [&](const char* key) {
-    return std::any_of(jobs.begin(), jobs.end(), [&](const JsonObject& job) { return !job.has(key); });
+    return std::ranges::any_of(jobs, [&](const JsonObject& job) { return !job.has(key); });
   };
   const InterleaveRule rule =
       json.has("stalls") || run.datapath == "hosts" ? InterleaveRule::real_time() : InterleaveRule::virtual_time();

@@ -46,7 +46,7 @@ bool limit_bursts(std::vector<Burst>& bursts, std::size_t most) {
   std::vector<double> cost;
   cost.reserve(order.size());
   for (const std::size_t i : order) cost.push_back(moved(bursts[i], bursts[i + 1]));
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return cost[a] < cost[b]; });
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return cost[a] < cost[b]; });
   std::vector<bool> join(bursts.size());
   for (std::size_t i = 0; i < bursts.size() - most; ++i) join[order[i]] = true;
   std::vector<Burst> result;

@@ -7,7 +7,6 @@
 #include <numeric>
 #include <span>
 
-#include "mltcp/lab/experiment/backends/packet_run.h"
 #include "mltcp/lab/experiment/backends/run_plan.h"
 #include "mltcp/lab/experiment/engine/rank_driver.h"
 #include "mltcp/lab/experiment/results/results.h"
@@ -155,7 +154,7 @@ Profile profile_job(const Experiment& experiment, std::uint32_t number, Datapath
   }
   profile.deviation = deviation_from(profile.period, times);
   // The demand is that of the iteration that took as long as the median.
-  const auto median = static_cast<std::size_t>(std::find(times.begin(), times.end(), profile.period) - times.begin());
+  const auto median = static_cast<std::size_t>(std::ranges::find(times, profile.period) - times.begin());
   for (std::size_t i = 0; i < usage.size(); ++i) {
     scheduler::Demand& demand = profile.uses[i].demand;
     demand = demand_in(usage[i], result.starts[median + 1], profile.period);

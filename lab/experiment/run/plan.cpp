@@ -282,9 +282,8 @@ class Planning {
     std::vector<Nanos>& shifts = candidate.solution.shifts;
     std::vector<std::uint32_t> order(shifts.size());
     std::iota(order.begin(), order.end(), 0U);
-    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return candidate.plans[a].slot < candidate.plans[b].slot;
-    });
+    std::ranges::stable_sort(
+        order, [&](std::uint32_t a, std::uint32_t b) { return candidate.plans[a].slot < candidate.plans[b].slot; });
     for (const std::uint32_t job : order) {
       const Nanos slot = shifts[job] + candidate.timetable->held(job);
       const scheduler::Repair repair = candidate.timetable->repair(shifts, job, slot);
@@ -400,8 +399,7 @@ std::shared_ptr<const std::vector<Found>> found_for(const ScheduleSettings& sett
   std::vector<Nanos> jitters;
   for (const workload::Job& job : jobs) jitters.push_back(job.unaware ? Nanos::never() : job.jitter);
   const std::lock_guard lock(memo.mutex);
-  if (memo.found && memo.jitters == jitters &&
-      std::equal(memo.profiles.begin(), memo.profiles.end(), profiles.begin(), profiles.end()))
+  if (memo.found && memo.jitters == jitters && std::ranges::equal(memo.profiles, profiles))
     return std::static_pointer_cast<const std::vector<Found>>(memo.found);
   auto found = searched();
   ++memo.searches;

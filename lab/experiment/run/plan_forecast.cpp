@@ -50,7 +50,7 @@ std::vector<Segment> segments_of(const scheduler::Problem& problem, std::uint32_
           edges.push_back(burst.from.seconds());
           edges.push_back(burst.to.seconds());
         }
-  std::sort(edges.begin(), edges.end());
+  std::ranges::sort(edges);
   // Edges closer than a share of the period are one: measured bursts have many.
   const double least = period / static_cast<double>(kMaxSegments);
   std::vector<double> kept{0};
@@ -372,7 +372,7 @@ Forecast forecast_sharing(const scheduler::Problem& problem, std::span<const For
 Forecast forecast_slots(const scheduler::Problem& problem, std::span<const ForecastJob> jobs,
                         const std::optional<cc::Aggressiveness>& function, const scheduler::Timetable* timetable) {
   Replay replay(problem, jobs, function);
-  const bool varies = std::any_of(jobs.begin(), jobs.end(), [](const ForecastJob& job) { return job.jitter > 0; });
+  const bool varies = std::ranges::any_of(jobs, [](const ForecastJob& job) { return job.jitter > 0; });
   const std::size_t runs = varies ? kJittersTried : 1;
   Forecast sum;
   sum.tail = 0;

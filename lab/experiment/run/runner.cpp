@@ -18,7 +18,6 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
 #include "mltcp/base/text.h"
-#include "mltcp/lab/experiment/backends/packet_run.h"
 #include "mltcp/lab/experiment/backends/run_plan.h"
 #include "mltcp/lab/experiment/files/plan_file.h"
 #include "mltcp/lab/experiment/files/policy.h"
@@ -92,8 +91,8 @@ class PlanFollower {
     std::vector<bool> left_out(plan.jobs.size(), true);
     for (std::size_t i = 0; i < drivers.size(); ++i) {
       if (jobs[i].unaware) continue;
-      const auto entry = std::find_if(plan.jobs.begin(), plan.jobs.end(),
-                                      [&](const PlanFile::Job& job) { return job.name == jobs[i].name; });
+      const auto entry =
+          std::ranges::find_if(plan.jobs, [&](const PlanFile::Job& job) { return job.name == jobs[i].name; });
       if (entry == plan.jobs.end()) {
         drivers[i]->clear_plan();
         if (without_.insert(jobs[i].name).second) without.push_back(jobs[i].name);
@@ -129,8 +128,8 @@ class PlanFollower {
     std::size_t count = 0;
     for (std::size_t i = 0; i < plan.jobs.size(); ++i) {
       if (!left_out[i] || ++count > most) continue;
-      const bool unaware = std::any_of(jobs.begin(), jobs.end(),
-                                       [&](const workload::Job& job) { return job.name == plan.jobs[i].name; });
+      const bool unaware =
+          std::ranges::any_of(jobs, [&](const workload::Job& job) { return job.name == plan.jobs[i].name; });
       names.push_back(in_quotes(plan.jobs[i].name) + (unaware ? " is unaware" : " isn't in the experiment"));
     }
     if (count > most) names.push_back(fmt::format("and {} more are left out", count - most));
@@ -160,7 +159,7 @@ Nanos shortest_series_interval(const Experiment& experiment) {
 
 void check(const Experiment& experiment, const Datapath& datapath, const RunOptions& options) {
   const bool real_time = datapath.real_time();
-  const bool any = std::any_of(experiment.policies.begin(), experiment.policies.end(), schedules);
+  const bool any = std::ranges::any_of(experiment.policies, schedules);
   if (options.series && options.series->interval.count > 0 &&
       options.series->interval < shortest_series_interval(experiment))
     throw InputError(

@@ -12,10 +12,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 
 #include "mltcp/base/csv.h"
-#include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/json/json_object.h"
 #include "mltcp/base/json/provenance.h"
@@ -165,8 +163,7 @@ RunSeries run_from(const JsonObject& json) {
   run.sampled_every = json.nanos("sampled_every_ns");
   run.packets = json.truth("packets");
   run.times = json.nanos_list("time_ns");
-  if (!std::is_sorted(run.times.begin(), run.times.end(), std::less_equal<>()))
-    json.fail(json.place_of("time_ns"), "is not ascending");
+  if (!std::ranges::is_sorted(run.times, std::less_equal<>())) json.fail(json.place_of("time_ns"), "is not ascending");
   read_entities(json, "connections", run.packets, run.times.size(), run.connections, run.connection_states);
   read_entities(json, "links", run.packets, run.times.size(), run.links, run.link_states);
   return run;
@@ -275,9 +272,8 @@ bool belongs(const RunSeries& series, const Run& run) {
   if (series.policy != run.policy || series.cc != run.cc || series.datapath != run.datapath ||
       series.seed != run.seed || series.duration != run.duration)
     return false;
-  return std::all_of(series.connections.begin(), series.connections.end(), [&](const SeriesConnection& connection) {
-    return std::any_of(run.jobs.begin(), run.jobs.end(),
-                       [&](const JobResult& job) { return job.name == connection.job; });
+  return std::ranges::all_of(series.connections, [&](const SeriesConnection& connection) {
+    return std::ranges::any_of(run.jobs, [&](const JobResult& job) { return job.name == connection.job; });
   });
 }
 

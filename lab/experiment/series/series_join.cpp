@@ -80,8 +80,8 @@ RunSeries joined(const std::vector<RunSeries>& parts) {
   for (const RunSeries& part : parts)
     if (!part.times.empty()) all.push_back(&part);
   if (all.empty()) return {};
-  const RunSeries& widest = **std::max_element(all.begin(), all.end(),
-                                               [](const auto* a, const auto* b) { return a->interval < b->interval; });
+  const RunSeries& widest =
+      **std::ranges::max_element(all, [](const auto* a, const auto* b) { return a->interval < b->interval; });
   RunSeries rows;
   rows.policy = widest.policy;
   rows.cc = widest.cc;

@@ -93,8 +93,7 @@ class SweepReader {
       const toml::table parsed = toml::parse("v = " + value);
       add_level(factor, "--vary", {}, *parsed.get("v"));
     }
-    const auto same =
-        std::find_if(factors.begin(), factors.end(), [&](const Factor& f) { return f.key == factor.key; });
+    const auto same = std::ranges::find(factors, factor.key, &Factor::key);
     if (same != factors.end())
       *same = std::move(factor);
     else
@@ -120,7 +119,7 @@ class SweepReader {
  private:
   void check_keys(const toml::table& table, std::string_view prefix, const std::vector<std::string>& known) const {
     for (const auto& [key, node] : table) {
-      if (std::find(known.begin(), known.end(), key.str()) != known.end()) continue;
+      if (std::ranges::find(known, key.str()) != known.end()) continue;
       const auto meant = nearest(key.str(), known);
       fail(line_of(key), std::string(prefix) + std::string(key.str()), "unknown key of a sweep",
            meant ? fmt::format("did you mean \"{}\"?", *meant)
@@ -162,7 +161,7 @@ class SweepReader {
       if (seed == nullptr || seed->get() < 0)
         fail(seeds_line, "seeds", fmt::format("{} is no seed", in_quotes(to_toml(element))), cure);
       const auto value = static_cast<std::uint64_t>(seed->get());
-      if (std::find(listed_seeds.begin(), listed_seeds.end(), value) != listed_seeds.end())
+      if (std::ranges::find(listed_seeds, value) != listed_seeds.end())
         fail(seeds_line, "seeds", fmt::format("{} stands there twice", value), "write it once");
       listed_seeds.push_back(value);
       if (listed_seeds.size() > kMaxSeeds)
@@ -178,7 +177,7 @@ class SweepReader {
     // In the order of the file, which the parser does not keep.
     std::vector<std::pair<const toml::key*, const toml::node*>> entries;
     for (const auto& [key, values] : *table) entries.emplace_back(&key, &values);
-    std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+    std::ranges::sort(entries, [](const auto& a, const auto& b) {
       const auto at = [](const toml::key* key) {
         return std::pair(key->source().begin.line, key->source().begin.column);
       };

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -27,7 +28,7 @@ std::vector<Results> without_unaware(std::span<const Results> seeds) {
   for (Results& results : result)
     for (Run& run : results.runs) {
       const auto unaware = [](const JobResult& job) { return job.unaware; };
-      if (!std::all_of(run.jobs.begin(), run.jobs.end(), unaware)) std::erase_if(run.jobs, unaware);
+      if (!std::ranges::all_of(run.jobs, unaware)) std::erase_if(run.jobs, unaware);
     }
   return result;
 }
@@ -57,11 +58,10 @@ std::optional<std::uint64_t> interleaved(const Run& run) {
 }
 
 bool same_times(const Run& a, const Run& b) {
-  return std::equal(a.jobs.begin(), a.jobs.end(), b.jobs.begin(), b.jobs.end(),
-                    [](const JobResult& x, const JobResult& y) {
-                      return x.mean == y.mean && x.p50 == y.p50 && x.p99 == y.p99 &&
-                             x.second_half_mean == y.second_half_mean && x.bytes == y.bytes;
-                    });
+  return std::ranges::equal(a.jobs, b.jobs, [](const JobResult& x, const JobResult& y) {
+    return x.mean == y.mean && x.p50 == y.p50 && x.p99 == y.p99 && x.second_half_mean == y.second_half_mean &&
+           x.bytes == y.bytes;
+  });
 }
 
 SweepRow row_of(std::span<const Results> seeds, std::size_t number) {
@@ -70,37 +70,28 @@ SweepRow row_of(std::span<const Results> seeds, std::size_t number) {
   row.policy = first.policy;
   row.jobs = first.jobs.size();
   row.seeds = seeds.size();
-  std::vector<double> slowdown;
-  std::vector<double> half;
-  std::vector<double> p99;
-  std::vector<double> half_p99;
-  std::vector<double> gain;
-  std::vector<double> gain_p99;
-  std::vector<double> half_gain;
-  std::vector<double> half_gain_p99;
+  constexpr std::array<Nanos JobResult::*, 4> times{&JobResult::mean, &JobResult::second_half_mean, &JobResult::p99,
+                                                    &JobResult::second_half_p99};
+  std::array<std::vector<double>, times.size()> slowdowns;
+  std::array<std::vector<double>, times.size()> gains;
   std::vector<std::uint64_t> from;
   row.same = seeds.size() > 1;
   for (const Results& results : seeds) {
     const Run& run = results.runs[number];
-    slowdown.push_back(over_jobs(run, [](const JobResult& job) { return ratio(job.mean, job.isolated); }));
-    half.push_back(over_jobs(run, [](const JobResult& job) { return ratio(job.second_half_mean, job.isolated); }));
-    p99.push_back(over_jobs(run, [](const JobResult& job) { return ratio(job.p99, job.isolated); }));
-    half_p99.push_back(over_jobs(run, [](const JobResult& job) { return ratio(job.second_half_p99, job.isolated); }));
+    const Run* const fair = fair_run(results);
+    for (std::size_t t = 0; t < times.size(); ++t) {
+      const auto time = times[t];
+      slowdowns[t].push_back(over_jobs(run, [&](const JobResult& job) { return ratio(job.*time, job.isolated); }));
+      std::size_t job = 0;
+      if (fair != nullptr)
+        gains[t].push_back(
+            over_jobs(run, [&](const JobResult& mine) { return ratio(fair->jobs[job++].*time, mine.*time); }));
+    }
     for (const JobResult& job : run.jobs) {
       row.second_half_worst_job = std::max(row.second_half_worst_job, ratio(job.second_half_mean, job.isolated));
       row.retransmitted_packets += static_cast<double>(job.retransmitted_packets);
     }
     if (const auto iteration = interleaved(run)) from.push_back(*iteration);
-    if (const Run* fair = fair_run(results); fair != nullptr) {
-      const auto gain_of = [&](Nanos JobResult::*time) {
-        std::size_t job = 0;
-        return over_jobs(run, [&](const JobResult& mine) { return ratio(fair->jobs[job++].*time, mine.*time); });
-      };
-      gain.push_back(gain_of(&JobResult::mean));
-      gain_p99.push_back(gain_of(&JobResult::p99));
-      half_gain.push_back(gain_of(&JobResult::second_half_mean));
-      half_gain_p99.push_back(gain_of(&JobResult::second_half_p99));
-    }
     row.utilization += run.bottleneck.utilization;
     row.dropped_packets += static_cast<double>(run.bottleneck.dropped_packets);
     row.marked_packets += static_cast<double>(run.bottleneck.ecn_marked_packets);
@@ -109,20 +100,20 @@ SweepRow row_of(std::span<const Results> seeds, std::size_t number) {
   }
   for (double* mean : {&row.utilization, &row.dropped_packets, &row.marked_packets, &row.retransmitted_packets})
     *mean /= static_cast<double>(seeds.size());
-  row.slowdown = estimate_of(slowdown);
-  row.second_half = estimate_of(half);
-  row.second_half_worst_seed = *std::max_element(half.begin(), half.end());
-  row.p99 = estimate_of(p99);
-  row.second_half_p99 = estimate_of(half_p99);
-  if (!gain.empty()) {
-    row.gain = estimate_of(gain);
-    row.gain_p99 = estimate_of(gain_p99);
-    row.second_half_gain = estimate_of(half_gain);
-    row.second_half_gain_p99 = estimate_of(half_gain_p99);
+  row.slowdown = estimate_of(slowdowns[0]);
+  row.second_half = estimate_of(slowdowns[1]);
+  row.second_half_worst_seed = *std::ranges::max_element(slowdowns[1]);
+  row.p99 = estimate_of(slowdowns[2]);
+  row.second_half_p99 = estimate_of(slowdowns[3]);
+  if (!gains[0].empty()) {
+    row.gain = estimate_of(gains[0]);
+    row.second_half_gain = estimate_of(gains[1]);
+    row.gain_p99 = estimate_of(gains[2]);
+    row.second_half_gain_p99 = estimate_of(gains[3]);
   }
   row.interleaved = from.size();
   if (!from.empty()) {
-    std::sort(from.begin(), from.end());
+    std::ranges::sort(from);
     const std::size_t middle = from.size() / 2;
     row.interleaved_median = static_cast<double>(from[middle] + from[(from.size() - 1) / 2]) / 2;
     row.interleaved_worst = from.back();
@@ -235,17 +226,15 @@ Cells cells_of(const Sweep& sweep, const SweepTable& table) {
   for (const SweepTable::Point& point : table.points)
     for (const SweepRow& row : point.rows) policies.insert(row.policy);
   for (std::size_t f = 0; f < sweep.factors.size(); ++f) {
-    const bool varies = std::any_of(sweep.points.begin(), sweep.points.end(), [&](const SweepPoint& point) {
-      return point.values[f] != sweep.points.front().values[f];
-    });
+    const bool varies = std::ranges::any_of(
+        sweep.points, [&](const SweepPoint& point) { return point.values[f] != sweep.points.front().values[f]; });
     column(sweep.factors[f], varies, [&](const SweepPoint& point, const SweepRow&) { return point.values[f]; });
   }
   column("policy", policies.size() > 1, [](const SweepPoint&, const SweepRow& row) { return row.policy; });
   const std::size_t texts = columns.size();
   column("seeds", false, [](const SweepPoint&, const SweepRow& row) { return fmt::format("{}", row.seeds); });
-  columns.back().shown =
-      std::any_of(columns.back().cells.begin(), columns.back().cells.end(),
-                  [&](const std::string& cell) { return cell != fmt::format("{}", sweep.seeds.size()); });
+  columns.back().shown = std::ranges::any_of(
+      columns.back().cells, [&](const std::string& cell) { return cell != fmt::format("{}", sweep.seeds.size()); });
   bool several_jobs = false;
   bool gains = false;
   for (const SweepTable::Point& point : table.points) {

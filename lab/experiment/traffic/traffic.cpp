@@ -8,7 +8,6 @@
 #include <cstring>
 #include <iterator>
 #include <map>
-#include <string_view>
 #include <utility>
 
 #include "mltcp/base/error.h"
@@ -363,7 +362,7 @@ void Traffic::tick(Nanos now) {
       return watch();
     case Phase::settling:
       watch();
-      if (now - phase_since_ < 10_ms || std::any_of(links_.begin(), links_.end(), expects)) return;
+      if (now - phase_since_ < 10_ms || std::ranges::any_of(links_, expects)) return;
       close_all();
       return go_to(Phase::closing);
     case Phase::closing:
@@ -375,7 +374,7 @@ void Traffic::tick(Nanos now) {
       prove();
       return go_to(Phase::proving);
     case Phase::proving: {
-      const bool proven = std::all_of(links_.begin(), links_.end(), [](const Link& link) {
+      const bool proven = std::ranges::all_of(links_, [](const Link& link) {
         return !link.is_proof || (link.server.open && link.up.sends_open() == 0 && link.up.delivered() == 1);
       });
       if (!proven) return require(!impatient, "a new connection does not work");
@@ -496,19 +495,18 @@ void Traffic::close_all() {
 }
 
 bool Traffic::all_ended() const {
-  return std::all_of(hosts_.begin(), hosts_.end(), [](const auto& host) { return host->connections() == 0; });
+  return std::ranges::all_of(hosts_, [](const auto& host) { return host->connections() == 0; });
 }
 
 // One that has ended keeps its place until its peer has been told.
 bool Traffic::is_quiet() const {
-  return std::all_of(hosts_.begin(), hosts_.end(), [](const auto& host) {
+  return std::ranges::all_of(hosts_, [](const auto& host) {
     return host->shard->stats().connections == 0 && !host->has_timer && !host->io.holds_packets();
   });
 }
 
 bool Traffic::is_telling() const {
-  return std::any_of(hosts_.begin(), hosts_.end(),
-                     [](const auto& host) { return host->shard->stats().connections > 0; });
+  return std::ranges::any_of(hosts_, [](const auto& host) { return host->shard->stats().connections > 0; });
 }
 
 std::uint64_t Traffic::progress() const {

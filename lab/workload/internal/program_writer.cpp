@@ -66,7 +66,7 @@ class Tree {
 };
 
 void sort_unique(Waits& waits) {
-  std::sort(waits.begin(), waits.end());
+  std::ranges::sort(waits);
   waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
 }
 

@@ -1,16 +1,28 @@
-// See aicb_csv.h.
-#include "mltcp/lab/workload/traces/aicb_csv.h"
-
+// Reader of the communications that AICB writes as CSV ("physical" workloads, and its logs of runs): a line for each
+// call of a rank, of which all ranks have the same.
+//
+//   [rank0 ~ rank127]                                                           which ranks; may be missing
+//   comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,busbw,count
+//   CommType.all_reduce,CommGroup.tp_group,2,16777216,forward.MegatronEmbedding,None,None,,None,None,None,1
+//   CommType.epoch_end,None,None,0,,None,None,,None,None,None,1                 ends an iteration
+//
+// Columns are found by their names. Groups are those of Megatron-LM: tensor-parallel ranks are next to each other, then
+// data-parallel ones, then pipeline stages; experts' groups divide the data-parallel ones. What is done before the
+// first iteration (stages "init...") is left out. Calls follow each other. Computations have times where AICB was told
+// them (nanoseconds), or measured them (milliseconds, in logs, in which communications have times too). Sizes of
+// all-gathers and reduce-scatters are those of the whole. Messages between pipeline stages are left out: the file does
+// not tell whose they are.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
 
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 #include "mltcp/lab/workload/traces/graph_builder.h"
+#include "mltcp/lab/workload/traces/trace_formats.h"
 #include "mltcp/lab/workload/traces/trace_lines.h"
 
 namespace mltcp::workload {
@@ -36,13 +48,9 @@ struct Row {
 };
 
 std::vector<std::string_view> fields(std::string_view line) {
-  std::vector<std::string_view> result;
-  while (true) {
-    const std::size_t end = line.find(',');
-    result.push_back(trimmed(line.substr(0, end)));
-    if (end == std::string_view::npos) return result;
-    line.remove_prefix(end + 1);
-  }
+  std::vector<std::string_view> all = parts_of(line, ',');
+  for (std::string_view& field : all) field = trimmed(field);
+  return all;
 }
 
 std::string_view bare(std::string_view text) {
@@ -80,12 +88,11 @@ class AicbCsvReader {
   std::uint64_t number(std::string_view text, std::string_view what, std::uint64_t least, std::uint64_t most) const {
     // Python writes whole numbers as "4" and as "4.0".
     if (text.ends_with(".0")) text.remove_suffix(2);
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || value < least || value > most)
+    const auto value = number_from<std::uint64_t>(text, least, most);
+    if (!value)
       lines_.fail(fmt::format("{}: {} is no whole number from {} to {}", what, in_quotes(text), least, most),
                   "give a CSV file that AICB wrote");
-    return value;
+    return *value;
   }
 
   /// "[rank0 ~ rank127]"
@@ -133,11 +140,10 @@ class AicbCsvReader {
     Row row;
     const std::string_view elapsed = field("_elapsed_time");
     if (!elapsed.empty() && elapsed != "None") {
-      double value = 0;
-      const auto [end, error] = std::from_chars(elapsed.data(), elapsed.data() + elapsed.size(), value);
-      if (error != std::errc() || end != elapsed.data() + elapsed.size() || !(value >= 0) || value > kMaxTime)
+      const auto value = number_from<double>(elapsed, 0, kMaxTime);
+      if (!value)
         lines_.fail(fmt::format("_elapsed_time: {} is no time", in_quotes(elapsed)), "give a CSV file that AICB wrote");
-      row.time = value;
+      row.time = *value;
       row.timed = true;
     }
     const std::string_view stage = field("stage");
@@ -186,11 +192,10 @@ class AicbCsvReader {
         {"ep_tp_group", GroupKind::expert_tensor},
         {"all", GroupKind::all},
         {"all_nodes", GroupKind::all}};
-    const auto found = std::find_if(kTypes.begin(), kTypes.end(), [&](const auto& each) { return each.first == type; });
+    const auto found = std::ranges::find_if(kTypes, [&](const auto& each) { return each.first == type; });
     if (found == kTypes.end())
       lines_.fail(fmt::format("comm_type: {} is not known", in_quotes(type)), "leave the line out");
-    const auto among =
-        std::find_if(groups.begin(), groups.end(), [&](const auto& each) { return each.first == bare(group); });
+    const auto among = std::ranges::find_if(groups, [&](const auto& each) { return each.first == bare(group); });
     if (among == groups.end())
       lines_.fail(fmt::format("comm_group: {} is not known", in_quotes(group)), "leave the line out");
     if (type == "reduce") ++reduces_;
@@ -341,10 +346,9 @@ class AicbCsvReader {
   }
 
   void report() {
-    if (before_ > 0) builder_.warn(fmt::format("{} before the first iteration: left out", plural(before_, "line")));
-    if (messages_ > 0) builder_.warn(fmt::format("{} between pipeline stages: left out", plural(messages_, "message")));
-    if (reduces_ > 0)
-      builder_.warn(fmt::format("{} to one rank: taken for broadcasts from it", plural(reduces_, "reduction")));
+    builder_.warn(before_, "line", "before the first iteration: left out");
+    builder_.warn(messages_, "message", "between pipeline stages: left out");
+    builder_.warn(reduces_, "reduction", "to one rank: taken for broadcasts from it");
     if (computations_)
       builder_.warn(times_of_communication_
                         ? "communications have times, so it is a log of a run: all times are taken for milliseconds"

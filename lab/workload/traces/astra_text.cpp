@@ -1,6 +1,10 @@
-// See astra_text.h.
-#include "mltcp/lab/workload/traces/astra_text.h"
-
+// The 12-column text of ASTRA-sim 1.0, LIBRA, SimAI and AICB (layer_trace.h) as a graph: one iteration of its
+// training loop (training_loop.h), all ranks alike.
+//
+// Ranks that share a layer (tensor parallel) are next to each other, those that hold the same part of the model apart
+// by the size of that group; experts are spread over groups of ranks next to each other among the latter. Sizes of
+// groups are the header's; without one, TraceOptions::ranks reduce gradients, or LIBRA's communicator file tells
+// (libra.h). A job of too many ranks is cut down to one group that reduces gradients.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,6 +20,7 @@
 #include "mltcp/lab/workload/traces/graph_builder.h"
 #include "mltcp/lab/workload/traces/layer_trace.h"
 #include "mltcp/lab/workload/traces/libra.h"
+#include "mltcp/lab/workload/traces/trace_formats.h"
 #include "mltcp/lab/workload/traces/training_loop.h"
 
 namespace mltcp::workload {
@@ -130,8 +135,8 @@ class AstraTextReader {
     model_ = options_.model_ranks > 0 ? options_.model_ranks : trace_.model_group;
     if (model_ == 0) {
       model_ = 1;
-      const bool lacks = std::any_of(trace_.layers.begin(), trace_.layers.end(), [](const Layer& layer) {
-        return std::any_of(layer.passes.begin(), layer.passes.end(), [](const LayerPass& pass) {
+      const bool lacks = std::ranges::any_of(trace_.layers, [](const Layer& layer) {
+        return std::ranges::any_of(layer.passes, [](const LayerPass& pass) {
           return pass.collective != Collective::none && pass.group == Group::model;
         });
       });
@@ -236,7 +241,7 @@ class AstraTextReader {
       node.length = length;
       std::vector<std::uint32_t> waits = std::exchange(blocking, {});
       if (computed) waits.push_back(*computed);
-      std::sort(waits.begin(), waits.end());
+      std::ranges::sort(waits);
       computed = builder_.add(position, node, waits);
     };
     for (const LoopStep& step : steps_) {
@@ -269,7 +274,7 @@ class AstraTextReader {
       std::vector<std::uint32_t> waits = blocking;
       if (computed) waits.push_back(*computed);
       if (last[which]) waits.push_back(*last[which]);
-      std::sort(waits.begin(), waits.end());
+      std::ranges::sort(waits);
       waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
       last[which] = builder_.add(position, node, waits);
       if (!step.overlap) blocking = {*last[which]};
@@ -323,7 +328,7 @@ bool recognise_astra_text(const std::string& name, std::string_view beginning) {
                                                        "MICRO"};
       std::string_view kind = words[0];
       if (kind.ends_with(':')) kind.remove_suffix(1);
-      if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) return true;
+      if (std::ranges::find(kinds, kind) != kinds.end()) return true;
     }
   }
   static_cast<void>(name);

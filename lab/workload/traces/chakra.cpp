@@ -1,12 +1,32 @@
-// See chakra.h.
-#include "mltcp/lab/workload/traces/chakra.h"
-
+// Reader of Chakra execution traces, in Protocol Buffers and in JSON.
+//
+// Protocol Buffers (.et): messages one after the other, each with its length before it as a varint: GlobalMetadata,
+// then a Node each. A field of value 0 may be left out; lists of numbers are packed or not. JSON: the same objects one
+// after the other, as protobuf's own conversion spells them, or in a list "workload_graph" with keys of its own.
+//
+//   nodes            COMP_NODE, MEM_LOAD_NODE, MEM_STORE_NODE and others: computations; COMM_SEND_NODE, COMM_RECV_NODE,
+//                    COMM_COLL_NODE with attributes; one without any, as the host's part of a collective has none, is a
+//                    computation
+//   dependencies     data_deps and ctrl_deps; those on nodes that are not in the file are left out, and counted. Where
+//                    both together go round in a circle (a host's operation is the caller of what it waits for),
+//                    ctrl_deps are left out
+//   attributes       comm_type, comm_size, comm_src, comm_dst, comm_tag, comm_root, pg_name or comm_group,
+//   involved_dim,
+//                    is_cpu_op, of any type of number
+//   sizes            bytes that a rank gives: of an all-gather, the shard
+//   times            microseconds; nanoseconds in files that were converted from ASTRA-sim's text format, which has
+//   cycles
+//                    of a GHz: known by the text in their metadata, or by the names that the converter gives
+//   groups           ranks whose files name the same group; the whole job where there is one file only
+//   ranks            by the file's name: NAME.3.et
+//
+// Operations of the host take no time where the trace has kernels of a GPU, beside which they run. Communication then
+// waits for the kernels that stand before it, as the streams of PyTorch's process groups do.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <string>
@@ -17,9 +37,11 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/file_format.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 #include "mltcp/lab/workload/traces/graph_builder.h"
 #include "mltcp/lab/workload/traces/json_elements.h"
 #include "mltcp/lab/workload/traces/recorded.h"
+#include "mltcp/lab/workload/traces/trace_formats.h"
 
 namespace mltcp::workload {
 namespace {
@@ -194,20 +216,14 @@ class ChakraReader {
     if (host_operations > 0)
       builder_.warn(fmt::format("{} of the host, {} in all, take no time: they run beside the device's",
                                 plural(host_operations, "operation"), to_text(Nanos(host_time / 1000 * 1000))));
-    if (late_ > 0) builder_.warn(fmt::format("{} after the year 2096: left out", plural(late_, "start")));
-    if (unknown_types_ > 0)
-      builder_.warn(fmt::format("{} of an unknown type: taken for computations", plural(unknown_types_, "node")));
-    if (dimensions_ > 0)
-      builder_.warn(fmt::format("{} of some dimensions of the network: taken for those of the whole job",
-                                plural(dimensions_, "collective")));
+    builder_.warn(late_, "start", "after the year 2096: left out");
+    builder_.warn(unknown_types_, "node", "of an unknown type: taken for computations");
+    builder_.warn(dimensions_, "collective", "of some dimensions of the network: taken for those of the whole job");
     for (const auto& [what, count] : taken_as_)
       builder_.warn(fmt::format("{}: taken as {}", plural(count, what.first), what.second));
     if (untold_ == 0 && !communicates_) untold_ = untold_of_host_;
-    if (untold_ > 0)
-      builder_.warn(fmt::format("{} whose size or kind is not told: left out", plural(untold_, "communication")));
-    if (empty_ > 0)
-      builder_.warn(fmt::format("{} of 0 bytes: collectives are taken for barriers, messages are left out",
-                                plural(empty_, "communication")));
+    builder_.warn(untold_, "communication", "whose size or kind is not told: left out");
+    builder_.warn(empty_, "communication", "of 0 bytes: collectives are taken for barriers, messages are left out");
     if (!builder_.try_sort(rank_)) {
       builder_.warn("ctrl_deps are left out: with them nodes wait for each other");
       for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i].waits = on_data[i];
@@ -222,13 +238,13 @@ class ChakraReader {
  private:
   /// Sorted rather than hashed: ids are the file's, and may be chosen to fall together.
   void sort_places() {
-    std::sort(places_.begin(), places_.end());
+    std::ranges::sort(places_);
     const auto none = static_cast<std::uint32_t>(places_.size());
     std::uint32_t twice = none;
     for (std::size_t i = 1; i < places_.size(); ++i)
       if (places_[i].first == places_[i - 1].first) twice = std::min(twice, places_[i].second);
     if (twice == none) return;
-    const auto same = std::find_if(places_.begin(), places_.end(), [&](const auto& at) { return at.second == twice; });
+    const auto same = std::ranges::find_if(places_, [&](const auto& at) { return at.second == twice; });
     builder_.fail(fmt::format("node {}: id {} is there twice", twice + 1, same->first), kRecordAgain);
   }
 
@@ -463,13 +479,8 @@ std::optional<std::int64_t> number_of(const chakra::Attribute& attribute) {
       return attribute.bool_value() ? 1 : 0;
     case A::kInt64List:
       return attribute.int64_list().values_size() == 1 ? std::optional(attribute.int64_list().values(0)) : std::nullopt;
-    case A::kStringValue: {
-      std::int64_t number = 0;
-      const std::string& text = attribute.string_value();
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-      return error == std::errc() && end == text.data() + text.size() && !text.empty() ? std::optional(number)
-                                                                                       : std::nullopt;
-    }
+    case A::kStringValue:
+      return number_from<std::int64_t>(attribute.string_value());
     default:
       return std::nullopt;
   }
@@ -491,8 +502,7 @@ bool is_metadata(std::string_view bytes, chakra::GlobalMetadata& metadata) {
     if (length == 0 || bytes.size() - 1 - length < size) return false;
     bytes.remove_prefix(1 + length + static_cast<std::size_t>(size));
   }
-  return std::all_of(metadata.attributes().begin(), metadata.attributes().end(),
-                     [](const chakra::Attribute& one) { return !one.name().empty(); });
+  return std::ranges::all_of(metadata.attributes(), [](const chakra::Attribute& one) { return !one.name().empty(); });
 }
 bool is_node(const chakra::Node& node) {
   return !node.name().empty() && node.type() > kInvalid && node.type() <= kCollective;
@@ -554,7 +564,7 @@ PartialGraph read_chakra(TraceInput& input, const TraceOptions&) {
     for (const chakra::Attribute& attribute : node.attributes()) {
       if (attribute.name() == "involved_dim") {
         const auto& dimensions = attribute.bool_list().values();
-        entry.some_dimensions = std::find(dimensions.begin(), dimensions.end(), false) != dimensions.end();
+        entry.some_dimensions = std::ranges::find(dimensions, false) != dimensions.end();
         continue;
       }
       entry.set(attribute.name(), number_of(attribute), attribute.string_value());
@@ -605,7 +615,7 @@ std::int64_t type_named(std::string_view name) {
   static constexpr std::array<std::string_view, 8> kNames{"INVALID_NODE",   "METADATA_NODE", "MEM_LOAD_NODE",
                                                           "MEM_STORE_NODE", "COMP_NODE",     "COMM_SEND_NODE",
                                                           "COMM_RECV_NODE", "COMM_COLL_NODE"};
-  return std::find(kNames.begin(), kNames.end(), name) - kNames.begin();
+  return std::ranges::find(kNames, name) - kNames.begin();
 }
 
 void set_attribute(Entry& entry, std::string_view name, const rapidjson::Value& value) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/json.h"
@@ -59,8 +58,8 @@ void CommGroups::read(TraceInput& input) {
       if (!rank) fail(fmt::format("group {} has what is no rank", in_quotes(name)));
       ranks.push_back(*rank);
     }
-    std::sort(ranks.begin(), ranks.end());
-    if (std::adjacent_find(ranks.begin(), ranks.end()) != ranks.end())
+    std::ranges::sort(ranks);
+    if (std::ranges::adjacent_find(ranks) != ranks.end())
       fail(fmt::format("group {} has a rank twice", in_quotes(name)));
     const auto [known, is_new] = ranks_.try_emplace(name, ranks);
     if (!is_new && known->second != ranks)

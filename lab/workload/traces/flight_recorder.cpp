@@ -1,6 +1,20 @@
-// See flight_recorder.h.
-#include "mltcp/lab/workload/traces/flight_recorder.h"
-
+// Reader of dumps of PyTorch's Flight Recorder, the ring buffer of the last operations of a rank's process groups: the
+// pickle that a watchdog or torch._C._distributed_c10d._dump_nccl_trace() writes, or the JSON of
+// _dump_nccl_trace_json() and of the debug server, versions 1 and 2.
+//
+//   {"version": "2.10", "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1]"}}, "entries": [
+//     {"record_id": 7, "process_group": ["0", "default_pg"], "collective_seq_id": 8, "p2p_seq_id": 0, "op_id": 8,
+//      "profiling_name": "nccl:all_reduce", "time_created_ns": 1724781437000000000, "duration_ms": 0.5,
+//      "input_sizes": [[3, 4]], "input_dtypes": ["Float"], "output_sizes": [[3, 4]], "output_dtypes": ["Float"],
+//      "state": "completed", "is_p2p": false}, ...]}
+//
+// An entry is a collective, or "nccl:send 0->1" or "nccl:recv 1<-0" with ranks of the group. "nccl:coalesced" ends the
+// entries that were launched together, and is no operation beside them.
+//
+// Times are of creation, on the host, in nanoseconds since 1970. With durations (TORCH_NCCL_ENABLE_TIMING=1) an
+// operation begins when it is created and the one before in its group has ended, and time in which none runs is
+// computation, which waits for those before it. Without, the time from one creation to the next is computation, and an
+// operation goes on beside the first computation that follows it; the second waits for it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,6 +34,7 @@
 #include "mltcp/lab/workload/traces/json_elements.h"
 #include "mltcp/lab/workload/traces/pickle.h"
 #include "mltcp/lab/workload/traces/recorded.h"
+#include "mltcp/lab/workload/traces/trace_formats.h"
 
 namespace mltcp::workload {
 namespace {
@@ -401,9 +416,8 @@ class FlightRecorderReader {
       group.index = builder_.group({}, group.all ? PartialGraph::Group{} : PartialGraph::Group{0, group.name});
       return;
     }
-    group.root = *std::min_element(group.ranks.begin(), group.ranks.end());
-    group.has_own =
-        own_ == kUnknownRank || std::find(group.ranks.begin(), group.ranks.end(), own_) != group.ranks.end();
+    group.root = *std::ranges::min_element(group.ranks);
+    group.has_own = own_ == kUnknownRank || std::ranges::find(group.ranks, own_) != group.ranks.end();
     group.index = builder_.group(group.all ? std::vector<std::uint32_t>() : group.ranks);
   }
 
@@ -472,15 +486,13 @@ class FlightRecorderReader {
   }
 
   void tell() {
-    const auto say = [&](std::size_t count, std::string_view what, std::string_view more) {
-      if (count > 0) builder_.warn(fmt::format("{} {}", plural(count, what), more));
-    };
     if (records_ > 0) {
       const auto span = static_cast<std::uint64_t>(last_record_ - first_record_) + 1;
-      say(static_cast<std::size_t>(first_record_), "operation",
+      builder_.warn(
+          static_cast<std::size_t>(first_record_), "operation",
           "before the first one: not in it, since the buffer keeps the last ones only (TORCH_FR_BUFFER_SIZE)");
       if (span > records_)
-        say(span - records_, "operation", "in between: not in it, as in a dump of what has not ended");
+        builder_.warn(span - records_, "operation", "in between: not in it, as in a dump of what has not ended");
     }
     if (started_ + scheduled_ > 0)
       builder_.warn(fmt::format(
@@ -490,8 +502,9 @@ class FlightRecorderReader {
     for (const auto& [what, count] : unsized_)
       builder_.warn(fmt::format("{} of {} without sizes: left out; dumps of version 2.4 and later have them",
                                 plural(count, "call"), in_quotes(what)));
-    say(partless_, "coalesced operation", "without what was in it: left out; dumps of version 2.7 and later have that");
-    say(untyped_, "size", "of an unknown type: assuming four bytes an element");
+    builder_.warn(partless_, "coalesced operation",
+                  "without what was in it: left out; dumps of version 2.7 and later have that");
+    builder_.warn(untyped_, "size", "of an unknown type: assuming four bytes an element");
     for (const auto& [what, count] : unknown_)
       builder_.warn(fmt::format("{} is no operation that is known: {} left out", in_quotes(what), count));
     for (const auto& [instead, names] : taken_as_)
@@ -500,13 +513,13 @@ class FlightRecorderReader {
     if (rootless_ > 0)
       builder_.warn(fmt::format("the trace does not name the root of {}: assuming the first rank of each group",
                                 plural(rootless_, "broadcast")));
-    say(alone_, "communication", "of a rank with nobody else: left out");
-    say(empty_, "communication", "of no bytes: left out");
-    say(foreign_, "collective",
-        "of a group that the rank is not in: left out; name the file by its rank, as in nccl_trace_rank_3");
-    say(peerless_, "message", "whose ends are not known, or are not of this rank: left out");
-    say(unlisted_, "group", "without its ranks: assuming those whose dumps name it");
-    say(implausible_, "duration", "out of range: not used");
+    builder_.warn(alone_, "communication", "of a rank with nobody else: left out");
+    builder_.warn(empty_, "communication", "of no bytes: left out");
+    builder_.warn(foreign_, "collective",
+                  "of a group that the rank is not in: left out; name the file by its rank, as in nccl_trace_rank_3");
+    builder_.warn(peerless_, "message", "whose ends are not known, or are not of this rank: left out");
+    builder_.warn(unlisted_, "group", "without its ranks: assuming those whose dumps name it");
+    builder_.warn(implausible_, "duration", "out of range: not used");
     if (!plausible_)
       builder_.warn("its times are missing or out of range: computation is left out");
     else if (!measured_)

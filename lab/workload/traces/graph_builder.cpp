@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <queue>
-#include <tuple>
 #include <utility>
 
 #include "mltcp/base/error.h"
@@ -53,7 +52,7 @@ void GraphBuilder::fail_by_budget() const {
 }
 
 std::uint32_t GraphBuilder::group(std::vector<std::uint32_t> ranks, PartialGraph::Group what) {
-  std::sort(ranks.begin(), ranks.end());
+  std::ranges::sort(ranks);
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   const auto index = static_cast<std::uint32_t>(part_.graph.groups.size());
   const auto [at, added] = groups_.try_emplace({ranks, what.size, what.id}, index);
@@ -156,10 +155,10 @@ std::optional<std::pair<std::uint32_t, std::uint32_t>> GraphBuilder::sort_or_cir
     // Every node that is left waits for one that is left: going on from any ends in a circle.
     const auto left_of = [&](std::uint32_t index) {
       const auto waits = waits_of(index);
-      return *std::find_if(waits.begin(), waits.end(), [&](std::uint32_t wait) { return blocked[wait] > 0; });
+      return *std::ranges::find_if(waits, [&](std::uint32_t wait) { return blocked[wait] > 0; });
     };
-    auto left = static_cast<std::uint32_t>(
-        std::find_if(blocked.begin(), blocked.end(), [](std::uint32_t n) { return n > 0; }) - blocked.begin());
+    auto left = static_cast<std::uint32_t>(std::ranges::find_if(blocked, [](std::uint32_t n) { return n > 0; }) -
+                                           blocked.begin());
     std::vector<bool> seen(count, false);  // so that what a node waits for is looked through once
     for (; !seen[left]; left = left_of(left)) seen[left] = true;
     return std::pair(left, left_of(left));

@@ -2,6 +2,9 @@
 // order brought into one in which they come after what they wait for.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -15,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "mltcp/base/text.h"
 #include "mltcp/lab/workload/traces/read_traces.h"
 
 namespace mltcp::workload {
@@ -55,6 +59,10 @@ class GraphBuilder {
 
   /// One line; the input's name is put before it. Beyond 20, warnings are counted.
   void warn(std::string_view text);
+  /// Of `count` such things `what`, if there are any.
+  void warn(std::size_t count, std::string_view noun, std::string_view what) {
+    if (count > 0) warn(fmt::format("{} {}", plural(count, noun), what));
+  }
   /// Throws InputError "SOURCE: cause; cure".
   [[noreturn]] void fail(std::string_view cause, std::string_view cure) const;
 

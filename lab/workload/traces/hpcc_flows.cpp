@@ -1,18 +1,24 @@
-// See hpcc_flows.h.
-#include "mltcp/lab/workload/traces/hpcc_flows.h"
-
+// Reader of the flows of HPCC's simulator (flow.txt; Li et al., SIGCOMM 2019) and of the ns-3 simulators after it:
+//
+//   2                                  the number of flows
+//   0 1 3 100 200000000 2.000000000    source, destination, priority group, port, bytes, start in seconds
+//   4 1 3 100 1000 2.000500000
+//
+// A flow is a message at its start; times count from the first one. Nodes are numbered as in the topology's file, from
+// 0 to the highest that has a flow. Priority groups and ports have no effect.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <string_view>
 #include <vector>
 
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 #include "mltcp/lab/workload/traces/graph_builder.h"
+#include "mltcp/lab/workload/traces/trace_formats.h"
 #include "mltcp/lab/workload/traces/trace_lines.h"
 
 namespace mltcp::workload {
@@ -39,13 +45,6 @@ struct Words {
     }
   }
 };
-
-template <typename T>
-std::optional<T> number_of(std::string_view text) {
-  T value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
-}
 
 struct Flow {
   std::uint32_t source = 0;
@@ -83,7 +82,7 @@ class HpccFlowsReader {
 
  private:
   std::uint64_t whole(std::string_view text, std::string_view what, std::uint64_t least, std::uint64_t most) const {
-    const auto value = number_of<std::uint64_t>(text);
+    const auto value = number_from<std::uint64_t>(text);
     if (!value || *value < least || *value > most)
       lines_.fail(fmt::format("{} of {} is no whole number from {} to {}", in_quotes(text), what, least, most),
                   "write SOURCE DESTINATION PRIORITY PORT BYTES SECONDS");
@@ -103,7 +102,7 @@ class HpccFlowsReader {
     whole(priority, "the priority group", 0, UINT32_MAX);
     whole(port, "the port", 0, UINT32_MAX);
     flow.bytes = whole(bytes, "the bytes", 1, kMaxMessageBytes);
-    const auto seconds = number_of<double>(start);
+    const auto seconds = number_from<double>(start);
     if (!seconds || !(*seconds >= 0) || *seconds > kMaxSeconds)
       lines_.fail(fmt::format("{} of the start is no number of seconds from 0 to {}", in_quotes(start), kMaxSeconds),
                   "write when the flow begins");
@@ -116,7 +115,7 @@ class HpccFlowsReader {
   void write() {
     for (std::uint32_t rank = 0; rank < nodes_; ++rank) builder_.rank(rank);
     builder_.step({}, Nanos(0));
-    std::stable_sort(flows_.begin(), flows_.end(), [](const Flow& a, const Flow& b) { return a.start < b.start; });
+    std::ranges::stable_sort(flows_, {}, &Flow::start);
     const Nanos beginning = flows_.front().start;
     FlowStarts starts(builder_, nodes_);
     for (std::size_t index = 0; index < flows_.size(); ++index) {
@@ -154,10 +153,10 @@ bool recognise_hpcc_flows(const std::string&, std::string_view beginning) {
     beginning.remove_prefix(std::min(end + 1, beginning.size()));
     if (words.count == 0) continue;
     if (lines++ == 0) {
-      if (words.count != 1 || !number_of<std::uint64_t>(words.word[0])) return false;
+      if (words.count != 1 || !number_from<std::uint64_t>(words.word[0])) return false;
     } else {
       for (std::size_t i = 0; i < std::min(words.count, kColumns); ++i)
-        if (!number_of<double>(words.word[i])) return false;
+        if (!number_from<double>(words.word[i])) return false;
       return words.count >= kColumns;
     }
   }

@@ -1,16 +1,28 @@
-// See htsim_cm.h.
-#include "mltcp/lab/workload/traces/htsim_cm.h"
-
+// Reader of htsim's connection matrices (.cm): who sends how much to whom, and when, as a graph of messages.
+//
+//   Nodes 16
+//   Connections 2
+//   Triggers 1
+//   0->13 id 1 start 0 size 2000000 send_done_trigger 1        a flow: its start in picoseconds
+//   13->2 id 2 trigger 1 size 2000000                          starts when the trigger fires
+//   trigger id 1 oneshot                                       or: multishot; barrier count 2
+//
+// A flow is a message from its source to its destination. Its start is a computation before it on both (FlowStarts):
+// the flows of a node that have one begin in the order of their starts. A trigger fires when what names it has been
+// delivered (send_done_trigger and recv_done_trigger alike), a barrier when as many have as it counts, a multishot one
+// for one flow after the other, as they are listed. What starts on one node because of another's end waits for a
+// message of a byte from there. Priorities and failures have no effect.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
 
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 #include "mltcp/lab/workload/traces/graph_builder.h"
+#include "mltcp/lab/workload/traces/trace_formats.h"
 #include "mltcp/lab/workload/traces/trace_lines.h"
 
 namespace mltcp::workload {
@@ -21,18 +33,6 @@ constexpr std::uint64_t kMaxFlows = 10'000'000;
 constexpr std::uint64_t kMaxSignals = 1'000'000;  // that a barrier sends
 constexpr auto kMaxPicos = static_cast<double>(kLongestTrace.count) * 1000;
 constexpr std::uint64_t kSignalTag = std::uint64_t{1} << 32;  // of messages that tell of another's end
-
-std::vector<std::string_view> words(std::string_view line) {
-  std::vector<std::string_view> result;
-  while (true) {
-    const std::size_t begin = line.find_first_not_of(" \t");
-    if (begin == std::string_view::npos) return result;
-    line.remove_prefix(begin);
-    const std::size_t end = std::min(line.find_first_of(" \t"), line.size());
-    result.push_back(line.substr(0, end));
-    line.remove_prefix(end);
-  }
-}
 
 struct Flow {
   std::uint64_t line = 0;
@@ -70,7 +70,7 @@ class HtsimCmReader {
   PartialGraph read() {
     std::string_view line;
     while (lines_.next(line)) {
-      const auto all = words(line);
+      const auto all = words_of(line, " \t");
       if (all.empty() || all[0].starts_with('#')) continue;
       if (all[0] == "Nodes") {
         nodes_ = header(all, max_nodes_);
@@ -101,12 +101,11 @@ class HtsimCmReader {
 
  private:
   std::uint64_t number(std::string_view text, std::string_view what, std::uint64_t least, std::uint64_t most) const {
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || value < least || value > most)
+    const auto value = number_from<std::uint64_t>(text, least, most);
+    if (!value)
       lines_.fail(fmt::format("{} of {} is no whole number from {} to {}", in_quotes(text), what, least, most),
                   "write digits only");
-    return value;
+    return *value;
   }
   std::uint64_t header(const std::vector<std::string_view>& all, std::uint64_t most) const {
     if (all.size() != 2) lines_.fail(fmt::format("{} has no number", in_quotes(all[0])), "write one after it");
@@ -164,12 +163,11 @@ class HtsimCmReader {
   }
 
   Nanos picoseconds(std::string_view text) const {
-    double picos = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), picos);
-    if (error != std::errc() || end != text.data() + text.size() || !(picos >= 0) || picos > kMaxPicos)
+    const auto picos = number_from<double>(text, 0, kMaxPicos);
+    if (!picos)
       lines_.fail(fmt::format("{} of the start is no number of picoseconds from 0 to {}", in_quotes(text), kMaxPicos),
                   "write when the flow begins");
-    return Nanos(std::llround(picos / 1000));
+    return Nanos(std::llround(*picos / 1000));
   }
 
   Trigger& trigger_of(std::uint64_t id) {
@@ -237,7 +235,7 @@ class HtsimCmReader {
         builder_.warn(fmt::format("trigger {} fires once, when the first listed of {} flows has ended", id,
                                   trigger.fired_by.size()));
     }
-    if (failures_ > 0) builder_.warn(fmt::format("{} of switches without effect", plural(failures_, "failure")));
+    builder_.warn(failures_, "failure", "of switches without effect");
   }
 
   void write() {
@@ -246,8 +244,7 @@ class HtsimCmReader {
     // The starts of each node in order of time.
     std::vector<std::size_t> order(flows_.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return flows_[a].start < flows_[b].start; });
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return flows_[a].start < flows_[b].start; });
     FlowStarts starts(builder_, *nodes_);
     for (const std::size_t index : order) {
       Flow& flow = flows_[index];
@@ -325,7 +322,7 @@ class HtsimCmReader {
       signal.peer = where;
       waits.push_back(builder_.add(flow.source, signal));
     }
-    std::sort(waits.begin(), waits.end());
+    std::ranges::sort(waits);
     waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
     GraphNode node = named("flow");
     node.kind = GraphNode::Kind::send;
@@ -360,7 +357,7 @@ bool recognise_htsim_cm(const std::string& /*name*/, std::string_view beginning)
   // "Nodes N" is the first that is neither blank nor a comment.
   while (!beginning.empty()) {
     const std::size_t end = std::min(beginning.find('\n'), beginning.size());
-    const auto all = words(trimmed(beginning.substr(0, end)));
+    const auto all = words_of(trimmed(beginning.substr(0, end)), " \t");
     if (!all.empty() && !all[0].starts_with('#'))
       return all.size() == 2 && all[0] == "Nodes" && all[1].find_first_not_of("0123456789") == std::string_view::npos;
     beginning.remove_prefix(std::min(end + 1, beginning.size()));

@@ -15,6 +15,7 @@
 #include "mltcp/base/csv.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 #include "mltcp/lab/workload/traces/json_elements.h"
 
 namespace mltcp::workload {
@@ -30,17 +31,14 @@ constexpr std::size_t kMaxAttempts = 100;                              // of whi
 /// How tables write that there is no value.
 bool is_missing(std::string_view text) {
   constexpr std::array<std::string_view, 9> words{"", "None", "none", "null", "NULL", "nan", "NaN", "NaT", "Unknown"};
-  return std::find(words.begin(), words.end(), text) != words.end();
+  return std::ranges::find(words, text) != words.end();
 }
 
 /// A whole number, also as 4.0; empty for anything else.
 std::optional<std::uint32_t> count_of(std::string_view text) {
-  double value = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end != text.data() + text.size() || !(value >= 0 && value <= kMaxGpus) ||
-      value != std::floor(value))
-    return std::nullopt;
-  return static_cast<std::uint32_t>(value);
+  const auto value = number_from<double>(text, 0, kMaxGpus);
+  if (!value || *value != std::floor(*value)) return std::nullopt;
+  return static_cast<std::uint32_t>(*value);
 }
 
 /// Why a job is left out, in the order in which messages list it.
@@ -86,7 +84,7 @@ class Rows {
     ++rows_;
     number_ = number;
     const auto among = [](const std::vector<std::string>& wanted, std::string_view one) {
-      return wanted.empty() || std::find(wanted.begin(), wanted.end(), one) != wanted.end();
+      return wanted.empty() || std::ranges::find(wanted, one) != wanted.end();
     };
     const std::optional<Nanos> at = time_of_table(submitted);
     if (!among(options_.vcs, vc))
@@ -145,8 +143,7 @@ class Rows {
           fmt::format("{}: {} of {} jobs did not end as {}; they are kept, as they held their GPUs until they ended; "
                       "choose by states = [\"{}\"]",
                       file_, incomplete_, table_.jobs.size(), completed_, completed_));
-    std::stable_sort(table_.jobs.begin(), table_.jobs.end(),
-                     [](const auto& a, const auto& b) { return a.submitted < b.submitted; });
+    std::ranges::stable_sort(table_.jobs, [](const auto& a, const auto& b) { return a.submitted < b.submitted; });
     return std::move(table_);
   }
 
@@ -177,8 +174,7 @@ JobTable parse_helios(std::string_view text, const std::string& file, const JobT
   csv.read_columns(known, needed, fmt::format("the columns are {}", fmt::join(known, ", ")));
   std::array<std::size_t, known.size()> at{};
   for (std::size_t i = 0; i < known.size(); ++i)
-    at[i] = static_cast<std::size_t>(std::find(csv.columns().begin(), csv.columns().end(), known[i]) -
-                                     csv.columns().begin());
+    at[i] = static_cast<std::size_t>(std::ranges::find(csv.columns(), known[i]) - csv.columns().begin());
   Rows rows(file, options, "line", "COMPLETED");
   while (csv.next()) {
     const auto field = [&](Column column) { return csv.fields()[at[column]]; };

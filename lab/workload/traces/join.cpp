@@ -81,6 +81,9 @@ class Join {
     return parts_[from.part].graph.ranks[from.position];
   }
   void warn(std::string_view text) { graph_.warnings.push_back(fmt::format("{}: {}", source(), text)); }
+  void warn(std::size_t count, std::string_view noun, std::string_view what) {
+    if (count > 0) warn(fmt::format("{} {}", plural(count, noun), what));
+  }
   [[noreturn]] static void fail(std::string_view at, std::string_view cause, std::string_view cure) {
     throw InputError(fmt::format("{}: {}; {}", at, cause, cure));
   }
@@ -95,7 +98,7 @@ class Join {
       if (part.graph.steps.empty()) part.graph.steps.push_back({"", Nanos::never(), Nanos(0)});
       part.groups.resize(part.graph.groups.size());
       for (auto& group : part.graph.groups) {
-        std::sort(group.begin(), group.end());
+        std::ranges::sort(group);
         group.erase(std::unique(group.begin(), group.end()), group.end());
       }
       graph_.sources.insert(graph_.sources.end(), part.graph.sources.begin(), part.graph.sources.end());
@@ -169,12 +172,11 @@ class Join {
     const auto numbered = [](const GraphNode& node) {
       return node.kind == Kind::send || node.kind == Kind::receive || node.collective == Collective::broadcast;
     };
-    return std::any_of(parts_.begin(), parts_.end(), [&](const PartialGraph& part) {
+    return std::ranges::any_of(parts_, [&](const PartialGraph& part) {
       const auto& groups = part.graph.groups;
-      return std::any_of(groups.begin(), groups.end(), [](const Ranks& group) { return !group.empty(); }) ||
-             std::any_of(part.graph.ranks.begin(), part.graph.ranks.end(), [&](const RankGraph& rank) {
-               return std::any_of(rank.nodes.begin(), rank.nodes.end(), numbered);
-             });
+      return std::ranges::any_of(groups, [](const Ranks& group) { return !group.empty(); }) ||
+             std::ranges::any_of(part.graph.ranks,
+                                 [&](const RankGraph& rank) { return std::ranges::any_of(rank.nodes, numbered); });
     });
   }
 
@@ -382,10 +384,9 @@ class Join {
     // A rank may have begun earlier than the first one: its steps come before.
     std::vector<std::size_t> order(merged.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    const bool timed = std::none_of(merged.begin(), merged.end(), [](const Merged& m) { return m.start.is_never(); });
+    const bool timed = std::ranges::none_of(merged, [](const Merged& m) { return m.start.is_never(); });
     if (named && timed)
-      std::stable_sort(order.begin(), order.end(),
-                       [&](std::size_t a, std::size_t b) { return merged[a].start < merged[b].start; });
+      std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return merged[a].start < merged[b].start; });
     std::vector<std::uint32_t> place(merged.size());
     for (std::size_t i = 0; i < order.size(); ++i) {
       const Merged& one = merged[order[i]];
@@ -397,7 +398,7 @@ class Join {
     for (std::size_t p = 0; p < parts_.size(); ++p)
       for (const std::size_t index : at[p]) steps_[p].push_back(place[index]);
     for (std::size_t p = 0; p < parts_.size(); ++p)
-      if (!std::is_sorted(steps_[p].begin(), steps_[p].end()))
+      if (!std::ranges::is_sorted(steps_[p]))
         fail(parts_[p].graph.sources.front(), "its steps are in another order than those of other ranks",
              "give traces of one run");
   }
@@ -418,7 +419,7 @@ class Join {
 
   // The first rank of the group of `rank` that is to it what `group` is to the rank with a trace.
   [[nodiscard]] static std::uint32_t first_of(const Ranks& group, std::uint32_t stride, std::uint32_t rank) {
-    if (std::binary_search(group.begin(), group.end(), rank)) return group.front();
+    if (std::ranges::binary_search(group, rank)) return group.front();
     return first_for(rank, stride, static_cast<std::uint32_t>(group.size()));
   }
 
@@ -446,7 +447,7 @@ class Join {
       return true;
     } catch (const InputError&) {
       const auto& all = rank_at(present_.begin()->second).nodes;
-      if (std::none_of(all.begin(), all.end(), [](const GraphNode& node) { return node.kind == Kind::send; })) throw;
+      if (std::ranges::none_of(all, [](const GraphNode& node) { return node.kind == Kind::send; })) throw;
     }
     // Back to where fill() began.
     graph_.warnings = warnings;
@@ -589,9 +590,8 @@ class Join {
           // If the root is not there, another one sends.
           const auto at = place_of_.find(static_cast<std::uint32_t>(node.peer + moved[group]));
           const Ranks& members = graph_.groups[node.group];
-          node.peer = at != place_of_.end() && std::binary_search(members.begin(), members.end(), at->second)
-                          ? at->second
-                          : members.front();
+          node.peer =
+              at != place_of_.end() && std::ranges::binary_search(members, at->second) ? at->second : members.front();
         } else {
           node.peer = 0;
         }
@@ -697,15 +697,9 @@ class Join {
       for (std::size_t i = 0; i < least; ++i)
         if (!agree_on(lists, i)) ++uneven;
     }
-    if (lacking > 0)
-      warn(fmt::format("{} that other ranks of the group do not run in that step: left out",
-                       plural(lacking, "collective")));
-    if (roots_ > 0)
-      warn(fmt::format("{} whose ranks tell different roots: those of the lowest rank are taken",
-                       plural(roots_, "broadcast")));
-    if (uneven > 0)
-      warn(
-          fmt::format("{} whose ranks tell different bytes: the most of them are taken", plural(uneven, "collective")));
+    warn(lacking, "collective", "that other ranks of the group do not run in that step: left out");
+    warn(roots_, "broadcast", "whose ranks tell different roots: those of the lowest rank are taken");
+    warn(uneven, "collective", "whose ranks tell different bytes: the most of them are taken");
   }
 
   // Whether the ranks tell the same bytes.
@@ -761,9 +755,8 @@ class Join {
         send.bytes = receive.bytes = std::max(send.bytes, receive.bytes);
       }
     }
-    if (lacking > 0) warn(fmt::format("{} without the other end of it: left out", plural(lacking, "message")));
-    if (uneven > 0)
-      warn(fmt::format("{} of different bytes at both ends: the most of them are taken", plural(uneven, "message")));
+    warn(lacking, "message", "without the other end of it: left out");
+    warn(uneven, "message", "of different bytes at both ends: the most of them are taken");
   }
 
   [[nodiscard]] std::uint32_t recorded(std::uint32_t rank) const {

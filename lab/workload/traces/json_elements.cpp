@@ -6,11 +6,11 @@
 #include <rapidjson/error/en.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 
 namespace mltcp::workload {
 namespace {
@@ -218,10 +218,9 @@ bool whole(const rapidjson::Value* value, std::int64_t& result) {
     return static_cast<double>(result) == number;
   }
   if (!value->IsString()) return false;
-  const char* from = value->GetString();
-  const char* to = from + value->GetStringLength();
-  const auto [end, error] = std::from_chars(from, to, result);
-  return error == std::errc() && end == to && from != to;
+  const auto number = number_from<std::int64_t>({value->GetString(), value->GetStringLength()});
+  result = number.value_or(result);
+  return number.has_value();
 }
 
 std::string_view text(const rapidjson::Value* value) {

@@ -18,6 +18,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 #include "mltcp/lab/workload/traces/read_traces.h"
 #include "mltcp/lab/workload/traces/recorded.h"
 
@@ -134,13 +135,6 @@ std::optional<Nanos> parse_micros(std::string_view text, double most) {
   return Nanos(std::llround(value * 1000));
 }
 
-std::optional<std::int64_t> parse_whole(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || at != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 /// The ranks of "[0, 1, 2]"; empty if some are left out ("[0, 1, ..., 7]") or it is no such list.
 std::vector<std::uint32_t> parse_ranks(std::string_view text) {
   std::vector<std::uint32_t> ranks;
@@ -157,8 +151,8 @@ std::vector<std::uint32_t> parse_ranks(std::string_view text) {
     ranks.push_back(rank);
     at = next;
   }
-  std::sort(ranks.begin(), ranks.end());
-  if (std::adjacent_find(ranks.begin(), ranks.end()) != ranks.end()) return {};
+  std::ranges::sort(ranks);
+  if (std::ranges::adjacent_find(ranks) != ranks.end()) return {};
   return ranks;
 }
 
@@ -285,50 +279,29 @@ enum Field : std::uint8_t {
   kFields,
 };
 
-Field event_field(std::string_view key) {
-  switch (key.size()) {
-    case 2:
-      return key == "ph" ? kPhase : key == "ts" ? kStart : kFields;
-    case 3:
-      return key == "cat"   ? kCategory
-             : key == "tid" ? kThread
-             : key == "pid" ? kProcess
-             : key == "dur" ? kLength
-                            : kFields;
-    case 4:
-      return key == "name" ? kName : key == "args" ? kArgs : kFields;
-    default:
-      return kFields;
-  }
-}
+using NamedField = std::pair<std::string_view, Field>;
+constexpr NamedField kEventFields[] = {{"ph", kPhase},    {"ts", kStart},   {"cat", kCategory}, {"tid", kThread},
+                                       {"pid", kProcess}, {"dur", kLength}, {"name", kName},    {"args", kArgs}};
+constexpr NamedField kArgsFields[] = {{"dtype", kType},
+                                      {"stream", kStream},
+                                      {"device", kDevice},
+                                      {"Src Rank", kSource},
+                                      {"Dst Rank", kDestination},
+                                      {"Group size", kGroupSize},
+                                      {"Input Dims", kDims},
+                                      {"Input type", kTypes},
+                                      {"correlation", kCorrelation},
+                                      {"In msg nelems", kIn},
+                                      {"Out msg nelems", kOut},
+                                      {"wait_on_stream", kOfStream},
+                                      {"Collective name", kCollective},
+                                      {"Process Group Name", kGroupName},
+                                      {"Process Group Ranks", kGroupRanks},
+                                      {"wait_on_cuda_event_record_corr_id", kOfCorrelation}};
 
-Field args_field(std::string_view key) {
-  switch (key.size()) {
-    case 5:
-      return key == "dtype" ? kType : kFields;
-    case 6:
-      return key == "stream" ? kStream : key == "device" ? kDevice : kFields;
-    case 8:
-      return key == "Src Rank" ? kSource : key == "Dst Rank" ? kDestination : kFields;
-    case 10:
-      return key == "Group size" ? kGroupSize : key == "Input Dims" ? kDims : key == "Input type" ? kTypes : kFields;
-    case 11:
-      return key == "correlation" ? kCorrelation : kFields;
-    case 13:
-      return key == "In msg nelems" ? kIn : kFields;
-    case 14:
-      return key == "Out msg nelems" ? kOut : key == "wait_on_stream" ? kOfStream : kFields;
-    case 15:
-      return key == "Collective name" ? kCollective : kFields;
-    case 18:
-      return key == "Process Group Name" ? kGroupName : kFields;
-    case 19:
-      return key == "Process Group Ranks" ? kGroupRanks : kFields;
-    case 33:
-      return key == "wait_on_cuda_event_record_corr_id" ? kOfCorrelation : kFields;
-    default:
-      return kFields;
-  }
+Field field_of(std::span<const NamedField> fields, std::string_view key) {
+  const auto found = std::ranges::find(fields, key, &NamedField::first);
+  return found == fields.end() ? kFields : found->second;
 }
 
 class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
@@ -389,8 +362,8 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
       has_events_ |= top_ == Top::events;
       values_ = 0;
     } else if (top_ == Top::events && !skipped_) {
-      if (depth_ == 3) field_ = event_field(key);
-      if (depth_ == 4 && in_args_) field_ = args_field(key);
+      if (depth_ == 3) field_ = field_of(kEventFields, key);
+      if (depth_ == 4 && in_args_) field_ = field_of(kArgsFields, key);
     } else if (top_ == Top::info) {
       if (depth_ == 2) info_key_ = key;
       if (depth_ == 4) config_key_ = key;
@@ -488,7 +461,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
         info_value(text, type);
         break;
       case Top::clock:
-        if (depth_ == 1) events_.clock = Nanos(parse_whole(text).value_or(0));
+        if (depth_ == 1) events_.clock = Nanos(number_from<std::int64_t>(text).value_or(0));
         break;
       case Top::other:
         break;
@@ -512,7 +485,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
 
   void side(std::string_view text, Value::Type type) {
     Shape& shape = shapes_.back();
-    const auto parsed = type == Value::Type::number ? parse_whole(text) : std::nullopt;
+    const auto parsed = type == Value::Type::number ? number_from<std::int64_t>(text) : std::nullopt;
     const bool is_whole = parsed.has_value();
     const std::int64_t size = parsed.value_or(-1);
     // A list that does not begin with a number is none of sizes.
@@ -548,14 +521,14 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
       keep(configured.ranks.size() * sizeof(std::uint32_t));
     }
     if (depth_ == 5 && config_key_ == "ranks" && type == Value::Type::number)
-      if (const auto rank = parse_whole(text); rank && *rank >= 0 && *rank < kMaxWorkers)
+      if (const auto rank = number_from<std::int64_t>(text); rank && *rank >= 0 && *rank < kMaxWorkers)
         configured.ranks.push_back(static_cast<std::uint32_t>(*rank));
   }
 
   std::int64_t checked(std::string_view key, std::string_view text, Value::Type type, std::int64_t least,
                        std::int64_t most) const {
-    const auto number = type == Value::Type::number ? parse_whole(text) : std::nullopt;
-    if (!number || *number < least || *number > most)
+    const auto number = type == Value::Type::number ? number_from<std::int64_t>(text, least, most) : std::nullopt;
+    if (!number)
       fail(fmt::format("\"{}\" is {} and no whole number from {} to {}", key,
                        in_quotes(type == Value::Type::text ? fmt::format("\"{}\"", text) : std::string(text)), least,
                        most),
@@ -571,7 +544,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
   /// A number that may be missing.
   [[nodiscard]] std::int64_t number(Field field, std::int64_t otherwise) const {
     return has(field) && values_of_[field].type == Value::Type::number
-               ? parse_whole(values_of_[field].text).value_or(otherwise)
+               ? number_from<std::int64_t>(values_of_[field].text).value_or(otherwise)
                : otherwise;
   }
   [[nodiscard]] std::string_view text(Field field) const {
@@ -784,7 +757,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     std::size_t at = name.find("->");
     if (at == std::string_view::npos) at = name.find("<-");
     if (at == std::string_view::npos) return;
-    const auto told = parse_whole(name.substr(at + 2));
+    const auto told = number_from<std::int64_t>(name.substr(at + 2));
     if (!told || *told < 0 || *told >= kMaxWorkers) return;
     result.peer = *told;
     result.peer_of_group = true;
@@ -836,22 +809,19 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
       const auto found = configured.find(group.name);
       if (found == configured.end()) continue;
       group.ranks = found->second->ranks;
-      std::sort(group.ranks.begin(), group.ranks.end());
-      if (std::adjacent_find(group.ranks.begin(), group.ranks.end()) != group.ranks.end()) group.ranks.clear();
+      std::ranges::sort(group.ranks);
+      if (std::ranges::adjacent_find(group.ranks) != group.ranks.end()) group.ranks.clear();
     }
     const auto by_start = [](const KinetoSpan& a, const KinetoSpan& b) { return a.start < b.start; };
-    std::stable_sort(events_.steps.begin(), events_.steps.end(), by_start);
-    std::stable_sort(events_.kernels.begin(), events_.kernels.end(), by_start);
-    std::stable_sort(events_.communications.begin(), events_.communications.end(), by_start);
-    std::stable_sort(events_.synchronisations.begin(), events_.synchronisations.end(), by_start);
-    for (auto& all : events_.around) std::stable_sort(all.begin(), all.end(), by_start);
-    std::stable_sort(events_.wait_calls.begin(), events_.wait_calls.end(),
-                     [](const auto& a, const auto& b) { return a.start < b.start; });
-    std::stable_sort(events_.waits.begin(), events_.waits.end(),
-                     [](const auto& a, const auto& b) { return a.correlation < b.correlation; });
+    std::ranges::stable_sort(events_.steps, by_start);
+    std::ranges::stable_sort(events_.kernels, by_start);
+    std::ranges::stable_sort(events_.communications, by_start);
+    std::ranges::stable_sort(events_.synchronisations, by_start);
+    for (auto& all : events_.around) std::ranges::stable_sort(all, by_start);
+    std::ranges::stable_sort(events_.wait_calls, [](const auto& a, const auto& b) { return a.start < b.start; });
+    std::ranges::stable_sort(events_.waits, [](const auto& a, const auto& b) { return a.correlation < b.correlation; });
     auto& launches = events_.launches;
-    std::stable_sort(launches.begin(), launches.end(),
-                     [](const auto& a, const auto& b) { return a.correlation < b.correlation; });
+    std::ranges::stable_sort(launches, [](const auto& a, const auto& b) { return a.correlation < b.correlation; });
     // Of several, the last.
     const auto kept = std::unique(launches.rbegin(), launches.rend(),
                                   [](const auto& a, const auto& b) { return a.correlation == b.correlation; });
@@ -962,7 +932,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
     each_list([&](const auto& all) {
       for (const auto& each : all) starts.push_back(each.start);
     });
-    std::sort(starts.begin(), starts.end());
+    std::ranges::sort(starts);
     KinetoSpan largest;
     std::size_t most = 0;
     for (std::size_t from = 0, to = 0; from < count; from = to) {
@@ -1001,8 +971,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
         events_.communications.push_back(one);
       }
     }
-    std::stable_sort(events_.communications.begin(), events_.communications.end(),
-                     [](const KinetoSpan& a, const KinetoSpan& b) { return a.start < b.start; });
+    std::ranges::stable_sort(events_.communications, {}, &KinetoSpan::start);
     events_.of_host = !events_.communications.empty();
   }
 

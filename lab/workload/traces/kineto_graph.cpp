@@ -8,7 +8,6 @@
 #include <charconv>
 #include <deque>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "mltcp/base/text.h"
@@ -154,14 +153,13 @@ class KinetoReader {
         busy_.emplace_back(kernel.start, kernel.end);
     }
     for (const Kernel& kernel : kernels_) ended_.emplace_back(kernel.launch, kernel.end);
-    std::sort(ended_.begin(), ended_.end());
+    std::ranges::sort(ended_);
     for (std::size_t i = 1; i < ended_.size(); ++i) ended_[i].second = std::max(ended_[i].second, ended_[i - 1].second);
   }
 
   /// The latest end of what was launched up to `when`; the beginning of the trace if nothing was.
   [[nodiscard]] Nanos end_of_launched(Nanos when) const {
-    const auto after =
-        std::partition_point(ended_.begin(), ended_.end(), [&](const auto& e) { return e.first <= when; });
+    const auto after = std::ranges::partition_point(ended_, [&](const auto& e) { return e.first <= when; });
     return after == ended_.begin() ? begin_ : std::prev(after)->second;
   }
 
@@ -191,13 +189,10 @@ class KinetoReader {
     if (broadcasts_ > 0)
       builder_.warn(
           fmt::format("the roots of {} broadcasts are not told; the first rank of each group is taken", broadcasts_));
-    if (peerless > 0)
-      builder_.warn(fmt::format("{} whose other end or size is not told: left out", plural(peerless, "message")));
-    if (alone > 0)
-      builder_.warn(fmt::format("{} of a rank with nobody else: left out", plural(alone, "communication")));
+    builder_.warn(peerless, "message", "whose other end or size is not told: left out");
+    builder_.warn(alone, "communication", "of a rank with nobody else: left out");
     // A stream runs its kernels in the order in which they were launched.
-    std::stable_sort(communications_.begin(), communications_.end(),
-                     [](const Communication& a, const Communication& b) { return a.launch < b.launch; });
+    std::ranges::stable_sort(communications_, {}, &Communication::launch);
     std::map<std::uint32_t, std::size_t> lanes;
     std::vector<const Communication*> last;
     std::vector<std::size_t> count;
@@ -226,7 +221,7 @@ class KinetoReader {
     if (one.what.collective == Collective::broadcast && one.what.kind == Kind::collective) ++broadcasts_;
     one.peer = 0;  // a broadcast's root is not told: the first rank
     if (group != nullptr && !group->ranks.empty()) {
-      if (rank_ == kUnknownRank || std::binary_search(group->ranks.begin(), group->ranks.end(), rank_)) {
+      if (rank_ == kUnknownRank || std::ranges::binary_search(group->ranks, rank_)) {
         one.group = builder_.group(group->ranks);
         one.peer = group->ranks.front();
         return true;
@@ -266,14 +261,14 @@ class KinetoReader {
       const Communication& one = communications_[i];
       if (one.end <= one.ready) continue;
       Nanos since = Nanos::never();
-      auto kernel = std::partition_point(kernels_.begin(), kernels_.end(),
-                                         [&](const Kernel& k) { return k.start < one.end - kTolerance; });
+      auto kernel =
+          std::ranges::partition_point(kernels_, [&](const Kernel& k) { return k.start < one.end - kTolerance; });
       for (std::size_t looked = 0; kernel != kernels_.end() && kernel->start <= one.end + kResume && looked < kLooked;
            ++kernel, ++looked)
         if (kernel->possible <= one.end - kShortestWait) since = std::min(since, kernel->possible);
       // Up to the end, the GPU was idle since `idle`.
-      const auto after = std::partition_point(busy_.begin(), busy_.end(),
-                                              [&](const auto& b) { return b.first < one.end - kTolerance; });
+      const auto after =
+          std::ranges::partition_point(busy_, [&](const auto& b) { return b.first < one.end - kTolerance; });
       const Nanos idle = after == busy_.begin() ? begin_ : std::prev(after)->second;
       if (since.is_never() && idle <= one.end - kShortestWait) since = returned(one.end);
       // Nothing follows it, and the host is done.
@@ -286,7 +281,7 @@ class KinetoReader {
       match_wait_calls();
     else
       find_stream_waits();
-    std::sort(waits_.begin(), waits_.end(), [](const Wait& a, const Wait& b) {
+    std::ranges::sort(waits_, [](const Wait& a, const Wait& b) {
       return std::tie(a.to, a.communication) < std::tie(b.to, b.communication);
     });
   }
@@ -295,8 +290,7 @@ class KinetoReader {
   [[nodiscard]] Nanos returned(Nanos end) const {
     Nanos since = Nanos::never();
     const auto& all = events_.synchronisations;
-    auto at = std::partition_point(all.begin(), all.end(),
-                                   [&](const KinetoSpan& s) { return s.start <= end - kShortestWait; });
+    auto at = std::ranges::partition_point(all, [&](const KinetoSpan& s) { return s.start <= end - kShortestWait; });
     // Calls of a thread don't overlap: looking at a few is enough, unless there are as many threads that wait.
     for (int looked = 0; at != all.begin() && looked < 16; ++looked) {
       --at;
@@ -310,20 +304,19 @@ class KinetoReader {
     std::map<std::uint32_t, std::vector<const Kernel*>> kernels;  // by stream, by correlation
     for (const Kernel& kernel : kernels_) kernels[kernel.stream].push_back(&kernel);
     for (auto& [stream, all] : kernels)
-      std::sort(all.begin(), all.end(),
-                [](const Kernel* a, const Kernel* b) { return a->correlation < b->correlation; });
+      std::ranges::sort(all, [](const Kernel* a, const Kernel* b) { return a->correlation < b->correlation; });
     std::map<std::uint32_t, std::vector<std::pair<std::int64_t, std::size_t>>> lanes;  // the same of communications
     for (std::size_t i = 0; i < communications_.size(); ++i)
       lanes[communications_[i].kernel->stream].emplace_back(communications_[i].kernel->correlation, i);
-    for (auto& [stream, all] : lanes) std::sort(all.begin(), all.end());
+    for (auto& [stream, all] : lanes) std::ranges::sort(all);
     for (const auto& wait : events_.waits) {
       const auto waiting = kernels.find(wait.stream);
       const auto lane = lanes.find(wait.of_stream);
       if (waiting == kernels.end() || lane == lanes.end()) continue;
-      const auto next = std::partition_point(waiting->second.begin(), waiting->second.end(),
-                                             [&](const Kernel* k) { return k->correlation < wait.correlation; });
-      const auto after = std::partition_point(lane->second.begin(), lane->second.end(),
-                                              [&](const auto& c) { return c.first < wait.of_correlation; });
+      const auto next = std::ranges::partition_point(
+          waiting->second, [&](const Kernel* k) { return k->correlation < wait.correlation; });
+      const auto after =
+          std::ranges::partition_point(lane->second, [&](const auto& c) { return c.first < wait.of_correlation; });
       if (next == waiting->second.end() || after == lane->second.begin()) continue;
       const std::size_t index = std::prev(after)->second;
       const Communication& one = communications_[index];
@@ -342,8 +335,7 @@ class KinetoReader {
       const auto* const launch = events_.launch(one.kernel->correlation);
       if (launch == nullptr || launch->thread >= events_.around.size()) continue;
       const auto& around = events_.around[launch->thread];
-      auto at = std::partition_point(around.begin(), around.end(),
-                                     [&](const KinetoSpan& s) { return s.start <= launch->start; });
+      auto at = std::ranges::partition_point(around, [&](const KinetoSpan& s) { return s.start <= launch->start; });
       for (int looked = 0; at != around.begin() && looked < 4; ++looked)
         if ((--at)->end() >= launch->start) launching[launch->thread].push_back({at->start, at->length});
     }
@@ -351,9 +343,9 @@ class KinetoReader {
     for (const Kernel& kernel : kernels_)
       if (const auto* const launch = events_.launch(kernel.correlation))
         launched[launch->thread].emplace_back(kernel.launch, kernel.start);
-    for (auto& [thread, all] : launched) std::sort(all.begin(), all.end());
+    for (auto& [thread, all] : launched) std::ranges::sort(all);
     for (auto& [thread, all] : launching)
-      std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
+      std::ranges::sort(all, [](const auto& a, const auto& b) { return a.start < b.start; });
     std::deque<std::size_t> open;  // communications that nothing has waited for, by launch
     std::size_t next = 0;
     std::size_t last_step = 0;
@@ -365,8 +357,7 @@ class KinetoReader {
         std::erase_if(open, [&](std::size_t index) { return communications_[index].step < *step; });
       if (open.empty() || within(launching[call.thread], call.start)) continue;
       const auto& all = launched[call.thread];
-      const auto after =
-          std::partition_point(all.begin(), all.end(), [&](const auto& l) { return l.first < call.start; });
+      const auto after = std::ranges::partition_point(all, [&](const auto& l) { return l.first < call.start; });
       if (after == all.end()) continue;
       const auto last = open.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(open.size(), kLooked));
       const auto found = std::find_if(open.begin(), last, [&](std::size_t index) {
@@ -381,7 +372,7 @@ class KinetoReader {
   }
 
   static bool within(const std::vector<KinetoSpan>& spans, Nanos at) {
-    auto span = std::partition_point(spans.begin(), spans.end(), [&](const KinetoSpan& s) { return s.start <= at; });
+    auto span = std::ranges::partition_point(spans, [&](const KinetoSpan& s) { return s.start <= at; });
     for (int looked = 0; span != spans.begin() && looked < 4; ++looked)
       if ((--span)->end() >= at) return true;
     return false;
@@ -395,13 +386,13 @@ class KinetoReader {
     at_ = begin_;
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < communications_.size(); ++i) order.push_back(i);
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
       return std::pair(communications_[a].step, communications_[a].ready) <
              std::pair(communications_[b].step, communications_[b].ready);
     });
     for (const Wait& wait : waits_)
       if (wait.from < wait.to) idle_.emplace_back(wait.from, wait.to);
-    std::sort(idle_.begin(), idle_.end());
+    std::ranges::sort(idle_);
     auto wait = waits_.begin();
     auto next = order.begin();
     std::size_t bound = 1;
@@ -460,7 +451,7 @@ class KinetoReader {
     node.length = length;
     std::vector<std::uint32_t> waits = std::exchange(pending_, {});
     if (computed_) waits.push_back(*computed_);
-    std::sort(waits.begin(), waits.end());
+    std::ranges::sort(waits);
     computed_ = builder_.add(0, node, waits);
   }
 
@@ -483,7 +474,7 @@ class KinetoReader {
     } else if (before != nullptr) {
       wait_for(*before, waits);
     }
-    std::sort(waits.begin(), waits.end());
+    std::ranges::sort(waits);
     waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
     for (std::size_t i = 0; i < one.count; ++i) {
       const Transfer& transfer = transfers_[one.first + i];

@@ -139,7 +139,7 @@ class StepFinder {
       if (kernel.known == KernelCall::earlier) ++before;
       if (launch) all.push_back({&kernel, events_.launch(kernel.correlation), *launch});
     }
-    std::stable_sort(all.begin(), all.end(), [](const Launched& a, const Launched& b) { return a.at < b.at; });
+    std::ranges::stable_sort(all, {}, &Launched::at);
     for (const Launched& one : all) {
       const auto step = result_.step_of(one.at);
       if (!step) ++outside;

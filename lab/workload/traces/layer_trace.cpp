@@ -11,6 +11,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 
 namespace mltcp::workload {
 namespace {
@@ -76,30 +77,10 @@ std::string spellings(const std::array<std::pair<std::string_view, T>, n>& table
 }
 
 bool all_digits(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// Nothing when the number does not fit.
-std::optional<std::uint64_t> to_number(std::string_view digits) {
-  std::uint64_t value = 0;
-  for (const char c : digits) {
-    const auto digit = static_cast<std::uint64_t>(c - '0');
-    if (value > (std::numeric_limits<std::uint64_t>::max() - digit) / 10) return std::nullopt;
-    value = value * 10 + digit;
-  }
-  return value;
-}
-
-std::vector<std::string_view> split(std::string_view line) {
-  constexpr std::string_view spaces = " \t\r\v\f";
-  std::vector<std::string_view> tokens;
-  for (std::size_t at = line.find_first_not_of(spaces); at != std::string_view::npos;) {
-    const std::size_t end = std::min(line.find_first_of(spaces, at), line.size());
-    tokens.push_back(line.substr(at, end - at));
-    at = line.find_first_not_of(spaces, end);
-  }
-  return tokens;
-}
+constexpr std::string_view kSpaces = " \t\r\v\f";
 
 struct Line {
   std::uint32_t number = 0;
@@ -159,7 +140,7 @@ class Parser {
         if (std::iscntrl(static_cast<unsigned char>(c)) != 0 && std::isspace(static_cast<unsigned char>(c)) == 0)
           fail(number, "text", fmt::format("a byte of value {} makes this no text", static_cast<unsigned char>(c)),
                "give a trace in the 12-column text format");
-      auto tokens = split(line);
+      auto tokens = words_of(line, kSpaces);
       if (!tokens.empty()) lines_.push_back({number, std::move(tokens)});
     }
     if (lines_.empty()) fail(1, "text", "the file is empty", "give a trace with at least one layer");
@@ -172,7 +153,7 @@ class Parser {
     // What lies beside a trace (networks, cost models, communicators) is YAML, often behind comments, whose words would
     // be counted as columns.
     const auto is_comment = [](const Line& each) { return each.tokens[0].starts_with('#'); };
-    const auto content = std::find_if_not(lines_.begin(), lines_.end(), is_comment);
+    const auto content = std::ranges::find_if_not(lines_, is_comment);
     const auto is_yaml = [](std::string_view token) {
       return token == "---" || (token.ends_with(':') && std::isalnum(static_cast<unsigned char>(token[0])) != 0);
     };
@@ -209,7 +190,7 @@ class Parser {
     if (!all_digits(token))
       fail(line.number, column, fmt::format("{} is not a whole number", in_quotes(token)),
            "write digits only, in nanoseconds or bytes");
-    const auto value = to_number(token);
+    const auto value = number_from<std::uint64_t>(token);
     if (!value || *value > most)
       fail(line.number, column, fmt::format("{} is too large", in_quotes(token)),
            fmt::format("write at most {}", most));
@@ -274,7 +255,7 @@ class Parser {
              "write as many layer indices as announced");
       list.push_back(static_cast<std::uint32_t>(number(line, at, key, kMaxLayers)));
     }
-    std::sort(list.begin(), list.end());
+    std::ranges::sort(list);
     return at;
   }
 
@@ -376,7 +357,7 @@ class Parser {
     for (std::size_t i = 0; i < trace_.recompute_before.size(); ++i) {
       const std::uint32_t index = trace_.recompute_before[i];
       if (i > 0 && index == trace_.recompute_before[i - 1]) continue;
-      layers += index - *std::prev(std::upper_bound(checkpoints.begin(), checkpoints.end(), index));
+      layers += index - *std::prev(std::ranges::upper_bound(checkpoints, index));
     }
     if (layers > kMaxRecomputedLayers)
       fail(lines_[0].number, "checkpoint_initiates", fmt::format("{} layers are recomputed in an iteration", layers),
@@ -406,29 +387,13 @@ std::string_view name(Parallelism parallelism) {
 }
 
 std::string_view name(Group group) {
-  switch (group) {
-    case Group::model:
-      return "model";
-    case Group::data:
-      return "data";
-    case Group::expert:
-      return "expert";
-    case Group::expert_data:
-      return "expert-data";
-  }
-  return "unknown";
+  constexpr std::string_view names[] = {"model", "data", "expert", "expert-data"};
+  return names[static_cast<std::size_t>(group)];
 }
 
 std::string_view name(Pass pass) {
-  switch (pass) {
-    case Pass::forward:
-      return "forward";
-    case Pass::input_gradient:
-      return "input-gradient";
-    case Pass::weight_gradient:
-      return "weight-gradient";
-  }
-  return "unknown";
+  constexpr std::string_view names[] = {"forward", "input-gradient", "weight-gradient"};
+  return names[static_cast<std::size_t>(pass)];
 }
 
 Trace parse_trace(std::string_view text, const std::string& file) { return Parser(text, file).parse(); }

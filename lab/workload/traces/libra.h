@@ -17,7 +17,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "mltcp/lab/workload/traces/read_traces.h"
 

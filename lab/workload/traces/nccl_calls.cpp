@@ -127,8 +127,8 @@ void NcclCalls::find_ranks() {
     all = all && owner.rank != kUnknownRank;
     if (owner.rank != kUnknownRank) taken.push_back(owner.rank);
   }
-  std::sort(taken.begin(), taken.end());
-  clash = std::adjacent_find(taken.begin(), taken.end()) != taken.end();
+  std::ranges::sort(taken);
+  clash = std::ranges::adjacent_find(taken) != taken.end();
   if (all && !clash) return;
   std::vector<Owner*> order;
   for (Owner& owner : owners_) order.push_back(&owner);
@@ -136,7 +136,7 @@ void NcclCalls::find_ranks() {
     order[0]->rank = kUnknownRank;
     return;
   }
-  std::stable_sort(order.begin(), order.end(), [](const Owner* a, const Owner* b) { return a->order < b->order; });
+  std::ranges::stable_sort(order, [](const Owner* a, const Owner* b) { return a->order < b->order; });
   for (std::size_t i = 0; i < order.size(); ++i) order[i]->rank = static_cast<std::uint32_t>(i);
   builder_.warn(
       fmt::format("it does not tell all ranks: its {} processes are numbered in the order in which they come, "
@@ -179,7 +179,7 @@ void NcclCalls::finish(bool timed) {
   std::vector<Owner*> order;
   for (Owner& owner : owners_)
     if (!owner.calls.empty()) order.push_back(&owner);
-  std::stable_sort(order.begin(), order.end(), [](const Owner* a, const Owner* b) { return a->rank < b->rank; });
+  std::ranges::stable_sort(order, [](const Owner* a, const Owner* b) { return a->rank < b->rank; });
   for (Owner* owner : order) {
     write(builder_.rank(owner->rank), *owner, timed);
     builder_.let_go(owner->calls.size() * sizeof(Call));
@@ -192,10 +192,8 @@ void NcclCalls::finish(bool timed) {
     builder_.warn(
         fmt::format("{}: taken as all-to-all, by the busiest rank",
                     exchanges_ == 1 ? "1 gather or scatter" : fmt::format("{} gathers or scatters", exchanges_)));
-  if (reduces_ > 0)
-    builder_.warn(fmt::format("{} to one rank: taken for broadcasts from it", plural(reduces_, "reduction")));
-  if (peerless_ > 0)
-    builder_.warn(fmt::format("{} to or from ranks that are not known: left out", plural(peerless_, "message")));
+  builder_.warn(reduces_, "reduction", "to one rank: taken for broadcasts from it");
+  builder_.warn(peerless_, "message", "to or from ranks that are not known: left out");
 }
 
 void NcclCalls::write(std::uint32_t position, Owner& owner, bool timed) {
@@ -322,7 +320,7 @@ void NcclCalls::write(std::uint32_t position, Owner& owner, bool timed) {
     stream.order = call.order;
     std::vector<std::uint32_t> waits = stream.before;
     if (computed) waits.push_back(*computed);
-    std::sort(waits.begin(), waits.end());
+    std::ranges::sort(waits);
     waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
     const std::uint32_t index = builder_.add(position, node, waits);
     stream.last.push_back(index);

@@ -1,6 +1,9 @@
-// See nccl_inspector.h.
-#include "mltcp/lab/workload/traces/nccl_inspector.h"
-
+// Reader of what NCCL's Inspector writes (a profiler plug-in that comes with NCCL): JSON objects one after the other, a
+// file a process. Of each, "coll_perf" or "p2p_perf": operation, size, sequence number and the time that it took; of
+// its "header", the communicator, the rank in it and its size, which from format 4.3 on stands once before many (in
+// "dump_stats"). With NCCL_INSPECTOR_DUMP_VERBOSE=1 there is when each began, too, and the time between becomes
+// computation. Operations that the Inspector was set to leave out, or overwrote, are missed and counted by their
+// numbers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +13,7 @@
 #include "mltcp/base/json.h"
 #include "mltcp/base/text.h"
 #include "mltcp/lab/workload/traces/nccl_calls.h"
+#include "mltcp/lab/workload/traces/trace_formats.h"
 
 namespace mltcp::workload {
 namespace {
@@ -49,7 +53,7 @@ class NcclInspectorReader {
                     "NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES=0");
     const bool timed = find_times();
     if (timed)
-      std::stable_sort(found_.begin(), found_.end(), [](const Found& a, const Found& b) { return a.start < b.start; });
+      std::ranges::stable_sort(found_, {}, &Found::start);
     else
       sort_by_number();
     count_missing();
@@ -234,8 +238,8 @@ class NcclInspectorReader {
     const auto is_time = [&](const Found& one) {
       return !one.start.is_never() && one.start - *middle < kLongestTrace && *middle - one.start < kLongestTrace;
     };
-    const auto without = static_cast<std::size_t>(
-        std::count_if(found_.begin(), found_.end(), [&](const Found& one) { return !is_time(one); }));
+    const auto without =
+        static_cast<std::size_t>(std::ranges::count_if(found_, [&](const Found& one) { return !is_time(one); }));
     if (without == 0) return true;
     builder_.warn(fmt::format("{} no start, or one far from all others: placed by number",
                               without == 1 ? "1 operation has" : fmt::format("{} operations have", without)));
@@ -259,8 +263,7 @@ class NcclInspectorReader {
       std::vector<Found> sorted;
       sorted.reserve(all.size());
       for (const std::size_t i : all) sorted.push_back(std::move(found_[i]));
-      std::stable_sort(sorted.begin(), sorted.end(),
-                       [](const Found& a, const Found& b) { return a.number < b.number; });
+      std::ranges::stable_sort(sorted, {}, &Found::number);
       for (std::size_t i = 0; i < all.size(); ++i) found_[all[i]] = std::move(sorted[i]);
     }
   }

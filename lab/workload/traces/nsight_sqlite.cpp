@@ -1,6 +1,20 @@
-// See nsight_sqlite.h.
-#include "mltcp/lab/workload/traces/nsight_sqlite.h"
-
+// Reader of what Nsight Systems exports as SQLite (nsys export --type sqlite): kernels of a GPU, the calls that
+// launched them, and NVTX ranges of the program and of NCCL, of which the graph is made as of a trace of PyTorch's
+// profiler (kineto_graph.h). Tables and columns are those of NVIDIA's "SQLite Schema Reference"; what a version lacks
+// is left out.
+//
+//   steps           ranges of NVTX named "iteration 12", "step 3" and so on: of the names that differ in digits only,
+//                   those that cover most time
+//   communication   kernels of NCCL. Which call a kernel belongs to, NVTX tells: the calls of a thread since the
+//   kernels
+//                   before are those of the kernels that it launches next, by kind and in order
+//   sizes, groups   the payload of the range of the call: "Message size [bytes]", "NCCL communicator ID", "Peer rank",
+//                   as JSON (jsonText) or as bytes (binaryData) with their schema. What a communicator has of ranks,
+//                   and which rank is the own one, the payload of ncclCommInitRank tells
+//   one rank        of several processes or GPUs, the first with most kernels of NCCL
+//
+// A file is untrusted: it is opened from memory, read-only; views, triggers, virtual tables, computed columns,
+// functions and everything but reading tables are refused, and work is bounded by its size.
 #include <fmt/format.h>
 #include <rapidjson/document.h>
 
@@ -22,6 +36,7 @@
 #include "mltcp/lab/workload/traces/kineto_events.h"
 #include "mltcp/lab/workload/traces/kineto_graph.h"
 #include "mltcp/lab/workload/traces/recorded.h"
+#include "mltcp/lab/workload/traces/trace_formats.h"
 
 namespace mltcp::workload {
 namespace {
@@ -210,8 +225,7 @@ class NsightReader {
       if (kernel.name >= 0) ++at->second;
     }
     if (all.empty()) builder_.fail("it has no kernels of a GPU", "record with nsys profile --trace=cuda,nvtx");
-    const auto most =
-        std::max_element(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto most = std::ranges::max_element(all, [](const auto& a, const auto& b) { return a.second < b.second; });
     device_ = most->first.first;
     process_ = most->first.second;
     std::erase_if(kernels_, [&](const Kernel& k) { return k.device != device_ || k.process != process_; });
@@ -226,7 +240,7 @@ class NsightReader {
     events_.devices = 1;
     for (const Kernel& kernel : kernels_) launched_.push_back(kernel.correlation);
     builder_.hold(launched_.size() * sizeof(launched_.front()));
-    std::sort(launched_.begin(), launched_.end());
+    std::ranges::sort(launched_);
   }
 
   [[nodiscard]] bool is_own(std::int64_t thread) const { return process_ == 0 || (thread & kProcessOf) == process_; }
@@ -239,7 +253,7 @@ class NsightReader {
                      const Nanos start(*row.whole(0));
                      const std::string_view name = text_of(row.whole(4));
                      const std::int64_t correlation = row.whole(3).value_or(-1);
-                     if (std::binary_search(launched_.begin(), launched_.end(), correlation)) {
+                     if (std::ranges::binary_search(launched_, correlation)) {
                        builder_.hold(sizeof(KinetoEvents::Launch));
                        events_.launches.push_back({correlation, start, thread(id)});
                      }
@@ -327,8 +341,7 @@ class NsightReader {
                          {row.whole(2).value_or(0), row.whole(3).value_or(0), row.whole(5), std::string(row.text(4))});
                    });
     for (auto& [key, entries] : all) {
-      std::stable_sort(entries.begin(), entries.end(),
-                       [](const Entry& a, const Entry& b) { return a.index < b.index; });
+      std::ranges::stable_sort(entries, {}, &Entry::index);
       std::size_t end = 0;
       for (const Entry& entry : entries) {
         // The types of NVTX: 5, 6, 15 and 16 are of four bytes, 7 to 10, 17, 18 and 22 of eight.
@@ -453,7 +466,7 @@ class NsightReader {
     const std::vector<const Range*>* best = nullptr;
     std::int64_t longest = 0;
     for (auto& [stem, all] : by_stem) {
-      std::stable_sort(all.begin(), all.end(), [](const Range* a, const Range* b) { return a->start < b->start; });
+      std::ranges::stable_sort(all, [](const Range* a, const Range* b) { return a->start < b->start; });
       std::int64_t covered = 0;
       bool apart = true;
       for (std::size_t i = 0; i < all.size(); ++i) {
@@ -488,7 +501,7 @@ class NsightReader {
   };
 
   void match() {
-    std::sort(events_.launches.begin(), events_.launches.end(), [](const auto& a, const auto& b) {
+    std::ranges::sort(events_.launches, [](const auto& a, const auto& b) {
       return std::pair(a.correlation, a.start) < std::pair(b.correlation, b.start);
     });
     events_.launches.erase(std::unique(events_.launches.begin(), events_.launches.end(),
@@ -521,9 +534,8 @@ class NsightReader {
 
   /// The calls since the kernels before, and the kernels that were launched then.
   void match_thread(std::vector<std::size_t>& calls, std::vector<Launched>& launches) {
-    std::stable_sort(calls.begin(), calls.end(),
-                     [&](std::size_t a, std::size_t b) { return calls_[a].start < calls_[b].start; });
-    std::stable_sort(launches.begin(), launches.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
+    std::ranges::stable_sort(calls, [&](std::size_t a, std::size_t b) { return calls_[a].start < calls_[b].start; });
+    std::ranges::stable_sort(launches, [](const auto& a, const auto& b) { return a.at < b.at; });
     std::size_t call = 0;
     for (std::size_t i = 0; i < launches.size();) {
       const std::size_t first = call;
@@ -604,29 +616,26 @@ class NsightReader {
 
   void finish() {
     const auto by_start = [](const auto& a, const auto& b) { return a.start < b.start; };
-    std::stable_sort(events_.kernels.begin(), events_.kernels.end(), by_start);
-    std::stable_sort(events_.communications.begin(), events_.communications.end(), by_start);
-    std::stable_sort(events_.synchronisations.begin(), events_.synchronisations.end(), by_start);
-    std::stable_sort(events_.wait_calls.begin(), events_.wait_calls.end(), by_start);
+    std::ranges::stable_sort(events_.kernels, by_start);
+    std::ranges::stable_sort(events_.communications, by_start);
+    std::ranges::stable_sort(events_.synchronisations, by_start);
+    std::ranges::stable_sort(events_.wait_calls, by_start);
     database_.each("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"},
                    [&](const Database::Row& row) { events_.clock = Nanos(row.whole(0).value_or(0)); });
   }
 
   void tell() {
-    if (implausible_ > 0)
-      builder_.warn(fmt::format("{} with times out of range: left out", plural(implausible_, "event")));
+    builder_.warn(implausible_, "event", "with times out of range: left out");
     if (unsized_ > 0)
       builder_.warn(
           fmt::format("{} of {} communications have no size: record NCCL's ranges (nsys profile --trace=cuda,nvtx, "
                       "without CUDA graphs) "
                       "and export their payloads (nsys export --type sqlite --include-blobs=true)",
                       unsized_, communications_));
-    if (rankless_ > 0)
-      builder_.warn(
-          fmt::format("{} of communicators whose number of ranks is not in it: assuming the whole job, and leaving "
-                      "out those of which each rank has a part; record from before ncclCommInitRank on",
-                      plural(rankless_, "collective")));
-    if (callless_ > 0) builder_.warn(fmt::format("{} of NCCL without a kernel: left out", plural(callless_, "call")));
+    builder_.warn(rankless_, "collective",
+                  "of communicators whose number of ranks is not in it: assuming the whole job, and leaving "
+                  "out those of which each rank has a part; record from before ncclCommInitRank on");
+    builder_.warn(callless_, "call", "of NCCL without a kernel: left out");
     for (const auto& [what, count] : taken_as_)
       builder_.warn(fmt::format("{}: taken as {}", plural(count, what.first), what.second));
   }

@@ -1,6 +1,15 @@
-// See param.h.
-#include "mltcp/lab/workload/traces/param.h"
-
+// Reader of communication traces of PARAM (its basic form, JSON): a list of what a rank posted.
+//
+//   {"comms": "all_reduce", "in_msg_size": 1000, "out_msg_size": 1000, "dtype": "float", "pg_id": 0, "world_size": 8,
+//    "global_ranks": [...], "root": 0, "req": 5, "startTime_ns": 1000, "markers": ["## step 3 ##"]}
+//
+//   sizes     elements of `dtype`
+//   groups    "init" entries and `global_ranks` by `pg_id`; else `world_size` ranks
+//   waiting   "wait" entries: what follows comes after the entry with the same `req`
+//   steps     a marker with the word step or iteration in it, where its text changes
+//   times     between `startTime_ns` of neighbours the rank computes; what follows a wait is taken for waiting
+//   compute   entries with "compute" instead of "comms" have no times: left out
+//   rank      by the file's name: rank3.json
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,12 +21,12 @@
 #include <utility>
 #include <vector>
 
-#include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
 #include "mltcp/lab/workload/traces/graph_builder.h"
 #include "mltcp/lab/workload/traces/issue_order.h"
 #include "mltcp/lab/workload/traces/json_elements.h"
 #include "mltcp/lab/workload/traces/recorded.h"
+#include "mltcp/lab/workload/traces/trace_formats.h"
 
 namespace mltcp::workload {
 namespace {
@@ -36,8 +45,7 @@ class ParamReader {
   PartialGraph read() {
     elements_.read([this](const rapidjson::Value& value) { add(value); });
     if (entries_ == 0) builder_.fail("it has no entries", kRecordAgain);
-    if (computations_ > 0)
-      builder_.warn(fmt::format("{} without times: left out", plural(computations_, "computation")));
+    builder_.warn(computations_, "computation", "without times: left out");
     if (untyped_ > 0)
       builder_.warn(fmt::format("{} of an unknown dtype: four bytes an element are taken",
                                 untyped_ == 1 ? "1 size" : fmt::format("{} sizes", untyped_)));
@@ -45,11 +53,8 @@ class ParamReader {
       builder_.warn(fmt::format("{}: taken as {}", plural(count, what.first), what.second));
     for (const auto& [what, count] : unknown_)
       builder_.warn(fmt::format("{} is no collective that is known: {} left out", in_quotes(what), count));
-    if (untold_ > 0)
-      builder_.warn(fmt::format("{} whose size or kind is not told: left out", plural(untold_, "communication")));
-    if (empty_ > 0)
-      builder_.warn(fmt::format("{} of 0 bytes: collectives are taken for barriers, messages are left out",
-                                plural(empty_, "communication")));
+    builder_.warn(untold_, "communication", "whose size or kind is not told: left out");
+    builder_.warn(empty_, "communication", "of 0 bytes: collectives are taken for barriers, messages are left out");
     if (timeless_ > 0)
       builder_.warn(fmt::format("{} a startTime_ns that is no time since 1970: taken as without",
                                 timeless_ == 1 ? "1 entry has" : fmt::format("{} entries have", timeless_)));

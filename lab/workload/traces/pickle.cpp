@@ -8,7 +8,6 @@
 #include <limits>
 
 #include "mltcp/base/error.h"
-#include "mltcp/base/text.h"
 
 namespace mltcp::workload {
 namespace {

@@ -1,6 +1,14 @@
-// See pytorch_et.h.
-#include "mltcp/lab/workload/traces/pytorch_et.h"
-
+// Reader of PyTorch's execution traces (ExecutionTraceObserver): the operators that a rank ran, with their tensors, as
+// JSON; schemas 1.0.x and 1.1.x.
+//
+//   communication  nodes record_param_comms: collective, tensors, group and root or peer, in `inputs` or `attrs`; of
+//                  traces without such nodes, those called nccl:NAME
+//   waiting        record_param_comms of "wait": what follows comes after the collective that it waits for
+//   groups         node "## process_group:init ##"; without one, all ranks of the job
+//   steps          nodes ProfilerStep#N; what is before the first belongs to it
+//   rank           as communication names it, or by the file's name: trace_3.json
+//
+// There are no times in this format, so other operators are left out.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,12 +18,12 @@
 #include <utility>
 #include <vector>
 
-#include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
 #include "mltcp/lab/workload/traces/graph_builder.h"
 #include "mltcp/lab/workload/traces/issue_order.h"
 #include "mltcp/lab/workload/traces/json_elements.h"
 #include "mltcp/lab/workload/traces/recorded.h"
+#include "mltcp/lab/workload/traces/trace_formats.h"
 
 namespace mltcp::workload {
 namespace {
@@ -194,10 +202,9 @@ class PytorchEtReader {
 
   PartialGraph finish() {
     if (nodes_ == 0) builder_.fail("it has no nodes", kRecordAgain);
-    std::stable_sort(kept_.begin(), kept_.end(), [](const Node& a, const Node& b) { return a.id < b.id; });
-    const bool told = std::any_of(kept_.begin(), kept_.end(), [](const Node& node) {
-      return !node.kernel && collective_named(node.operation).has_value();
-    });
+    std::ranges::stable_sort(kept_, {}, &Node::id);
+    const bool told = std::ranges::any_of(
+        kept_, [](const Node& node) { return !node.kernel && collective_named(node.operation).has_value(); });
     const std::uint32_t rank = own_rank();
     const std::uint32_t position = builder_.rank(rank);
     IssueOrder order(builder_, position);

@@ -1,5 +1,6 @@
 // The table of formats, and how the inputs of a job are read (see read_traces.h).
 #include "mltcp/lab/workload/traces/read_traces.h"
+#include "mltcp/lab/workload/traces/trace_formats.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,21 +14,10 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/file_format.h"
 #include "mltcp/base/text.h"
-#include "mltcp/lab/workload/traces/aicb_csv.h"
-#include "mltcp/lab/workload/traces/astra_text.h"
-#include "mltcp/lab/workload/traces/chakra.h"
 #include "mltcp/lab/workload/traces/comm_groups.h"
-#include "mltcp/lab/workload/traces/flight_recorder.h"
-#include "mltcp/lab/workload/traces/hpcc_flows.h"
-#include "mltcp/lab/workload/traces/htsim_cm.h"
 #include "mltcp/lab/workload/traces/kineto_graph.h"
 #include "mltcp/lab/workload/traces/libra.h"
-#include "mltcp/lab/workload/traces/nccl_inspector.h"
-#include "mltcp/lab/workload/traces/nccl_log.h"
-#include "mltcp/lab/workload/traces/nsight_sqlite.h"
-#include "mltcp/lab/workload/traces/param.h"
 #include "mltcp/lab/workload/traces/pickle.h"
-#include "mltcp/lab/workload/traces/pytorch_et.h"
 
 namespace mltcp::workload {
 namespace {
@@ -125,7 +115,7 @@ class Parts {
     if (is_libra(beginning)) {
       // Alone it is no trace.
       if (libra_.empty()) libra_ = input.name();
-      if (std::find(settings_.begin(), settings_.end(), input.name()) == settings_.end())
+      if (std::ranges::find(settings_, input.name()) == settings_.end())
         unused_.push_back(
             fmt::format("{}: it describes the job for LIBRA or ASTRA-sim, and is not used; give it as a file of its "
                         "own that ends in .yml",

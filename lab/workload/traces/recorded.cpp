@@ -1,7 +1,6 @@
 // See recorded.h.
 #include "mltcp/lab/workload/traces/recorded.h"
 
-#include <algorithm>
 #include <array>
 #include <cctype>
 #include <charconv>

@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
@@ -38,58 +38,32 @@ constexpr std::uint64_t kAnyway = std::uint64_t{256} << 20;
   throw InputError(fmt::format("{}: {}; {}", name, cause, cure));
 }
 
-/// Where packed bytes come from. An exception must not cross libarchive, which is C: it is kept until that has
-/// returned.
-class Source {
- public:
-  virtual ~Source() = default;
-  /// As TraceInput::read().
-  virtual std::size_t read(char* to, std::size_t most) = 0;
-};
-
-class Descriptor final : public Source {
- public:
-  Descriptor(const std::filesystem::path& path, std::string name) : name_(std::move(name)) {
-    // Without O_NONBLOCK a pipe would be waited for until somebody opens its other end.
-    number_ = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (number_ < 0)
-      fail(name_, fmt::format("the file can't be opened ({})", std::strerror(errno)), "check its path and permissions");
-    if (fcntl(number_, F_SETFL, 0) != 0) {
-      close(number_);
-      fail(name_, fmt::format("the file can't be opened ({})", std::strerror(errno)), "check its permissions");
-    }
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() override { close(number_); }
-
-  std::size_t read(char* to, std::size_t most) override {
+/// The bytes of a file. Throws InputError.
+TraceSource file_source(const std::filesystem::path& path, const std::string& name) {
+  // Without O_NONBLOCK a pipe would be waited for until somebody opens its other end.
+  const int number = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (number < 0)
+    fail(name, fmt::format("the file can't be opened ({})", std::strerror(errno)), "check its path and permissions");
+  const std::shared_ptr<void> closed(nullptr, [number](void*) { close(number); });
+  if (fcntl(number, F_SETFL, 0) != 0)
+    fail(name, fmt::format("the file can't be opened ({})", std::strerror(errno)), "check its permissions");
+  return [number, name, closed](char* to, std::size_t most) {
     while (true) {
-      const ssize_t count = ::read(number_, to, most);
+      const ssize_t count = ::read(number, to, most);
       if (count >= 0) return static_cast<std::size_t>(count);
       if (errno != EINTR)
-        fail(name_, fmt::format("the file can't be read ({})", std::strerror(errno)), "check the disk");
+        fail(name, fmt::format("the file can't be read ({})", std::strerror(errno)), "check the disk");
     }
-  }
+  };
+}
 
- private:
-  std::string name_;
-  int number_ = -1;
-};
-
-class Memory final : public Source {
- public:
-  explicit Memory(std::string_view text) : text_(text) {}
-  std::size_t read(char* to, std::size_t most) override {
-    const std::size_t count = std::min(most, text_.size());
-    std::copy_n(text_.data(), count, to);
-    text_.remove_prefix(count);
+TraceSource memory_source(std::string_view text) {
+  return [text](char* to, std::size_t most) mutable {
+    const std::size_t count = text.copy(to, most);
+    text.remove_prefix(count);
     return count;
-  }
-
- private:
-  std::string_view text_;
-};
+  };
+}
 
 struct CloseArchive {
   void operator()(archive* opened) const { archive_read_free(opened); }
@@ -111,15 +85,15 @@ bool is_packed(std::string_view beginning) { return filter_of(beginning) != ARCH
 class Unpacked {
  public:
   /// `whole`: the archive whose member it is, if any.
-  Unpacked(Source& source, std::string name, Unpacked* whole = nullptr)
-      : source_(&source),
+  Unpacked(TraceSource source, std::string name, Unpacked* whole = nullptr)
+      : source_(std::move(source)),
         name_(std::move(name)),
         whole_(whole == nullptr ? this : whole),
         block_(kBlock),
         archive_(archive_read_new()) {
     if (archive_ == nullptr) fail(name_, "there is no memory to unpack it", "close other programs");
     while (begun_ < kLongestMagic) {
-      const std::size_t count = source.read(block_.data() + begun_, block_.size() - begun_);
+      const std::size_t count = source_(block_.data() + begun_, block_.size() - begun_);
       if (count == 0) break;
       begun_ += count;
     }
@@ -207,7 +181,7 @@ class Unpacked {
     try {
       *block = unpacked.block_.data();
       std::size_t count = std::exchange(unpacked.begun_, 0);
-      if (count == 0) count = unpacked.source_->read(unpacked.block_.data(), unpacked.block_.size());
+      if (count == 0) count = unpacked.source_(unpacked.block_.data(), unpacked.block_.size());
       unpacked.packed_ += count;
       return static_cast<la_ssize_t>(count);
     } catch (...) {
@@ -233,7 +207,7 @@ class Unpacked {
          "copy or record it again");
   }
 
-  Source* source_;
+  TraceSource source_;
   std::string name_;
   std::string member_;
   Unpacked* whole_;
@@ -249,97 +223,33 @@ class Unpacked {
   bool is_archive_ = false;
 };
 
-class Member final : public Source {
- public:
-  explicit Member(Unpacked& unpacked) : unpacked_(&unpacked) {}
-  std::size_t read(char* to, std::size_t most) override { return unpacked_->read(to, most); }
-
- private:
-  Unpacked* unpacked_;
-};
-
-/// What readers see: a source whose first bytes can be looked at.
-class Input final : public TraceInput {
- public:
-  Input(Source& source, std::string name) : source_(&source), name_(std::move(name)) {}
-
-  [[nodiscard]] const std::string& name() const override { return name_; }
-  std::string_view beginning() override {
-    if (!begun_) {
-      begun_ = true;
-      beginning_.resize(kBeginning);
-      std::size_t size = 0;
-      while (size < kBeginning) {
-        const std::size_t count = source_->read(beginning_.data() + size, kBeginning - size);
-        if (count == 0) break;
-        size += count;
-      }
-      beginning_.resize(size);
-      taken_ = size - without_byte_order_mark(beginning_).size();
-    }
-    return std::string_view(beginning_).substr(taken_);
-  }
-  std::size_t read(char* to, std::size_t most) override {
-    beginning();
-    if (taken_ == beginning_.size()) return source_->read(to, most);
-    const std::size_t count = beginning_.copy(to, most, taken_);
-    taken_ += count;
-    return count;
-  }
-
- private:
-  Source* source_;
-  std::string name_;
-  std::string beginning_;
-  std::size_t taken_ = 0;
-  bool begun_ = false;
-};
-
-class InputSource final : public Source {
- public:
-  explicit InputSource(Input& input) : input_(&input) {}
-  std::size_t read(char* to, std::size_t most) override { return input_->read(to, most); }
-
- private:
-  Input* input_;
-};
-
-class OwnedInput final : public TraceInput {
- public:
-  OwnedInput(std::string_view text, std::string name) : memory_(text), input_(memory_, std::move(name)) {}
-  [[nodiscard]] const std::string& name() const override { return input_.name(); }
-  std::string_view beginning() override { return input_.beginning(); }
-  std::size_t read(char* to, std::size_t most) override { return input_.read(to, most); }
-
- private:
-  Memory memory_;
-  Input input_;
-};
-
 [[noreturn]] void packed_twice(std::string_view name) {
   fail(name, "what is packed in it is packed again", "unpack it once, and give what comes out");
 }
 
-void each_unpacked(Source& source, const std::string& name, const std::function<void(TraceInput&)>& each) {
-  Unpacked unpacked(source, name);
+/// What it has gone to.
+TraceSource member_source(Unpacked& unpacked) {
+  return [&unpacked](char* to, std::size_t most) { return unpacked.read(to, most); };
+}
+
+void each_unpacked(TraceSource source, const std::string& name, const std::function<void(TraceInput&)>& each) {
+  Unpacked unpacked(std::move(source), name);
   bool any = false;
   while (unpacked.next()) {
     any = true;
-    Member member(unpacked);
-    Input input(member, unpacked.name());
+    TraceInput input(unpacked.name(), member_source(unpacked));
     if (!is_packed(input.beginning())) {
       each(input);
       continue;
     }
     if (!unpacked.is_archive()) packed_twice(name);
     // A packed member, which may not be an archive again: its one input is named like the member.
-    InputSource again(input);
+    const auto again = [&input](char* to, std::size_t most) { return input.read(to, most); };
     Unpacked inner(again, unpacked.name(), &unpacked);
     if (!inner.next()) continue;
     if (inner.is_archive())
       fail(unpacked.name(), "this is an archive within an archive", "unpack the outer one, and give the inner one");
-    Member inner_member(inner);
-    Input inner_input(inner_member, unpacked.name());
+    TraceInput inner_input(unpacked.name(), member_source(inner));
     if (is_packed(inner_input.beginning())) packed_twice(unpacked.name());
     each(inner_input);
   }
@@ -350,11 +260,34 @@ void each_unpacked(Source& source, const std::string& name, const std::function<
 
 void each_of_file(const std::filesystem::path& path, const std::function<void(TraceInput&)>& each) {
   const std::string name = one_line(path.string());
-  Descriptor file(path, name);
-  each_unpacked(file, name, each);
+  each_unpacked(file_source(path, name), name, each);
 }
 
 }  // namespace
+
+std::string_view TraceInput::beginning() {
+  if (!begun_) {
+    begun_ = true;
+    beginning_.resize(kBeginning);
+    std::size_t size = 0;
+    while (size < kBeginning) {
+      const std::size_t count = source_(beginning_.data() + size, kBeginning - size);
+      if (count == 0) break;
+      size += count;
+    }
+    beginning_.resize(size);
+    taken_ = size - without_byte_order_mark(beginning_).size();
+  }
+  return std::string_view(beginning_).substr(taken_);
+}
+
+std::size_t TraceInput::read(char* to, std::size_t most) {
+  beginning();
+  if (taken_ == beginning_.size()) return source_(to, most);
+  const std::size_t count = beginning_.copy(to, most, taken_);
+  taken_ += count;
+  return count;
+}
 
 void for_each_input(const std::filesystem::path& path, const std::function<void(TraceInput&)>& each) {
   const std::string name = one_line(path.string());
@@ -381,17 +314,16 @@ void for_each_input(const std::filesystem::path& path, const std::function<void(
   }
   if (error) fail(name, fmt::format("the folder can't be read ({})", error.message()), "check its permissions");
   if (files.empty()) fail(name, "the folder has no files", "give a folder with a trace of each rank");
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   for (const std::filesystem::path& file : files) each_of_file(file, each);
 }
 
 void for_each_input_in(std::string_view text, const std::string& name, const std::function<void(TraceInput&)>& each) {
-  Memory memory(text);
-  each_unpacked(memory, name, each);
+  each_unpacked(memory_source(text), name, each);
 }
 
 std::unique_ptr<TraceInput> memory_input(std::string_view text, std::string name) {
-  return std::make_unique<OwnedInput>(text, std::move(name));
+  return std::make_unique<TraceInput>(std::move(name), memory_source(text));
 }
 
 }  // namespace mltcp::workload

@@ -9,7 +9,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace mltcp::workload {
 
@@ -32,26 +31,32 @@ class TraceBudget {
   std::size_t taken_ = 0;
 };
 
+/// Gives up to `most` bytes, at least 1 unless it has ended (0). Throws InputError "NAME: cause; cure" if what is
+/// packed is damaged or cut off, or can't be read.
+using TraceSource = std::function<std::size_t(char* to, std::size_t most)>;
+
 class TraceInput {
  public:
-  TraceInput() = default;
+  /// `name` is for messages: "dir/trace.json.gz", or "dir/traces.tar.gz:rank0.json" for a member of an archive.
+  TraceInput(std::string name, TraceSource source) : name_(std::move(name)), source_(std::move(source)) {}
   TraceInput(const TraceInput&) = delete;
   TraceInput& operator=(const TraceInput&) = delete;
-  virtual ~TraceInput() = default;
 
-  /// For messages: "dir/trace.json.gz", or "dir/traces.tar.gz:rank0.json" for a member of an archive.
-  [[nodiscard]] virtual const std::string& name() const = 0;
+  [[nodiscard]] const std::string& name() const { return name_; }
   /// The first bytes without taking them, at least 64 KiB unless the input is shorter. Formats are recognised by it.
-  virtual std::string_view beginning() = 0;
-  /// Reads up to `most` bytes to `to`, at least 1 unless the input has ended (0). Throws InputError "NAME: cause; cure"
-  /// if what is packed is damaged or cut off, or can't be read.
-  virtual std::size_t read(char* to, std::size_t most) = 0;
-
+  std::string_view beginning();
+  /// As of a TraceSource.
+  std::size_t read(char* to, std::size_t most);
   /// What readers of this input share with those of others; one of its own if nobody has given it another.
   [[nodiscard]] const std::shared_ptr<TraceBudget>& budget() const { return budget_; }
   void share(std::shared_ptr<TraceBudget> budget) { budget_ = std::move(budget); }
 
  private:
+  std::string name_;
+  TraceSource source_;
+  std::string beginning_;
+  std::size_t taken_ = 0;
+  bool begun_ = false;
   std::shared_ptr<TraceBudget> budget_ = std::make_shared<TraceBudget>();
 };
 

@@ -128,8 +128,8 @@ class Loop {
 
   void recompute_for(std::size_t layer) {
     const auto& starts = trace_.recompute_before;
-    if (!std::binary_search(starts.begin(), starts.end(), layer)) return;
-    const auto after = std::upper_bound(trace_.checkpoints.begin(), trace_.checkpoints.end(), layer);
+    if (!std::ranges::binary_search(starts, layer)) return;
+    const auto after = std::ranges::upper_bound(trace_.checkpoints, layer);
     if (after != trace_.checkpoints.begin()) forward(*std::prev(after), layer);
   }
 
@@ -171,15 +171,8 @@ std::optional<Network> network_from(std::string_view text) {
 }
 
 std::string_view name(Network network) {
-  switch (network) {
-    case Network::weight_gradient:
-      return "weight-gradient";
-    case Network::inter_server:
-      return "inter-server";
-    case Network::all:
-      return "all";
-  }
-  return "unknown";
+  constexpr std::string_view names[] = {"weight-gradient", "inter-server", "all"};
+  return names[static_cast<std::size_t>(network)];
 }
 
 std::uint32_t group_size(const Trace& trace, Group group, const LoopOptions& options) {

@@ -380,7 +380,7 @@ TEST(ClusterFile, parse__refuses_with_line_and_key) {
       {top("rate_scale = 0"), "c.toml:1: rate_scale: 0 is out of range"},
       {top("seeds = 0"), "c.toml:1: seeds: 0 is out of range"},
       {top("cc = \"bbr\""), "c.toml:1: cc: there is no congestion control \"bbr\""},
-      {top("schemes = []"), "c.toml:1: schemes: an array of schemes is expected"},
+      {top("schemes = []"), "c.toml:1: schemes: the array is empty"},
       {top("schemes = [\"locality+schedul\"]"), "c.toml:1: schemes: \"locality+schedul\" is no scheme"},
       {top("schemes = [\"ideal+mltcp\"]"), "c.toml:1: schemes: \"ideal+mltcp\" is no scheme"},
       {top("schemes = [\"random\", \"random\"]"), "c.toml:1: schemes: \"random\" stands there twice"},

@@ -86,6 +86,7 @@ TEST(host_list, expand_hosts__refuses_what_is_no_list_or_too_long_before_it_make
                                                         {"n[1-3", "the bracket is not closed"},
                                                         {"n1-3]", "the bracket is not closed"},
                                                         {"n[1[2-3]]", "the bracket is not closed"},
+                                                        {"n[[0]]", "the bracket is not closed"},
                                                         {"n[]", "there is no number"},
                                                         {"n[a]", "there is no number"},
                                                         {"n[1-]", "there is no number"},

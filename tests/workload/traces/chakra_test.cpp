@@ -1,5 +1,4 @@
 // Chakra traces: what producers write differently, what is damaged, and what the samples of others hold.
-#include "mltcp/lab/workload/traces/chakra.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,6 +12,7 @@
 #include "../traces.h"
 #include "mltcp/base/error.h"
 #include "mltcp/lab/workload/traces/read_traces.h"
+#include "mltcp/lab/workload/traces/trace_formats.h"
 
 namespace mltcp::workload::chakra_test {
 namespace {

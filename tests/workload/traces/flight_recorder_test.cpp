@@ -1,5 +1,4 @@
 // Dumps of PyTorch's Flight Recorder, as JSON and as pickles, which are plain data and nothing else.
-#include "mltcp/lab/workload/traces/flight_recorder.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -14,6 +13,7 @@
 #include "../../temporary_folder.h"
 #include "mltcp/base/error.h"
 #include "mltcp/lab/workload/graph_phases.h"
+#include "mltcp/lab/workload/traces/trace_formats.h"
 
 namespace mltcp::workload::flight_recorder_test {
 namespace {

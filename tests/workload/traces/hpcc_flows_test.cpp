@@ -1,5 +1,4 @@
 // Flows of HPCC's simulator and of those of ns-3 after it.
-#include "mltcp/lab/workload/traces/hpcc_flows.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +8,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/lab/workload/graph_phases.h"
+#include "mltcp/lab/workload/traces/trace_formats.h"
 
 namespace mltcp::workload::hpcc_flows_test {
 namespace {

@@ -7,13 +7,8 @@
 #include <string>
 
 #include "mltcp/base/error.h"
-#include "mltcp/lab/workload/traces/astra_text.h"
-#include "mltcp/lab/workload/traces/chakra.h"
-#include "mltcp/lab/workload/traces/htsim_cm.h"
 #include "mltcp/lab/workload/traces/kineto_graph.h"
-#include "mltcp/lab/workload/traces/nccl_inspector.h"
-#include "mltcp/lab/workload/traces/nccl_log.h"
-#include "mltcp/lab/workload/traces/pytorch_et.h"
+#include "mltcp/lab/workload/traces/trace_formats.h"
 
 namespace mltcp::workload::memory_test {
 namespace {

@@ -1,5 +1,4 @@
 // Exports of Nsight Systems as SQLite: what is read of them, and that nothing else of a database is used.
-#include "mltcp/lab/workload/traces/nsight_sqlite.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -13,6 +12,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/lab/workload/graph_phases.h"
+#include "mltcp/lab/workload/traces/trace_formats.h"
 
 namespace mltcp::workload::nsight_sqlite_test {
 namespace {

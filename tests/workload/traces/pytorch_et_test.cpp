@@ -1,5 +1,4 @@
 // Execution traces of PyTorch, of both schemas, and communication traces of PARAM.
-#include "mltcp/lab/workload/traces/pytorch_et.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +9,7 @@
 #include "../traces.h"
 #include "mltcp/base/error.h"
 #include "mltcp/lab/workload/graph_phases.h"
-#include "mltcp/lab/workload/traces/param.h"
+#include "mltcp/lab/workload/traces/trace_formats.h"
 
 namespace mltcp::workload::pytorch_et_test {
 namespace {

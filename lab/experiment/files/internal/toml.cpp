@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <functional>
 #include <map>
 #include <sstream>
@@ -15,6 +13,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/file_format.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 
 namespace mltcp::experiment {
 namespace {
@@ -79,8 +78,8 @@ std::size_t line_of_assertion(std::string_view text) {
   std::vector<std::size_t> ends;
   for (std::size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1))
     ends.push_back(at + 1);
-  const auto line = std::partition_point(ends.begin(), ends.end(),
-                                         [&](std::size_t end) { return !fails_assertion(text.substr(0, end)); });
+  const auto line =
+      std::ranges::partition_point(ends, [&](std::size_t end) { return !fails_assertion(text.substr(0, end)); });
   return static_cast<std::size_t>(line - ends.begin()) + 1;
 }
 
@@ -102,7 +101,7 @@ std::string quoted(std::string_view text) {
 }
 
 std::string key_text(std::string_view key) {
-  const bool bare = !key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
+  const bool bare = !key.empty() && std::ranges::all_of(key, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
   });
   return bare ? std::string(key) : quoted(key);
@@ -295,11 +294,8 @@ Step step_from(std::string_view text, std::string_view path) {
     if (good && rest == "[*]") {
       step.index = Step::kAll;
     } else if (good) {
-      std::size_t number = 0;
-      const char* const end = rest.data() + rest.size() - 1;
-      const auto [at, problem] = std::from_chars(rest.data() + 1, end, number);
-      good = problem == std::errc() && at == end && number > 0;
-      step.index = number;
+      step.index = number_from<std::size_t>(rest.substr(1, rest.size() - 2), 1, SIZE_MAX);
+      good = step.index.has_value();
     }
   }
   if (!good)
@@ -430,7 +426,7 @@ std::string value_from_word(std::string_view word) {
 }
 
 void set_value(toml::table& root, std::string_view path, const toml::node& value, std::uint32_t line) {
-  if (static_cast<std::size_t>(std::count(path.begin(), path.end(), '.')) >= kMaxKeyParts)
+  if (static_cast<std::size_t>(std::ranges::count(path, '.')) >= kMaxKeyParts)
     throw InputError(
         fmt::format("the path has more than {} parts between dots; write one such as bottleneck.buffer", kMaxKeyParts));
   toml::table carrier;

@@ -15,7 +15,6 @@
 #include "mltcp/base/json/json_values.h"
 #include "mltcp/base/text.h"
 #include "mltcp/cc/registry.h"
-#include "mltcp/lab/experiment/backends/packet_run.h"
 #include "mltcp/lab/experiment/backends/run_plan.h"
 #include "mltcp/lab/experiment/engine/job_spec_fields.h"
 #include "mltcp/lab/experiment/engine/rank_driver_fields.h"
@@ -118,7 +117,7 @@ void take(const Json& json, T& value, const char* key) {
 // A host's program may lack what the coordinator's has loaded.
 void check_algorithm(const std::string& name) {
   const auto all = cc::algorithms();
-  if (std::none_of(all.begin(), all.end(), [&](const cc::AlgorithmTable* table) { return table->name == name; }))
+  if (std::ranges::none_of(all, [&](const cc::AlgorithmTable* table) { return table->name == name; }))
     throw RunError(one_line(fmt::format(
         "congestion control \"{0}\" is not known on this host; start mltcp gen with --load FILE.so:{0} here", name)));
 }
@@ -127,7 +126,7 @@ std::vector<const cc::AlgorithmTable*> algorithms_of(const std::vector<JobSetup>
   std::vector<const cc::AlgorithmTable*> used;
   for (const JobSetup& job : jobs) {
     const cc::AlgorithmTable* table = &cc::find_algorithm(job.spec.connection.congestion_control);
-    if (std::find(used.begin(), used.end(), table) == used.end()) used.push_back(table);
+    if (std::ranges::find(used, table) == used.end()) used.push_back(table);
   }
   return used;
 }

@@ -19,9 +19,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "mltcp/base/fields.h"

@@ -3,11 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cstdint>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/json/json_values.h"

@@ -31,7 +31,7 @@ constexpr const char* kSeeUdp =
 /// Whether it is a port whose address is its own, and none of the kernel's.
 bool has_own_address(const std::string& device) {
   const auto& kinds = host_datapaths();
-  return std::any_of(kinds.begin(), kinds.end(), [&](const auto& kind) { return kind.takes(device); }) &&
+  return std::ranges::any_of(kinds, [&](const auto& kind) { return kind.takes(device); }) &&
          !device.starts_with("udp:") && device != "verbs" && !device.starts_with("verbs:");
 }
 

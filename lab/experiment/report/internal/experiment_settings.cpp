@@ -67,7 +67,7 @@ std::vector<Setting> flattened(const toml::table& experiment) {
       settings.push_back({name, value_text(node)});
     }
   }
-  std::stable_sort(settings.begin(), settings.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
+  std::ranges::stable_sort(settings, [](const auto& a, const auto& b) { return a.key < b.key; });
   return settings;
 }
 
@@ -92,7 +92,7 @@ std::optional<std::vector<Setting>> settings_of(const std::optional<Provenance>&
 }
 
 const std::string* find_setting(const std::vector<Setting>& settings, std::string_view key) {
-  const auto at = std::find_if(settings.begin(), settings.end(), [&](const Setting& of) { return of.key == key; });
+  const auto at = std::ranges::find(settings, key, &Setting::key);
   return at == settings.end() ? nullptr : &at->value;
 }
 

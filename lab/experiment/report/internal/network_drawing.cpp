@@ -5,7 +5,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -49,8 +48,7 @@ nlohmann::json drawing_of(const Topology& topology) {
     for (std::size_t i = 0; i < row.size(); ++i)
       x[row[i]] = (static_cast<double>(i) + 0.5) / static_cast<double>(row.size());
   };
-  std::stable_sort(tiers[0].begin(), tiers[0].end(),
-                   [&](Node a, Node b) { return topology.rack(a) < topology.rack(b); });
+  std::ranges::stable_sort(tiers[0], [&](Node a, Node b) { return topology.rack(a) < topology.rack(b); });
   spread(tiers[0]);
   for (std::size_t row = 1; row < tiers.size(); ++row) {
     for (const Node node : tiers[row]) {
@@ -62,8 +60,7 @@ nlohmann::json drawing_of(const Topology& topology) {
         }
       x[node] /= below;
     }
-    std::sort(tiers[row].begin(), tiers[row].end(),
-              [&](Node a, Node b) { return std::pair(x[a], a) < std::pair(x[b], b); });
+    std::ranges::sort(tiers[row], [&](Node a, Node b) { return std::pair(x[a], a) < std::pair(x[b], b); });
     spread(tiers[row]);
   }
 

@@ -81,19 +81,24 @@ std::string file_name(std::string_view kind, const std::string& label) {
   return name;
 }
 
-struct Range {
-  double from = kInfinite;
-  double to = -kInfinite;
-  void add(double value) {
-    from = std::min(from, value);
-    to = std::max(to, value);
-  }
-};
+Json iteration_axis(std::size_t length) {
+  return {{"label", "iteration"}, {"from", 0}, {"to", std::max<std::size_t>(1, length - 1)}, {"whole", true}};
+}
+
+/// As fast as alone, on the axis `along`.
+Json level_rule(const char* along) { return {{along, 1}, {"colour", "ink"}, {"dash", "5 4"}}; }
+
+Json line_of_job(const View& view, const JobResult& job, const std::vector<double>& values, std::size_t group) {
+  Json line = grouped(values, group);
+  line["name"] = job.name;
+  line["colour"] = job_colour(view.job_id(job.name));
+  return line;
+}
 
 // Of all runs' iterations, so that panels share one scale. Of slow-downs, or of times where one is unknown.
 struct IterationScale {
   bool slowdowns = true;
-  Range range;
+  AxisRange range;
   explicit IterationScale(const View& view) {
     for (const Run& run : view.results.runs)
       for (const JobResult& job : run.jobs) slowdowns = slowdowns && job.isolated.count > 0;
@@ -106,11 +111,8 @@ struct IterationScale {
     return slowdowns ? slowdown_at(job, i) : static_cast<double>(job.iterations[i].count) / view.unit.nanos;
   }
   [[nodiscard]] Json axis(const View& view) const {
-    const double room = std::max((range.to - range.from) * 0.06, range.to * 0.01);
-    return {{"label", slowdowns ? std::string("slow-down") : fmt::format("iteration, {}", view.unit.name)},
-            {"from", std::max(0.0, range.from - room)},
-            {"to", range.to + room},
-            {"suffix", slowdowns ? "×" : ""}};
+    return range.axis(slowdowns ? std::string("slow-down") : fmt::format("iteration, {}", view.unit.name),
+                      slowdowns ? "×" : "", 0.06, range.to * 0.01);
   }
 };
 
@@ -202,35 +204,96 @@ double top_rate(const View& view, std::size_t run) {
 PolicyLines policy_lines(const View& view, std::size_t columns) {
   PolicyLines result;
   for (const Run& run : view.results.runs)
-    for (const JobResult* job : judged_jobs(run))
-      result.iterations = std::max(result.iterations, job->iterations.size());
+    result.iterations = std::max(result.iterations, most_iterations(judged_jobs(run)));
   result.group = group_of(result.iterations, columns);
   for (std::size_t r = 0; r < view.results.runs.size(); ++r) {
     if (!view.summaries[r].slowdown) continue;
-    PolicyLine line{view.labels[r], line_colour(r), line_dash(r), {}, {}, {}};
-    const auto jobs = judged_jobs(view.results.runs[r]);
-    std::size_t length = 0;
-    for (const JobResult* job : jobs) length = std::max(length, job->iterations.size());
-    for (std::size_t from = 0; from < length; from += result.group) {
-      double sum = 0;
-      double low = kInfinite;
-      double high = 0;
-      std::size_t count = 0;
-      for (const JobResult* job : jobs)
-        for (std::size_t i = from; i < std::min(job->iterations.size(), from + result.group); ++i) {
-          const double value = slowdown_at(*job, i);
-          sum += value;
-          low = std::min(low, value);
-          high = std::max(high, value);
-          ++count;
-        }
-      line.mean.push_back(sum / static_cast<double>(count));
-      line.least.push_back(low);
-      line.most.push_back(high);
-    }
-    if (!line.mean.empty()) result.lines.push_back(std::move(line));
+    const SlowdownLine line = slowdown_line(judged_jobs(view.results.runs[r]), result.group);
+    if (!line.mean.empty()) result.lines.push_back({line, view.labels[r], line_colour(r), line_dash(r)});
   }
   return result;
+}
+
+SlowdownLine slowdown_line(const std::vector<const JobResult*>& jobs, std::size_t group) {
+  SlowdownLine line;
+  const std::size_t length = most_iterations(jobs);
+  for (std::size_t from = 0; from < length; from += group) {
+    double sum = 0;
+    AxisRange range;
+    std::size_t count = 0;
+    for (const JobResult* job : jobs)
+      for (std::size_t i = from; i < std::min(job->iterations.size(), from + group); ++i) {
+        const double value = slowdown_at(*job, i);
+        sum += value;
+        range.add(value);
+        ++count;
+      }
+    line.mean.push_back(sum / static_cast<double>(count));
+    line.least.push_back(range.from);
+    line.most.push_back(range.to);
+  }
+  return line;
+}
+
+std::size_t most_iterations(const std::vector<const JobResult*>& jobs) {
+  std::size_t most = 0;
+  for (const JobResult* job : jobs) most = std::max(most, job->iterations.size());
+  return most;
+}
+
+std::vector<double> sorted_slowdowns(const std::vector<const JobResult*>& jobs) {
+  std::vector<double> values;
+  for (const JobResult* job : jobs)
+    for (std::size_t i = 0; i < job->iterations.size(); ++i) values.push_back(slowdown_at(*job, i));
+  std::ranges::sort(values);
+  return values;
+}
+
+// ---- parts of charts ----
+
+Json AxisRange::axis(std::string_view label, std::string_view suffix, double room, double least_room) const {
+  const double beside = std::max((to - from) * room, least_room);
+  return {{"label", label}, {"from", std::max(0.0, from - beside)}, {"to", to + beside}, {"suffix", suffix}};
+}
+
+std::string legend_entry(std::string_view colour, std::string_view dash, const std::string& name) {
+  if (dash.empty())
+    return fmt::format("<li><i class=\"swatch\" style=\"background:var(--{})\"></i>{}</li>", colour, escaped(name));
+  return fmt::format(
+      "<li><svg class=\"dash\" width=\"24\" height=\"8\"><path d=\"M0 4h24\" stroke=\"var(--{})\" stroke-width=\"2\" "
+      "stroke-dasharray=\"{}\"/></svg>{}</li>",
+      colour, dash, escaped(name));
+}
+
+Json line_of(const SlowdownLine& line, std::string_view name, std::string_view colour, std::string_view dash) {
+  const auto list = [](const std::vector<double>& values) {
+    Json numbers = Json::array();
+    for (const double value : values) numbers.push_back(rounded(value));
+    return numbers;
+  };
+  return {{"name", name},         {"colour", colour},       {"dash", dash},
+          {"v", list(line.mean)}, {"lo", list(line.least)}, {"hi", list(line.most)}};
+}
+
+Json slowdown_lines(std::string_view name, std::size_t length, std::size_t group, const Json& y, const Json& series) {
+  return {{"kind", "lines"},
+          {"name", name},
+          {"x", iteration_axis(length)},
+          {"y", y},
+          {"group", group},
+          {"series", series},
+          {"rules", Json::array({level_rule("y")})}};
+}
+
+Json distribution_lines(std::string_view name, const Json& x, const Json& series) {
+  return {{"kind", "lines"},  {"name", name},
+          {"x", x},           {"y", {{"label", "of the iterations"}, {"from", 0}, {"to", 102}, {"suffix", "%"}}},
+          {"series", series}, {"rules", Json::array()}};
+}
+
+Json slowdown_dots(std::string_view name, const AxisRange& range, const Json& rows, const Json& series) {
+  return {{"kind", "dots"}, {"name", name},     {"x", range.axis("slow-down", "×", 0.08, 0.01)},
+          {"rows", rows},   {"series", series}, {"rules", Json::array({level_rule("x")})}};
 }
 
 // ---- charts of a page ----
@@ -300,18 +363,15 @@ Json iterations_chart(const View& view, std::size_t run) {
   for (const JobResult& job : of.jobs) {
     std::vector<double> values;
     for (std::size_t i = 0; i < job.iterations.size(); ++i) values.push_back(scale.value(view, job, i));
-    Json line = grouped(values, group);
-    line["name"] = job.name;
-    line["colour"] = job_colour(view.job_id(job.name));
-    series.push_back(std::move(line));
+    series.push_back(line_of_job(view, job, values, group));
   }
   Json rules = Json::array();
-  if (scale.slowdowns) rules.push_back({{"y", 1}, {"colour", "ink"}, {"dash", "5 4"}});
+  if (scale.slowdowns) rules.push_back(level_rule("y"));
   if (const auto from = view.summaries[run].interleaved; from && *from > 0)
     rules.push_back({{"x", *from}, {"colour", "soft"}, {"dash", "2 3"}});
   return {{"kind", "lines"},
           {"name", file_name("iterations", view.labels[run])},
-          {"x", {{"label", "iteration"}, {"from", 0}, {"to", std::max<std::size_t>(1, length - 1)}, {"whole", true}}},
+          {"x", iteration_axis(length)},
           {"y", scale.axis(view)},
           {"group", group},
           {"series", std::move(series)},
@@ -352,14 +412,11 @@ Json offset_chart(const View& view, std::size_t run) {
       // Elsewhere the first job is not at work.
       values.push_back(share >= 0 && share <= 1 ? std::min(share, 1 - share) : kNone);
     }
-    Json line = grouped(values, joined);
-    line["name"] = job.name;
-    line["colour"] = job_colour(view.job_id(job.name));
-    series.push_back(std::move(line));
+    series.push_back(line_of_job(view, job, values, joined));
   }
   return {{"kind", "lines"},
           {"name", file_name("offset", view.labels[run])},
-          {"x", {{"label", "iteration"}, {"from", 0}, {"to", std::max<std::size_t>(1, length - 1)}, {"whole", true}}},
+          {"x", iteration_axis(length)},
           {"y", {{"label", "share of an iteration"}, {"from", 0}, {"to", 0.52}, {"suffix", ""}}},
           {"group", joined},
           {"series", std::move(series)},
@@ -397,37 +454,14 @@ Json policies_chart(const View& view) {
   const PolicyLines lines = policy_lines(view, kMaxPoints);
   if (lines.lines.empty()) return {};
   Json series = Json::array();
-  Range range;
+  AxisRange range;
   range.add(1);
   for (const PolicyLine& line : lines.lines) {
-    Json means = Json::array();
-    Json least = Json::array();
-    Json most = Json::array();
-    for (std::size_t i = 0; i < line.mean.size(); ++i) {
-      means.push_back(rounded(line.mean[i]));
-      least.push_back(rounded(line.least[i]));
-      most.push_back(rounded(line.most[i]));
-      range.add(line.least[i]);
-      range.add(line.most[i]);
-    }
-    series.push_back({{"name", line.name},
-                      {"colour", line.colour},
-                      {"dash", line.dash},
-                      {"v", std::move(means)},
-                      {"lo", std::move(least)},
-                      {"hi", std::move(most)}});
+    for (const double value : line.least) range.add(value);
+    for (const double value : line.most) range.add(value);
+    series.push_back(line_of(line, line.name, line.colour, line.dash));
   }
-  const double room = std::max((range.to - range.from) * 0.06, 0.01);
-  return {
-      {"kind", "lines"},
-      {"name", "slow-down"},
-      {"x",
-       {{"label", "iteration"}, {"from", 0}, {"to", std::max<std::size_t>(1, lines.iterations - 1)}, {"whole", true}}},
-      {"y",
-       {{"label", "slow-down"}, {"from", std::max(0.0, range.from - room)}, {"to", range.to + room}, {"suffix", "×"}}},
-      {"group", lines.group},
-      {"series", std::move(series)},
-      {"rules", Json::array({{{"y", 1}, {"colour", "ink"}, {"dash", "5 4"}}})}};
+  return slowdown_lines("slow-down", lines.iterations, lines.group, range.axis("slow-down", "×", 0.06, 0.01), series);
 }
 
 Json distribution_line(std::size_t n, const std::string& name, const std::vector<double>& sorted) {
@@ -445,34 +479,21 @@ Json distribution_line(std::size_t n, const std::string& name, const std::vector
 
 Json distribution_chart(const View& view) {
   Json series = Json::array();
-  Range range;
+  AxisRange range;
   for (std::size_t r = 0; r < view.results.runs.size(); ++r) {
     if (!view.summaries[r].slowdown) continue;
-    std::vector<double> values;
-    for (const JobResult* job : judged_jobs(view.results.runs[r]))
-      for (std::size_t i = 0; i < job->iterations.size(); ++i) values.push_back(slowdown_at(*job, i));
+    const std::vector<double> values = sorted_slowdowns(judged_jobs(view.results.runs[r]));
     if (values.empty()) continue;
-    std::sort(values.begin(), values.end());
     range.add(values.front());
     range.add(values.back());
     series.push_back(distribution_line(r, view.labels[r], values));
   }
   if (series.empty()) return {};
-  const double room = std::max((range.to - range.from) * 0.02, 0.005);
-  return {{"kind", "lines"},
-          {"name", "distribution"},
-          {"x",
-           {{"label", "slow-down of an iteration"},
-            {"from", std::max(0.0, range.from - room)},
-            {"to", range.to + room},
-            {"suffix", "×"}}},
-          {"y", {{"label", "of the iterations"}, {"from", 0}, {"to", 102}, {"suffix", "%"}}},
-          {"series", std::move(series)},
-          {"rules", Json::array()}};
+  return distribution_lines("distribution", range.axis("slow-down of an iteration", "×", 0.02, 0.005), series);
 }
 
 Json times_chart(const View& view, std::size_t run) {
-  Range range;  // of all runs: their panels have one scale
+  AxisRange range;  // of all runs: their panels have one scale
   for (const Run& one : view.results.runs)
     for (const JobResult& job : one.jobs)
       for (const Nanos time : job.iterations) range.add(static_cast<double>(time.count) / view.unit.nanos);
@@ -481,24 +502,16 @@ Json times_chart(const View& view, std::size_t run) {
     if (job.iterations.empty()) continue;
     std::vector<double> values;
     for (const Nanos time : job.iterations) values.push_back(static_cast<double>(time.count) / view.unit.nanos);
-    std::sort(values.begin(), values.end());
+    std::ranges::sort(values);
     Json line = distribution_line(0, job.name, values);
     line["colour"] = job_colour(view.job_id(job.name));
     line["dash"] = "";
     series.push_back(std::move(line));
   }
   if (series.empty()) return {};
-  const double room = std::max((range.to - range.from) * 0.02, range.to * 0.005);
-  return {{"kind", "lines"},
-          {"name", file_name("times", view.labels[run])},
-          {"x",
-           {{"label", fmt::format("iteration, {}", view.unit.name)},
-            {"from", std::max(0.0, range.from - room)},
-            {"to", range.to + room},
-            {"suffix", ""}}},
-          {"y", {{"label", "of the iterations"}, {"from", 0}, {"to", 102}, {"suffix", "%"}}},
-          {"series", std::move(series)},
-          {"rules", Json::array()}};
+  return distribution_lines(file_name("times", view.labels[run]),
+                            range.axis(fmt::format("iteration, {}", view.unit.name), "", 0.02, range.to * 0.005),
+                            series);
 }
 
 }  // namespace mltcp::experiment

@@ -2,7 +2,9 @@
 // Not installed.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <limits>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -32,14 +34,19 @@ Bands cut(const Bands& bands, TimeSpan span, std::size_t columns);
 /// Upper end of a band chart's axis: the link's rate, or the maximum reached. Bits per second.
 double top_rate(const View& view, std::size_t run);
 
-/// Slow-down by iteration under one policy, over its jobs; iterations are merged in groups of `group`.
-struct PolicyLine {
-  std::string name;
-  std::string colour;
-  std::string dash;
+/// Slow-down by iteration over several jobs; iterations are merged in groups.
+struct SlowdownLine {
   std::vector<double> mean;
   std::vector<double> least;
   std::vector<double> most;
+};
+SlowdownLine slowdown_line(const std::vector<const JobResult*>& jobs, std::size_t group);
+
+/// That of the jobs under one policy; iterations are merged in groups of `group`.
+struct PolicyLine : SlowdownLine {
+  std::string name;
+  std::string colour;
+  std::string dash;
 };
 struct PolicyLines {
   std::size_t group = 1;
@@ -82,6 +89,11 @@ std::vector<std::size_t> same_period(const Run& run);
 nlohmann::json offset_chart(const View& view, std::size_t run);
 /// One row per job.
 nlohmann::json heat_chart(const View& view, std::size_t run);
+/// Slow-downs of all iterations of `jobs`, in order.
+std::vector<double> sorted_slowdowns(const std::vector<const JobResult*>& jobs);
+/// Number of iterations of the job that has most.
+std::size_t most_iterations(const std::vector<const JobResult*>& jobs);
+
 /// One line per policy.
 nlohmann::json policies_chart(const View& view);
 /// Cumulative distribution of slow-downs over all jobs' iterations; null if none is known.
@@ -93,7 +105,33 @@ nlohmann::json times_chart(const View& view, std::size_t run);
 /// Colour of the n-th line, and a dash pattern once colours repeat.
 std::string line_colour(std::size_t n);
 std::string line_dash(std::size_t n);
-/// A line of the distribution: values, and the percentage of all that are at most as large.
+/// An entry of a legend, as HTML.
+std::string legend_entry(std::string_view colour, std::string_view dash, const std::string& name);
+
+/// What the values of an axis are between.
+struct AxisRange {
+  double from = std::numeric_limits<double>::infinity();
+  double to = -std::numeric_limits<double>::infinity();
+  void add(double value) {
+    from = std::min(from, value);
+    to = std::max(to, value);
+  }
+  /// With room beside them: that share of the range, or `least_room`.
+  [[nodiscard]] nlohmann::json axis(std::string_view label, std::string_view suffix, double room,
+                                    double least_room) const;
+};
+
+/// A line of slow-downs by iteration.
+nlohmann::json line_of(const SlowdownLine& line, std::string_view name, std::string_view colour, std::string_view dash);
+/// Such lines, with the axis of slow-downs, over `length` iterations that are merged in groups.
+nlohmann::json slowdown_lines(std::string_view name, std::size_t length, std::size_t group, const nlohmann::json& y,
+                              const nlohmann::json& series);
+/// A line of a distribution: values, and the percentage of all that are at most as large.
 nlohmann::json distribution_line(std::size_t n, const std::string& name, const std::vector<double>& sorted);
+/// The lines, over an axis of what they are the distribution of.
+nlohmann::json distribution_lines(std::string_view name, const nlohmann::json& x, const nlohmann::json& series);
+/// Slow-downs as dots, in rows.
+nlohmann::json slowdown_dots(std::string_view name, const AxisRange& range, const nlohmann::json& rows,
+                             const nlohmann::json& series);
 
 }  // namespace mltcp::experiment

@@ -1,8 +1,6 @@
 // The frame of pages (see report_page.h).
 #include "mltcp/lab/experiment/report/internal/report_page.h"
 
-#include <fmt/format.h>
-
 #include <array>
 
 #include "mltcp/lab/experiment/report/internal/html.h"

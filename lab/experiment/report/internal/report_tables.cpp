@@ -62,8 +62,7 @@ std::vector<std::string> links_by_use(const View& view) {
       if (is_new) names.push_back(link.name);
       known->second = std::max(known->second, link.utilization);
     }
-  std::stable_sort(names.begin(), names.end(),
-                   [&](const std::string& a, const std::string& b) { return most.at(a) > most.at(b); });
+  std::ranges::stable_sort(names, [&](const std::string& a, const std::string& b) { return most.at(a) > most.at(b); });
   return names;
 }
 
@@ -131,9 +130,9 @@ std::uint64_t sum_over(const std::vector<JobResult>& jobs, Value value) {
 std::vector<RunColumn> columns_of_runs(const View& view) {
   constexpr std::size_t max_shifts = 8;  // by name in a cell
   const std::vector<Run>& runs = view.results.runs;
-  const auto any_run = [&](auto&& has) { return std::any_of(runs.begin(), runs.end(), has); };
+  const auto any_run = [&](auto&& has) { return std::ranges::any_of(runs, has); };
   const auto any_job = [&](auto&& has) {
-    return any_run([&](const Run& run) { return std::any_of(run.jobs.begin(), run.jobs.end(), has); });
+    return any_run([&](const Run& run) { return std::ranges::any_of(run.jobs, has); });
   };
   const auto of_link = [&runs](std::function<std::string(const Run&)> text) {
     return [&runs, text = std::move(text)](std::size_t r) {
@@ -246,8 +245,7 @@ std::string worst_table(const View& view) {
     if (!view.summaries[r].slowdown) continue;
     const Run& run = view.results.runs[r];
     auto jobs = judged_jobs(run);
-    std::stable_sort(jobs.begin(), jobs.end(),
-                     [](const auto* a, const auto* b) { return mean_slowdown(*a) > mean_slowdown(*b); });
+    std::ranges::stable_sort(jobs, [](const auto* a, const auto* b) { return mean_slowdown(*a) > mean_slowdown(*b); });
     jobs.resize(std::min(jobs.size(), kMaxWorstJobs));
     rows += "</tbody><tbody>";
     for (std::size_t j = 0; j < jobs.size(); ++j) {
@@ -315,7 +313,7 @@ std::string links_table(const View& view) {
     Rate rate;
     for (std::size_t r = 0; r < view.results.runs.size(); ++r) {
       const auto& links = view.results.runs[r].links;
-      const auto link = std::find_if(links.begin(), links.end(), [&](const auto& of) { return of.name == names[n]; });
+      const auto link = std::ranges::find_if(links, [&](const auto& of) { return of.name == names[n]; });
       if (link != links.end()) rate = link->rate;
       cells += cell(escaped(view.labels[r]),
                     link == links.end() || link->rate.is_zero() ? "–" : percent_text(link->utilization));

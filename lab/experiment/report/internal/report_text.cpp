@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "mltcp/lab/experiment/report/internal/html.h"
@@ -76,7 +77,7 @@ std::string slowdown_text(double slowdown) { return slowdown > 0 ? fmt::format("
 std::string slowdown_text(const std::optional<double>& slowdown) { return slowdown_text(slowdown.value_or(0)); }
 
 void add_once(std::vector<std::string>& list, const std::string& text) {
-  if (std::find(list.begin(), list.end(), text) == list.end()) list.push_back(text);
+  if (std::ranges::find(list, text) == list.end()) list.push_back(text);
 }
 
 std::string fact(std::string_view name, const std::string& value) {
@@ -130,17 +131,8 @@ Change change_of(std::optional<double> before, std::optional<double> now) {
 }
 
 std::string_view class_of(Change change) {
-  switch (change) {
-    case Change::better:
-      return "better";
-    case Change::same:
-      return "same";
-    case Change::worse:
-      return "worse";
-    case Change::unknown:
-      break;
-  }
-  return "unknown";
+  constexpr std::string_view names[] = {"unknown", "better", "same", "worse"};
+  return names[static_cast<std::size_t>(change)];
 }
 
 std::string verdict(Change change) {

@@ -1,7 +1,6 @@
 // Texts and table cells common to the report's pages and pictures. Not installed.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>

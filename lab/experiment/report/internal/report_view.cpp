@@ -27,7 +27,7 @@ std::optional<LaneUse> lane_use(const Run& run, TimeSpan span) {
       events.emplace_back(bar.from.count, 1);
       events.emplace_back(bar.to.count, -1);
     }
-  std::sort(events.begin(), events.end());
+  std::ranges::sort(events);
   std::int64_t busy = 0;
   std::int64_t shared = 0;
   double job_time = 0;
@@ -72,7 +72,7 @@ RunSummary summary_of(const Run& run) {
     last_5pct = std::max(last_5pct, job->interleaved_from_5pct.value_or(0));
   }
   if (known) summary.slowdown = sum / static_cast<double>(jobs.size());
-  const bool aware = std::any_of(run.jobs.begin(), run.jobs.end(), [](const auto& job) { return !job.unaware; });
+  const bool aware = std::ranges::any_of(run.jobs, [](const auto& job) { return !job.unaware; });
   summary.several = run.jobs.size() > 1 && aware;
   if (known && summary.several && interleaved) summary.interleaved = last;
   if (known && summary.several && nearly) summary.interleaved_5pct = last_5pct;
@@ -152,13 +152,13 @@ bool View::has_usage(std::size_t run) const {
 bool View::has_lanes(std::size_t run) const {
   const auto& of = results.runs[run].jobs;
   return window.count > 0 && spans[run].to > spans[run].from && !has_usage(run) &&
-         std::any_of(of.begin(), of.end(), [](const JobResult& job) { return job.compute.count > 0; });
+         std::ranges::any_of(of, [](const JobResult& job) { return job.compute.count > 0; });
 }
 
 bool View::blurred(std::size_t run) const {
   constexpr std::int64_t min_bins_per_iteration = 50;
   const auto& of = results.runs[run].jobs;
-  return has_usage(run) && std::any_of(of.begin(), of.end(), [&](const JobResult& job) {
+  return has_usage(run) && std::ranges::any_of(of, [&](const JobResult& job) {
            return results.runs[run].bottleneck.usage.bin > job.p50 / min_bins_per_iteration;
          });
 }
@@ -183,7 +183,7 @@ std::optional<double> View::jobs_at_once(std::size_t run, TimeSpan span) const {
 }
 
 std::size_t View::job_id(const std::string& name) const {
-  return static_cast<std::size_t>(std::find(jobs.begin(), jobs.end(), name) - jobs.begin());
+  return static_cast<std::size_t>(std::ranges::find(jobs, name) - jobs.begin());
 }
 
 std::size_t View::reference(std::size_t run) const {

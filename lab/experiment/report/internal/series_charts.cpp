@@ -64,7 +64,7 @@ SeriesCharts::SeriesCharts(const View& view, const SeriesFile* series) : view_(v
 }
 
 bool SeriesCharts::any() const {
-  return std::any_of(runs_.begin(), runs_.end(), [](const RunSeries* run) { return run != nullptr; });
+  return std::ranges::any_of(runs_, [](const RunSeries* run) { return run != nullptr; });
 }
 
 bool SeriesCharts::has(std::size_t run, std::size_t panel) const {
@@ -188,7 +188,7 @@ Json SeriesCharts::sent(std::size_t run, std::string_view name) const {
                        {"colour", fmt::format("job-{}", j)},
                        {"v", bytes_of([&](const SeriesConnection& one) { return one.job == view_.jobs[j]; })}});
   const double rate = static_cast<double>(view_.results.runs[run].bottleneck.rate.bits_per_second);
-  const double most = static_cast<double>(*std::max_element(all.begin(), all.end())) * 8e9 /
+  const double most = static_cast<double>(*std::ranges::max_element(all)) * 8e9 /
                       static_cast<double>(std::max<std::int64_t>(1, bin.count));
   return {{"kind", "bands"},
           {"name", name},

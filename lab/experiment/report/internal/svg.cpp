@@ -26,7 +26,7 @@ std::string xml(std::string_view text) {
 bool continues(char c) { return (static_cast<unsigned char>(c) & 0xc0U) == 0x80U; }
 
 std::size_t characters(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return !continues(c); }));
+  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return !continues(c); }));
 }
 
 }  // namespace

@@ -1,0 +1,53 @@
+// What a text is made of: parts, words and numbers.
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+#include <vector>
+
+namespace mltcp {
+
+/// What stands between separators, also where that is nothing.
+inline std::vector<std::string_view> parts_of(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const std::size_t end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+/// What stands between any number of `spaces`.
+inline std::vector<std::string_view> words_of(std::string_view text, std::string_view spaces) {
+  std::vector<std::string_view> words;
+  for (std::size_t at = text.find_first_not_of(spaces); at != std::string_view::npos;) {
+    const std::size_t end = std::min(text.find_first_of(spaces, at), text.size());
+    words.push_back(text.substr(at, end - at));
+    at = text.find_first_not_of(spaces, end);
+  }
+  return words;
+}
+
+/// The number that all of `text` is, as std::from_chars() reads it; empty if it is none, or not one of that type.
+template <typename Number>
+std::optional<Number> number_from(std::string_view text) {
+  Number value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+/// The same, if it is from `least` to `most`.
+template <typename Number>
+std::optional<Number> number_from(std::string_view text, std::type_identity_t<Number> least,
+                                  std::type_identity_t<Number> most) {
+  const auto value = number_from<Number>(text);
+  return value && *value >= least && *value <= most ? value : std::nullopt;
+}
+
+}  // namespace mltcp

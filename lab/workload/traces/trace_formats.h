@@ -1,0 +1,21 @@
+// The formats that have no more than a reader: what each holds is told where it is read.
+#pragma once
+
+#include "mltcp/lab/workload/traces/read_traces.h"
+
+namespace mltcp::workload {
+
+extern const TraceFormat kAicbFormat;
+extern const TraceFormat kAstraTextFormat;
+extern const TraceFormat kChakra;
+extern const TraceFormat kChakraJson;
+extern const TraceFormat kFlightRecorder;
+extern const TraceFormat kHpccFlows;
+extern const TraceFormat kHtsimFormat;
+extern const TraceFormat kNcclInspectorFormat;
+extern const TraceFormat kNcclLogFormat;
+extern const TraceFormat kNsightSqlite;
+extern const TraceFormat kParam;
+extern const TraceFormat kPytorchEt;
+
+}  // namespace mltcp::workload
