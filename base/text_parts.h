@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 #include <system_error>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace mltcp {
@@ -48,6 +50,14 @@ std::optional<Number> number_from(std::string_view text, std::type_identity_t<Nu
                                   std::type_identity_t<Number> most) {
   const auto value = number_from<Number>(text);
   return value && *value >= least && *value <= most ? value : std::nullopt;
+}
+
+/// The word of a value; "?" for one that is not among them.
+template <typename Value>
+std::string_view word_of(std::type_identity_t<Value> value,
+                         std::initializer_list<std::pair<Value, std::string_view>> words) {
+  const auto found = std::ranges::find(words, value, &std::pair<Value, std::string_view>::first);
+  return found == words.end() ? "?" : found->second;
 }
 
 }  // namespace mltcp

@@ -1,5 +1,5 @@
 // Options in lists of fields (base/fields.h) for JSON files. For any other option type with a function written(), its
-// result is written in place of the member; one with a function read() reads it.
+// result is written in place of the member; one with a function read() reads it, and the field must be present.
 #pragma once
 
 namespace mltcp {

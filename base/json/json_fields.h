@@ -53,7 +53,7 @@ inline constexpr bool may_be_missing(const Plain& /*about*/) { return false; }
 inline constexpr bool may_be_missing(const InJson& about) { return about.presence != Presence::required; }
 template <typename About>
 constexpr bool may_be_missing(const About& /*about*/) {
-  return true;
+  return !requires { &About::read; };
 }
 
 /// Whether an empty optional is written as null, instead of not at all.

@@ -1,6 +1,8 @@
 // Bytes that a worker sends for a collective (see collective.h).
 #include "mltcp/lab/workload/collective.h"
 
+#include "mltcp/base/text_parts.h"
+
 #include <limits>
 
 namespace mltcp::workload {
@@ -16,9 +18,14 @@ Uint128 share(Uint128 size, std::uint32_t workers, std::uint32_t times) {
 }  // namespace
 
 std::string_view name(Collective collective) {
-  constexpr std::string_view names[] = {
-      "none", "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "all-reduce and all-to-all"};
-  return names[static_cast<std::size_t>(collective)];
+  using enum Collective;
+  return word_of<Collective>(collective, {{none, "none"},
+                                          {all_reduce, "all-reduce"},
+                                          {all_gather, "all-gather"},
+                                          {reduce_scatter, "reduce-scatter"},
+                                          {all_to_all, "all-to-all"},
+                                          {broadcast, "broadcast"},
+                                          {all_reduce_all_to_all, "all-reduce and all-to-all"}});
 }
 
 std::optional<Bytes> bytes_sent(Collective collective, Bytes size, std::uint32_t workers, GatherSize gather_size) {

@@ -12,6 +12,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 #include "mltcp/lab/workload/inspection.h"
 
 namespace mltcp::workload {
@@ -413,9 +414,10 @@ double ratio(Nanos part, Nanos all) {
 }  // namespace
 
 std::string_view name(GraphSummary::Period period) {
-  constexpr std::string_view names[] = {"marked by the trace", "found by repetition",
-                                        "none found: the whole trace is taken as one"};
-  return names[static_cast<std::size_t>(period)];
+  using enum GraphSummary::Period;
+  return word_of<GraphSummary::Period>(period, {{marked, "marked by the trace"},
+                                                {repeated, "found by repetition"},
+                                                {single, "none found: the whole trace is taken as one"}});
 }
 
 std::string_view key_of(GraphSummary::Period period) {

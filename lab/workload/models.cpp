@@ -11,6 +11,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 #include "mltcp/lab/workload/collective.h"
 
 namespace mltcp::workload {
@@ -113,8 +114,9 @@ Phase communicate(Collective collective, double bytes, std::uint32_t workers, st
 }  // namespace
 
 std::string_view name(Strategy strategy) {
-  constexpr std::string_view names[] = {"data parallel", "pipeline parallel", "embedding parallel"};
-  return names[static_cast<std::size_t>(strategy)];
+  using enum Strategy;
+  return word_of<Strategy>(
+      strategy, {{data, "data parallel"}, {pipeline, "pipeline parallel"}, {embedding, "embedding parallel"}});
 }
 
 std::span<const Model> models() { return kTable; }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/text_parts.h"
 #include "mltcp/lab/workload/internal/program_writer.h"
 
 namespace mltcp::workload {
@@ -182,14 +183,20 @@ void check_training(const Pattern& pattern) {
 }  // namespace
 
 std::string_view name(Algorithm algorithm) {
-  constexpr std::string_view names[] = {"ring", "tree", "halving-doubling"};
-  return names[static_cast<std::size_t>(algorithm)];
+  using enum Algorithm;
+  return word_of<Algorithm>(algorithm, {{ring, "ring"}, {tree, "tree"}, {halving_doubling, "halving-doubling"}});
 }
 
 std::string_view name(Pattern::Kind kind) {
-  constexpr std::string_view names[] = {"all-reduce", "reduce-scatter", "all-gather",       "all-to-all",
-                                        "broadcast",  "point-to-point", "parameter-server", "training"};
-  return names[static_cast<std::size_t>(kind)];
+  using enum Pattern::Kind;
+  return word_of<Pattern::Kind>(kind, {{all_reduce, "all-reduce"},
+                                       {reduce_scatter, "reduce-scatter"},
+                                       {all_gather, "all-gather"},
+                                       {all_to_all, "all-to-all"},
+                                       {broadcast, "broadcast"},
+                                       {point_to_point, "point-to-point"},
+                                       {parameter_server, "parameter-server"},
+                                       {training, "training"}});
 }
 
 RankProgram::Load RankProgram::load() const {

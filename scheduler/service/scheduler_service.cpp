@@ -16,6 +16,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/nearest.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 #include "mltcp/scheduler/placement.h"
 #include "mltcp/scheduler/service/job_profile.h"
 #include "mltcp/scheduler/service/journal.h"
@@ -80,8 +81,9 @@ void check(const JobRequest& request) {
 }
 
 std::string_view to_text(scheduler::PlacementKind kind) {
-  constexpr std::string_view names[] = {"locality", "compatible", "random"};
-  return names[static_cast<std::size_t>(kind)];
+  using enum scheduler::PlacementKind;
+  return word_of<scheduler::PlacementKind>(kind,
+                                           {{locality, "locality"}, {compatible, "compatible"}, {random, "random"}});
 }
 
 /// What a host is held to is the same, and why it is held to nothing.

@@ -27,10 +27,10 @@ namespace {
 
 struct ClusterArguments {
   std::string file;
-  std::optional<std::string> level;     ///< "packet" or "flow"
-  experiment::ClusterFileOptions read;  ///< but its level
-  std::uint32_t threads = 0;            ///< 0: one a core
-  std::optional<std::string> json;      ///< files, or "-" for standard output
+  std::optional<std::string> level;      ///< "packet" or "flow"
+  experiment::ClusterFileOptions given;  ///< without `level`
+  std::uint32_t threads = 0;             ///< 0: one a core
+  std::optional<std::string> json;       ///< files, or "-" for standard output
   std::optional<std::string> markdown;
   bool models = false;  ///< list the models that jobs may train instead; there is no file then
 };
@@ -45,12 +45,12 @@ void add_options(Options& options, ClusterArguments& arguments) {
       .add("--level", arguments.level,
            "packet (every packet) or flow (fluid, for large ones); default: the file's, or packet")
       .check(one_of({"packet", "flow"}));
-  options.add_list("--scheme", arguments.read.schemes,
+  options.add_list("--scheme", arguments.given.schemes,
                    fmt::format("Schemes, several as in locality,compatible+schedule+mltcp,ideal; default: the file's, "
                                "or {}",
                                fmt::join(experiment::default_schemes(), ",")));
-  add_seed(options, arguments.read.seed, "The first seed, 0 to 2^63 - 1; default: the file's, or 1");
-  options.add("--seeds", arguments.read.seeds, "With how many seeds each scheme runs; default: the file's, or 1")
+  add_seed(options, arguments.given.seed, "The first seed, 0 to 2^63 - 1; default: the file's, or 1");
+  options.add("--seeds", arguments.given.seeds, "With how many seeds each scheme runs; default: the file's, or 1")
       .check(whole(1, 1000));
   options.add("--threads", arguments.threads, "Runs at a time; default: one a core").check(whole(1, 10'000));
   options.add("--json", arguments.json,
@@ -78,7 +78,7 @@ void print_models() {
 }
 
 experiment::ClusterExperiment load(const ClusterArguments& arguments) {
-  experiment::ClusterFileOptions options = arguments.read;
+  experiment::ClusterFileOptions options = arguments.given;
   if (arguments.level)
     options.level = *arguments.level == "flow" ? experiment::ClusterExperiment::Level::flow
                                                : experiment::ClusterExperiment::Level::packet;

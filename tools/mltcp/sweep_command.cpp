@@ -32,7 +32,7 @@ namespace {
 
 struct SweepArguments {
   std::string file;
-  experiment::SweepOptions read;      ///< but what the program supports
+  experiment::SweepOptions given;     ///< without what the program supports
   std::optional<std::string> output;  ///< folder of the records
   std::optional<std::string> shard;   ///< "i/n" or "auto"
   std::vector<std::string> merge;     ///< folders
@@ -46,12 +46,13 @@ struct SweepArguments {
 
 void add_options(Options& options, SweepArguments& arguments) {
   options.add("FILE.toml", arguments.file, "A sweep, or an experiment that --vary varies").required();
-  options.add_each("--vary", arguments.read.vary,
+  options.add_each("--vary", arguments.given.vary,
                    "A key of the experiment and its values, as in cc=reno,cubic or 'bottleneck.buffer=75 kB,250 kB' or "
                    "'job[*].jitter=0 ms,2 ms'; once for each key");
-  options.add("--seeds", arguments.read.seeds, "With how many seeds each point runs, from the experiment's on")
+  options.add("--seeds", arguments.given.seeds, "With how many seeds each point runs, from the experiment's on")
       .check(whole(1, 100'000));
-  options.add_list("--policy", arguments.read.policies, "Policies, instead of the files'; several: --policy fair,mltcp")
+  options
+      .add_list("--policy", arguments.given.policies, "Policies, instead of the files'; several: --policy fair,mltcp")
       .suggest(experiment::policy_names());
   options.add("-o,--output", arguments.output,
               "Folder of the finished runs, which are not run again; default: the file's name with "
@@ -192,7 +193,7 @@ void warn_of(const experiment::Sweep& sweep, const experiment::SweepTable& table
 }
 
 experiment::Sweep load(const SweepArguments& arguments) {
-  experiment::SweepOptions options = arguments.read;
+  experiment::SweepOptions options = arguments.given;
   options.files = file_options();
   return experiment::load_sweep(arguments.file, options);
 }

@@ -15,6 +15,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/file_format.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 #include "mltcp/lab/experiment/files/toml.h"
 #include "mltcp/lab/workload/traces/read_traces.h"
 
@@ -154,14 +155,11 @@ std::string_view first_line(std::string_view text) {
   return text;
 }
 
-std::vector<std::string_view> words_of(std::string_view line, std::string_view separators) {
-  std::vector<std::string_view> words;
-  while (!line.empty()) {
-    const std::size_t end = std::min(line.find_first_of(separators), line.size());
-    if (const std::string_view word = trimmed(line.substr(0, end)); !word.empty()) words.push_back(word);
-    line.remove_prefix(std::min(end + 1, line.size()));
-  }
-  return words;
+std::vector<std::string_view> columns_of(std::string_view line) {
+  std::vector<std::string_view> columns = parts_of(line, ',');
+  for (std::string_view& column : columns) column = trimmed(column);
+  std::erase(columns, std::string_view());
+  return columns;
 }
 
 // Whether the line begins with one of the words, whatever the case.
@@ -185,7 +183,7 @@ bool is_array_of_jobs(std::string_view text) {
 std::optional<FileKind> kind_of_columns(std::string_view text) {
   const std::string_view line = first_line(text);
   if (begins(line, {"switchname", "blockname", "- topology:"})) return FileKind::slurm_topology;
-  const std::vector<std::string_view> columns = words_of(line, ",");
+  const std::vector<std::string_view> columns = columns_of(line);
   const auto has = [&](std::string_view column) { return std::ranges::find(columns, column) != columns.end(); };
   if (has("rate_bps")) return FileKind::profile;
   if (has("from") && has("to")) return FileKind::links;

@@ -14,7 +14,7 @@ namespace mltcp::experiment {
 namespace {
 
 constexpr std::size_t kLongestName = 128;
-constexpr std::size_t kMaxDigits = 9;
+constexpr std::size_t kMaxDigits = 10;
 
 struct Range {
   std::uint64_t from = 0;

@@ -223,9 +223,9 @@ fabric::SwitchedNetworkConfig SettingsReader::read_topology(const Item& item, do
     Topology (SettingsReader::*read)(const Item&, const toml::table&, Nanos, double) const;
   };
   const Kind known = one_of<Kind>(
-      kind, {{"single-switch", {{"hosts", "host_rate"}, &SettingsReader::read_single_switch}},
-             {"leaf-spine",
+      kind, {{"leaf-spine",
               {{"leaves", "spines", "hosts_per_leaf", "host_rate", "uplink_rate"}, &SettingsReader::read_leaf_spine}},
+             {"single-switch", {{"hosts", "host_rate"}, &SettingsReader::read_single_switch}},
              {"fat-tree", {{"k", "rate"}, &SettingsReader::read_fat_tree}},
              {"file", {{"file", "hosts"}, &SettingsReader::read_links}},
              {"slurm", {{"file", "host_rate", "uplink_rate", "oversubscription"}, &SettingsReader::read_slurm}}});
@@ -259,9 +259,9 @@ Topology SettingsReader::read_single_switch(const Item& item, const toml::table&
 Topology SettingsReader::read_leaf_spine(const Item& item, const toml::table& keys, Nanos delay,
                                          double rate_scale) const {
   LeafSpineShape shape;
-  for (const auto& [key, read] : {std::pair{"leaves", &shape.leaves}, std::pair{"spines", &shape.spines},
-                                  std::pair{"hosts_per_leaf", &shape.hosts_per_leaf}})
-    *read = count(required(item, keys, key, "4"), 1, Topology::kMaxInTier);
+  for (const auto& [key, number] : {std::pair{"leaves", &shape.leaves}, std::pair{"spines", &shape.spines},
+                                    std::pair{"hosts_per_leaf", &shape.hosts_per_leaf}})
+    *number = count(required(item, keys, key, "4"), 1, Topology::kMaxInTier);
   if (shape.hosts() < 2 || shape.hosts() > Topology::kMaxHosts)
     fail(*find(keys, item.key, "hosts_per_leaf"), fmt::format("the network has {} hosts", shape.hosts()),
          fmt::format("write leaves and hosts_per_leaf for 2 to {}", Topology::kMaxHosts));
@@ -594,9 +594,9 @@ void SettingsReader::read_training(const Item& item, const toml::table& keys, co
   const toml::table& groups = table(parallel, "parallel = { data = 4, tensor = 1, pipeline = 1 }");
   check_keys(groups, parallel.key, {"data", "tensor", "pipeline"});
   std::uint32_t data = 1;
-  for (const auto& [key, read] :
+  for (const auto& [key, number] :
        {std::pair{"data", &data}, std::pair{"tensor", &training.tensor}, std::pair{"pipeline", &training.pipeline}})
-    if (const auto value = find(groups, parallel.key, key)) *read = count(*value, 1, workload::kMaxRanks);
+    if (const auto value = find(groups, parallel.key, key)) *number = count(*value, 1, workload::kMaxRanks);
   const std::uint64_t ranks = std::uint64_t{data} * training.tensor * training.pipeline;
   if (ranks < 2 || ranks > workload::kMaxRanks)
     fail(parallel, fmt::format("data times tensor times pipeline is {}", ranks),
@@ -608,9 +608,9 @@ void SettingsReader::read_training(const Item& item, const toml::table& keys, co
     if (const auto value = find(keys, item.key, key)) *bytes = size_above_zero(*value, "100 MB");
   const auto buckets = find(keys, item.key, "buckets");
   constexpr std::int64_t most = workload::kMaxOperations;
-  for (const auto& [key, read] :
+  for (const auto& [key, number] :
        {std::pair{"micro_batches", &training.micro_batches}, std::pair{"buckets", &training.buckets}})
-    if (const auto value = find(keys, item.key, key)) *read = count(*value, 1, most);
+    if (const auto value = find(keys, item.key, key)) *number = count(*value, 1, most);
   training.layers = training.buckets;
   if (const auto value = find(keys, item.key, "layers")) training.layers = count(*value, 1, most);
   if (buckets && training.buckets > training.layers)

@@ -35,13 +35,13 @@ class SettingsReader : public TomlReader {
   /// Refuses an algorithm that needs ECN marks if there are none. Without an item, it was chosen by an option, as no
   /// default needs marks.
   void check_needs(const std::string& name, const std::optional<Item>& item, bool ecn) const;
-  /// Slope and intercept, one of the papers' functions, or a table of points.
   /// The words of `key`, or in their place those given by an option; none twice, and none with an objection, "cause;
   /// cure". `by_default` without any.
   std::vector<std::string> words(const toml::table& root, std::string_view key, std::string_view example,
                                  std::string_view option, const std::vector<std::string>& given,
                                  const std::vector<std::string>& by_default,
                                  const std::function<std::string(const std::string&)>& objection) const;
+  /// Slope and intercept, one of the papers' functions, or a table of points.
   void read_mltcp(const Item& item, MltcpSettings& result) const;
   bool learned(const Item& item) const;
   double bounded(const Item& item) const;
@@ -61,7 +61,6 @@ class SettingsReader : public TomlReader {
   cc::ParameterValue read_value(const Item& item, const cc::Parameter& parameter) const;
   /// Reads a [topology], with rates multiplied by `rate_scale`; its seed is left at its default.
   fabric::SwitchedNetworkConfig read_topology(const Item& item, double rate_scale = 1) const;
-  /// The value of a required key of the table `item`.
   static Rate scaled(Rate rate, double scale);
   // Specific to each kind of topology.
   Topology read_single_switch(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const;

@@ -57,7 +57,7 @@ class TomlReader {
   }
   /// The value of `key` in `table`, whose own path is `prefix` ("job[2]", or empty at the top).
   static std::optional<Item> find(const toml::table& table, std::string_view prefix, std::string_view key);
-  /// That of a table that has to have it.
+  /// The value of a key that the table `item` has to have; throws InputError if it is missing.
   Item required(const Item& item, const toml::table& keys, std::string_view key, std::string_view example) const;
   /// Refuses unknown keys.
   void check_keys(const toml::table& table, std::string_view prefix, const std::vector<std::string>& known) const;

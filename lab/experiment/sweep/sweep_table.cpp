@@ -70,8 +70,9 @@ SweepRow row_of(std::span<const Results> seeds, std::size_t number) {
   row.policy = first.policy;
   row.jobs = first.jobs.size();
   row.seeds = seeds.size();
+  enum Time : std::size_t { mean, half_mean, p99, half_p99 };
   constexpr std::array<Nanos JobResult::*, 4> times{&JobResult::mean, &JobResult::second_half_mean, &JobResult::p99,
-                                                    &JobResult::second_half_p99};
+                                                    &JobResult::second_half_p99};  // by Time
   std::array<std::vector<double>, times.size()> slowdowns;
   std::array<std::vector<double>, times.size()> gains;
   std::vector<std::uint64_t> from;
@@ -98,18 +99,18 @@ SweepRow row_of(std::span<const Results> seeds, std::size_t number) {
     row.max_queue_bytes = std::max(row.max_queue_bytes, run.bottleneck.max_queue_bytes);
     row.same = row.same && same_times(first, run);
   }
-  for (double* mean : {&row.utilization, &row.dropped_packets, &row.marked_packets, &row.retransmitted_packets})
-    *mean /= static_cast<double>(seeds.size());
-  row.slowdown = estimate_of(slowdowns[0]);
-  row.second_half = estimate_of(slowdowns[1]);
-  row.second_half_worst_seed = *std::ranges::max_element(slowdowns[1]);
-  row.p99 = estimate_of(slowdowns[2]);
-  row.second_half_p99 = estimate_of(slowdowns[3]);
-  if (!gains[0].empty()) {
-    row.gain = estimate_of(gains[0]);
-    row.second_half_gain = estimate_of(gains[1]);
-    row.gain_p99 = estimate_of(gains[2]);
-    row.second_half_gain_p99 = estimate_of(gains[3]);
+  for (double* total : {&row.utilization, &row.dropped_packets, &row.marked_packets, &row.retransmitted_packets})
+    *total /= static_cast<double>(seeds.size());
+  row.slowdown = estimate_of(slowdowns[mean]);
+  row.second_half = estimate_of(slowdowns[half_mean]);
+  row.second_half_worst_seed = *std::ranges::max_element(slowdowns[half_mean]);
+  row.p99 = estimate_of(slowdowns[p99]);
+  row.second_half_p99 = estimate_of(slowdowns[half_p99]);
+  if (!gains[mean].empty()) {
+    row.gain = estimate_of(gains[mean]);
+    row.second_half_gain = estimate_of(gains[half_mean]);
+    row.gain_p99 = estimate_of(gains[p99]);
+    row.second_half_gain_p99 = estimate_of(gains[half_p99]);
   }
   row.interleaved = from.size();
   if (!from.empty()) {

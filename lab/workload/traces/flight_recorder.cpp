@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "mltcp/base/text.h"
+#include "mltcp/base/text_parts.h"
 #include "mltcp/lab/workload/traces/graph_builder.h"
 #include "mltcp/lab/workload/traces/issue_order.h"
 #include "mltcp/lab/workload/traces/json_elements.h"
@@ -316,12 +317,11 @@ class FlightRecorderReader {
     const std::size_t middle = name.find(arrow);
     const std::size_t space = name.find(' ');
     if (middle == std::string_view::npos || space == std::string_view::npos || space > middle) return false;
-    const auto rank = [](std::string_view text, std::uint32_t& value) {
-      text = trimmed(text);
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-      return error == std::errc() && end == text.data() + text.size();
-    };
-    return rank(name.substr(space, middle - space), one.own) && rank(name.substr(middle + 2), one.other);
+    const auto own = number_from<std::uint32_t>(trimmed(name.substr(space, middle - space)));
+    const auto other = number_from<std::uint32_t>(trimmed(name.substr(middle + 2)));
+    one.own = own.value_or(one.own);
+    one.other = other.value_or(one.other);
+    return own && other;
   }
 
   /// Of all tensors of an operation together.

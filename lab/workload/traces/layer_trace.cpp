@@ -387,13 +387,14 @@ std::string_view name(Parallelism parallelism) {
 }
 
 std::string_view name(Group group) {
-  constexpr std::string_view names[] = {"model", "data", "expert", "expert-data"};
-  return names[static_cast<std::size_t>(group)];
+  using enum Group;
+  return word_of<Group>(group, {{model, "model"}, {data, "data"}, {expert, "expert"}, {expert_data, "expert-data"}});
 }
 
 std::string_view name(Pass pass) {
-  constexpr std::string_view names[] = {"forward", "input-gradient", "weight-gradient"};
-  return names[static_cast<std::size_t>(pass)];
+  using enum Pass;
+  return word_of<Pass>(
+      pass, {{forward, "forward"}, {input_gradient, "input-gradient"}, {weight_gradient, "weight-gradient"}});
 }
 
 Trace parse_trace(std::string_view text, const std::string& file) { return Parser(text, file).parse(); }

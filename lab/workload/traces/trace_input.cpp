@@ -176,6 +176,7 @@ class Unpacked {
            "unpack it, and give what is in it");
   }
 
+  // An exception must not cross libarchive, which is C: it is kept until that has returned.
   static la_ssize_t more(archive* opened, void* self, const void** block) {
     auto& unpacked = *static_cast<Unpacked*>(self);
     try {
@@ -227,7 +228,7 @@ class Unpacked {
   fail(name, "what is packed in it is packed again", "unpack it once, and give what comes out");
 }
 
-/// What it has gone to.
+/// The bytes of the member that next() went to; `unpacked` must outlive it.
 TraceSource member_source(Unpacked& unpacked) {
   return [&unpacked](char* to, std::size_t most) { return unpacked.read(to, most); };
 }

@@ -1,6 +1,8 @@
 // See training_loop.h.
 #include "mltcp/lab/workload/traces/training_loop.h"
 
+#include "mltcp/base/text_parts.h"
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -171,8 +173,9 @@ std::optional<Network> network_from(std::string_view text) {
 }
 
 std::string_view name(Network network) {
-  constexpr std::string_view names[] = {"weight-gradient", "inter-server", "all"};
-  return names[static_cast<std::size_t>(network)];
+  using enum Network;
+  return word_of<Network>(network,
+                          {{weight_gradient, "weight-gradient"}, {inter_server, "inter-server"}, {all, "all"}});
 }
 
 std::uint32_t group_size(const Trace& trace, Group group, const LoopOptions& options) {

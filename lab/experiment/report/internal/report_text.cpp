@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 
+#include "mltcp/base/text_parts.h"
 #include "mltcp/lab/experiment/report/internal/html.h"
 
 namespace mltcp::experiment {
@@ -131,8 +132,8 @@ Change change_of(std::optional<double> before, std::optional<double> now) {
 }
 
 std::string_view class_of(Change change) {
-  constexpr std::string_view names[] = {"unknown", "better", "same", "worse"};
-  return names[static_cast<std::size_t>(change)];
+  using enum Change;
+  return word_of<Change>(change, {{unknown, "unknown"}, {better, "better"}, {same, "same"}, {worse, "worse"}});
 }
 
 std::string verdict(Change change) {
