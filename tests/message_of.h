@@ -1,19 +1,32 @@
 // What an exception says that a call throws, for tests of messages.
 #pragma once
 
-#include <exception>
 #include <string>
+
+#include "matchers.h"
+#include "mltcp/base/error.h"
 
 namespace mltcp {
 
+/// "no error" if it throws none.
 template <typename Error, typename Call>
 std::string message_of(Call call) {
   try {
-    call();
+    static_cast<void>(call());
   } catch (const Error& error) {
     return error.what();
   }
-  return "no such exception";
+  return "no error";
+}
+
+/// What it refuses, in one line with a cure, as a user has to be told; it begins with `where`.
+template <typename Error = InputError, typename Call>
+std::string refusal_of(Call call, const std::string& where = "") {
+  std::string message = message_of<Error>(call);
+  if (message == "no error") return message;
+  EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  EXPECT_THAT(message, AllOf(StartsWith(where), HasSubstr("; ")));
+  return message;
 }
 
 }  // namespace mltcp

@@ -12,17 +12,15 @@
 
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <deque>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <iterator>
 #include <string>
 #include <thread>
 
 #include "../random_bytes.h"
-#include "../temporary_folder.h"
+#include "../started_program.h"
 #include "attacker.h"
 #include "mltcp/base/random.h"
 #include "mltcp/transport/ethernet/encapsulation.h"
@@ -48,44 +46,12 @@ compute = "5 ms"
 communicate = "250 kB"
 )";
 
-std::string content(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
-/// Whether it is true within 60 s; for what other processes do.
-bool soon(const std::function<bool()>& is_true) {
-  for (int attempt = 0; attempt < 6000; ++attempt) {
-    if (is_true()) return true;
-    std::this_thread::sleep_for(10ms);
-  }
-  return false;
-}
-
 /// `mltcp testbed`, running.
-class Testbed {
+class Testbed : public StartedProgram {
  public:
-  Testbed(const fs::path& folder, const std::vector<std::string>& options) : folder_(folder) {
-    std::vector<std::string> words{MLTCP_PROGRAM, "testbed", "e.toml", "--device", "af_packet"};
-    words.insert(words.end(), options.begin(), options.end());
-    process_ = fork();
-    if (process_ != 0) return;
-    setenv("TMPDIR", (folder / "tmp").c_str(), 1);
-    std::vector<char*> raw;
-    for (auto& word : words) raw.push_back(word.data());
-    raw.push_back(nullptr);
-    if (chdir(folder.c_str()) == 0 && std::freopen("said", "w", stdout) != nullptr && dup2(1, 2) == 2)
-      execvp(raw[0], raw.data());
-    _exit(99);
-  }
-  ~Testbed() {
-    if (process_ > 0) kill(process_, SIGKILL);
-    finish();
-  }
-  Testbed(const Testbed&) = delete;
-  Testbed& operator=(const Testbed&) = delete;
+  Testbed(const fs::path& folder, const std::vector<std::string>& options)
+      : StartedProgram(words(folder, options), folder, "testbed"), folder_(folder) {}
 
-  [[nodiscard]] std::string said() const { return content(folder_ / "said"); }
   /// The process of its switch, which has the wires of all hosts; 0: there is none.
   [[nodiscard]] pid_t bridge() const {
     pid_t found = 0;
@@ -97,21 +63,16 @@ class Testbed {
     }
     return found;
   }
-  /// Exit status, or minus the signal.
-  int finish() {
-    if (process_ > 0) {
-      int status = 0;
-      waitpid(process_, &status, 0);
-      process_ = 0;
-      status_ = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-    }
-    return status_;
-  }
 
  private:
+  static std::vector<std::string> words(const fs::path& folder, const std::vector<std::string>& options) {
+    std::vector<std::string> all{
+        "env", "TMPDIR=" + (folder / "tmp").string(), MLTCP_PROGRAM, "testbed", "e.toml", "--device", "af_packet"};
+    all.insert(all.end(), options.begin(), options.end());
+    return all;
+  }
+
   fs::path folder_;
-  pid_t process_ = 0;
-  int status_ = -1;
 };
 
 /// Everybody's frames of one interface.
@@ -298,7 +259,7 @@ class TestbedAttack : public ::testing::Test {
   /// Its exit status.
   int attacked(Testbed& testbed, bool reads) {
     pid_t bridge = 0;
-    EXPECT_TRUE(soon([&] { return (bridge = testbed.bridge()) != 0; })) << testbed.said();
+    EXPECT_TRUE(soon([&] { return (bridge = testbed.bridge()) != 0; }, 60s)) << testbed.said();
     Attack attack(bridge, reads);
     const int status = testbed.finish();
     attack.stop();

@@ -1,7 +1,6 @@
 // Lists of fields: that they are whole, and what they visit.
 #include "mltcp/base/fields.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>

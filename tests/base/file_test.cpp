@@ -4,8 +4,6 @@
 #include "../temporary_folder.h"
 
 #include <fcntl.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,25 +16,19 @@
 #include <utility>
 #include <vector>
 
-#include "mltcp/base/error.h"
+#include "../message_of.h"
 
 namespace mltcp {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::HasSubstr;
 
 constexpr TextFile kSmall{"a small file", 1U << 20};
 
 class ReadTextFile : public ::testing::Test {
  protected:
   static std::string refusal(const fs::path& path) {
-    try {
-      static_cast<void>(read_text_file(path, "NAME", kSmall));
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "no error";
+    return refusal_of([&] { return read_text_file(path, "NAME", kSmall); });
   }
 
   TemporaryFolder folder_;
@@ -130,12 +122,7 @@ class WriteFile : public ::testing::Test {
     return {std::istreambuf_iterator<char>(file), {}};
   }
   [[nodiscard]] std::string refusal(const fs::path& name) const {
-    try {
-      refuse_planted_links(folder_ / name);
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "no error";
+    return refusal_of([&] { refuse_planted_links(folder_ / name); });
   }
   static mode_t mode_of(const fs::path& path) {
     struct stat found {};

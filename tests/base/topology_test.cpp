@@ -1,30 +1,16 @@
 // Networks on paper and the paths in them.
 #include "mltcp/base/topology.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <functional>
 #include <set>
 
+#include "../message_of.h"
 #include "mltcp/base/error.h"
 
 namespace mltcp {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-
 constexpr Rate kRate(1'000'000'000);
-
-std::string error_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 std::vector<std::string> names(const Topology& topology, const std::vector<Topology::Link>& path) {
   std::vector<std::string> result;
@@ -119,8 +105,7 @@ TEST(topology, graph__hosts_side_by_side_need_no_switch_and_do_not_forward) {
                     {{"a", "b", kRate}, {"b", "a", kRate}, {"b", "c", kRate}, {"c", "b", kRate}}};
   const Topology topology(graph);
   EXPECT_THAT(names(topology, topology.path(0, 1, 1)), ElementsAre("a -> b"));
-  EXPECT_THAT(error_of([&] { static_cast<void>(topology.path(0, 2, 1)); }),
-              HasSubstr("no path leads from \"a\" to \"c\""));
+  EXPECT_THAT(refusal_of([&] { return topology.path(0, 2, 1); }), HasSubstr("no path leads from \"a\" to \"c\""));
 }
 
 TEST(topology, graph__host_on_two_switches_is_reached_over_both) {
@@ -144,7 +129,7 @@ TEST(topology, graph__refuses_what_is_wrong_with_one_clear_error) {
   const auto error_with = [](const std::function<void(Graph&)>& change) {
     Graph graph = two_switches();
     change(graph);
-    return error_of([&] { Topology{graph}; });
+    return refusal_of([&] { Topology{graph}; });
   };
   EXPECT_EQ(error_with([](Graph&) {}), "no error");
   EXPECT_EQ(error_with([](Graph& g) { g.nodes = {{"s"}, {"t"}}; }), "the network has 0 hosts; give 1 to 65536");
@@ -178,16 +163,15 @@ TEST(topology, path__no_way_in_one_direction_names_both_hosts) {
   graph.links.pop_back();
   const Topology topology(graph);
   EXPECT_EQ(topology.path(0, 1, 1).size(), 3U);
-  EXPECT_EQ(error_of([&] { static_cast<void>(topology.path(1, 0, 1)); }),
+  EXPECT_EQ(refusal_of([&] { return topology.path(1, 0, 1); }),
             "no path leads from \"b\" to \"a\"; add links in this direction");
-  EXPECT_EQ(error_of([&] { static_cast<void>(topology.path(1, 2, 1)); }),
-            "there is no host 2; the network has hosts 0 to 1");
+  EXPECT_EQ(refusal_of([&] { return topology.path(1, 2, 1); }), "there is no host 2; the network has hosts 0 to 1");
 }
 
 TEST(topology, check_path__refuses_paths_that_do_not_lead_there) {
   const Topology topology = Topology::leaf_spine({2, 1, 1, kRate, {}});
   auto path = topology.path(0, 1, 1);
-  const auto error = [&] { return error_of([&] { topology.check_path(0, 1, path); }); };
+  const auto error = [&] { return message_of<InputError>([&] { topology.check_path(0, 1, path); }); };
   EXPECT_EQ(error(), "no error");
   path.pop_back();
   EXPECT_EQ(error(), "the path from \"host 0\" to \"host 1\" ends at \"leaf 1\"; give one that arrives");
@@ -204,9 +188,9 @@ TEST(topology, builders__refuse_shapes_out_of_range) {
   EXPECT_THROW(Topology::leaf_spine({2, 2, 2, Rate(0), {}}), InputError);
   EXPECT_THROW(Topology::fat_tree(5, kRate), InputError);
   EXPECT_THROW(Topology::single_switch(0, kRate), InputError);
-  EXPECT_EQ(error_of([] { static_cast<void>(Topology::single_switch(2, kRate).find_link("x")); }),
+  EXPECT_EQ(refusal_of([] { return Topology::single_switch(2, kRate).find_link("x"); }),
             "there is no link \"x\"; the first link is \"host 0 -> switch 0\"");
-  EXPECT_EQ(error_of([] { static_cast<void>(Topology::single_switch(2, kRate).find_host("switch 0")); }),
+  EXPECT_EQ(refusal_of([] { return Topology::single_switch(2, kRate).find_host("switch 0"); }),
             "there is no host \"switch 0\"; the first host is \"host 0\"");
 }
 
@@ -254,28 +238,26 @@ TEST(topology, oversubscription__is_that_of_the_fullest_rack) {
 }
 
 TEST(topology, check_all_paths__names_two_hosts_without_one) {
-  EXPECT_EQ(error_of([] { Topology(two_switches()).check_all_paths(); }), "no error");
-  EXPECT_EQ(error_of([] { Topology::leaf_spine({3, 2, 2, kRate}).check_all_paths(); }), "no error");
+  EXPECT_EQ(refusal_of([] { Topology(two_switches()).check_all_paths(); }), "no error");
+  EXPECT_EQ(refusal_of([] { Topology::leaf_spine({3, 2, 2, kRate}).check_all_paths(); }), "no error");
   Graph graph = two_switches();
   graph.links.pop_back();
-  EXPECT_EQ(error_of([&] { Topology(graph).check_all_paths(); }),
+  EXPECT_EQ(refusal_of([&] { Topology(graph).check_all_paths(); }),
             "no path leads from \"b\" to \"a\"; add links in this direction");
   // From the switch on which "a" sends, none leads back to "a".
   const Graph circle{{{"a", true}, {"b", true}, {"s"}, {"t"}},
                      {{"a", "s", kRate}, {"t", "a", kRate}, {"b", "s", kRate}, {"s", "b", kRate}, {"t", "s", kRate}}};
-  EXPECT_EQ(error_of([&] { Topology(circle).check_all_paths(); }),
+  EXPECT_EQ(refusal_of([&] { Topology(circle).check_all_paths(); }),
             "no path leads from \"b\" to \"a\"; add links in this direction");
   const Graph side_by_side{{{"a", true}, {"b", true}, {"c", true}},
                            {{"a", "b", kRate}, {"b", "a", kRate}, {"b", "c", kRate}, {"c", "b", kRate}}};
-  EXPECT_EQ(error_of([&] { Topology(side_by_side).check_all_paths(); }),
+  EXPECT_EQ(refusal_of([&] { Topology(side_by_side).check_all_paths(); }),
             "no path leads from \"a\" to \"c\"; add links in this direction");
 }
 
 // What is beyond them would take more memory or time than there is, and is refused before any is taken.
 TEST(topology, limits__are_checked_up_front) {
-  const auto refused = [](const std::function<Topology()>& make) {
-    return error_of([&] { static_cast<void>(make()); });
-  };
+  const auto refused = [](const std::function<Topology()>& make) { return refusal_of([&] { return make(); }); };
   EXPECT_EQ(refused([] { return Topology::single_switch(1'000'000, kRate); }),
             "the network has 1000000 hosts; give 1 to 65536");
   EXPECT_EQ(refused([] { return Topology::fat_tree(128, kRate); }),

@@ -1,29 +1,19 @@
 // Values with units: what is read, what is refused and how it is said, and that what is written reads back.
 #include "mltcp/base/units.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <limits>
 #include <string>
 #include <vector>
 
-#include "mltcp/base/error.h"
+#include "../message_of.h"
 #include "mltcp/base/random.h"
 
 namespace mltcp {
 namespace {
 
-using ::testing::HasSubstr;
-
 template <typename Parse>
 std::string refusal(Parse parse, std::string_view text) {
-  try {
-    parse(text);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return std::string("no error for ").append(text);
+  return message_of<InputError>([&] { return parse(text); });
 }
 
 TEST(Units, modulo__is_never_negative) {

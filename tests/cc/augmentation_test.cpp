@@ -1,11 +1,9 @@
 // The iteration tracker and the gain: ratios without wrap or integer division, and refused settings.
 #include "mltcp/cc/augmentation.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
-#include <string>
 
 #include "mltcp/base/error.h"
 

@@ -1,9 +1,6 @@
 // Algorithms by name, those that a program registers among them, and the controller that holds one.
 #include "mltcp/cc/registry.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <array>
 #include <filesystem>
 #include <limits>
@@ -11,23 +8,15 @@
 #include <stdexcept>
 #include <string>
 
+#include "../message_of.h"
 #include "mltcp/base/error.h"
 #include "mltcp/cc/reno.h"
 
 namespace mltcp::cc {
 namespace {
 
-/// What an exception of type `Error` that `call` throws says; empty: it throws none.
-template <typename Error, typename Call>
-std::string message_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-std::string message_of(std::string_view name) {
+/// What is said of a name that no algorithm has.
+std::string message_of_unknown(std::string_view name) {
   return message_of<InputError>([&] { find_algorithm(name); });
 }
 
@@ -57,11 +46,11 @@ TEST(Registry, find__every_listed_algorithm_by_its_name) {
 
 TEST(Registry, find__an_unknown_name_lists_the_names) {
   for (const std::string name : {"Reno", "reno "})
-    EXPECT_THAT(message_of(name), testing::EndsWith("; did you mean \"reno\"?"));
+    EXPECT_THAT(message_of_unknown(name), EndsWith("; did you mean \"reno\"?"));
   for (const std::string name : {"vegas", ""}) {
-    const std::string message = message_of(name);
-    EXPECT_THAT(message, testing::HasSubstr(testing::PrintToString(name)));
-    for (const AlgorithmTable* table : algorithms()) EXPECT_THAT(message, testing::HasSubstr(std::string(table->name)));
+    const std::string message = message_of_unknown(name);
+    EXPECT_THAT(message, HasSubstr(testing::PrintToString(name)));
+    for (const AlgorithmTable* table : algorithms()) EXPECT_THAT(message, HasSubstr(std::string(table->name)));
   }
 }
 
@@ -115,7 +104,7 @@ TEST(Registry, register__makes_an_algorithm_known_by_its_name) {
   EXPECT_EQ(&find_algorithm("told"), &told);
   EXPECT_EQ(algorithms().back(), &told);
   EXPECT_TRUE(library_file(told).empty());
-  EXPECT_THAT(algorithm_names(), testing::EndsWith(", told"));
+  EXPECT_THAT(algorithm_names(), EndsWith(", told"));
   const std::size_t after = algorithms().size();
   EXPECT_LE(before, after);
   EXPECT_EQ(&register_algorithm<Told>(), &told) << "again is fine";
@@ -133,7 +122,7 @@ TEST(Registry, register__refuses_another_algorithm_of_the_same_name) {
 }
 
 /// What load_algorithm() says of a shared object of this test's.
-std::string refusal_of(const std::string& file, std::string_view name) {
+std::string refusal_to_load(const std::string& file, std::string_view name) {
   return message_of<InputError>([&] { load_algorithm(std::filesystem::path(MLTCP_MODULES) / file, name); });
 }
 
@@ -155,20 +144,19 @@ TEST(Registry, load__makes_an_algorithm_of_a_shared_object_known) {
 }
 
 TEST(Registry, load__refuses_what_it_cannot_use) {
-  using testing::AllOf;
   using testing::HasSubstr;
-  EXPECT_THAT(refusal_of("nowhere.so", "x"), AllOf(HasSubstr("there is no file"), HasSubstr("nowhere.so")));
-  EXPECT_THAT(refusal_of(".", "x"), HasSubstr("there is no file"));
-  EXPECT_THAT(refusal_of("CTestTestfile.cmake", "x"), HasSubstr("can't be loaded"));
-  EXPECT_THAT(refusal_of("no_library.so", "x"), HasSubstr("has no function mltcp_cc_library()"));
-  EXPECT_THAT(refusal_of("other_abi.so", "x"),
-              AllOf(HasSubstr("is built for ABI 3-"), HasSubstr("this program has 2-"), HasSubstr("build it against")));
-  EXPECT_THAT(refusal_of("good_library.so", "bbr"),
+  EXPECT_THAT(refusal_to_load("nowhere.so", "x"), HasAll("there is no file", "nowhere.so"));
+  EXPECT_THAT(refusal_to_load(".", "x"), HasSubstr("there is no file"));
+  EXPECT_THAT(refusal_to_load("CTestTestfile.cmake", "x"), HasSubstr("can't be loaded"));
+  EXPECT_THAT(refusal_to_load("no_library.so", "x"), HasSubstr("has no function mltcp_cc_library()"));
+  EXPECT_THAT(refusal_to_load("other_abi.so", "x"),
+              HasAll("is built for ABI 3-", "this program has 2-", "build it against"));
+  EXPECT_THAT(refusal_to_load("good_library.so", "bbr"),
               HasSubstr("has no congestion control \"bbr\"; it has: elsewhere, reno"));
-  EXPECT_THAT(refusal_of("good_library.so", "reno"), HasSubstr("there is another congestion control \"reno\""));
+  EXPECT_THAT(refusal_to_load("good_library.so", "reno"), HasSubstr("there is another congestion control \"reno\""));
   EXPECT_THAT(message_of<InputError>([] { algorithm_from(":x"); }), HasSubstr("names no file; write FILE.so:NAME"));
   EXPECT_THAT(message_of<InputError>([] { algorithm_from("dctcp:g=0.1"); }),
-              AllOf(HasSubstr("\"dctcp:g=0.1\": dctcp is of this program"), HasSubstr("as in [dctcp] g = ...")));
+              HasAll("\"dctcp:g=0.1\": dctcp is of this program", "as in [dctcp] g = ..."));
   EXPECT_EQ(find_algorithm("reno").on_ack, table_of<Reno>().on_ack);
 }
 

@@ -328,7 +328,7 @@ TEST(DpdkEndpoints, of_too_little_memory__are_refused_with_how_much_the_first_sh
     require(
         contradiction.find("with 32 MB in ordinary pages, which can't grow, and is to have 64 MB here; give it that "
                            "where the first port is opened") != std::string::npos ||
-            contradiction == "no such exception",  // huge pages grow
+            contradiction == "no error",  // huge pages grow
         contradiction);
     more.datapath.memory_mb.reset();
     more.datapath.mtu = 9000;
@@ -336,7 +336,7 @@ TEST(DpdkEndpoints, of_too_little_memory__are_refused_with_how_much_the_first_sh
     const std::string shortage = message_of<RunError>([&] { const Endpoint second(more); });
     require(shortage.find(": its 32 MB are for all ports of the process; have the first that is opened ask for") !=
                     std::string::npos ||
-                shortage == "no such exception",
+                shortage == "no error",
             shortage);
     Endpoint a(config_of("ring:a,to=b", 3, Driving::caller));  // nothing that was refused is left
     require(free_ports() == max_ports() - 2, "ports were not given back");

@@ -2,24 +2,17 @@
 // table, flooding and what is not forwarded, copies, priorities, marks, faults, exact rates, and conservation.
 #include "mltcp/lab/fabric/ethernet_switch.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <map>
 #include <set>
 #include <vector>
 
-#include "mltcp/base/error.h"
+#include "../message_of.h"
 #include "mltcp/base/random.h"
 
 namespace mltcp::fabric::ethernet_switch_test {
 namespace {
 
 using namespace mltcp::literals;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::UnorderedElementsAre;
 
 constexpr MacNumber kBroadcast = 0xFFFFFFFFFFFF;
 constexpr MacNumber mac(std::uint64_t number) { return 0x020000000000 | number; }
@@ -315,12 +308,7 @@ TEST(EthernetSwitch, drain__gives_every_frame_back_undelivered) {
 }
 
 std::string refusal(std::span<const SwitchPortConfig> ports, const MacTableConfig& table = {}) {
-  try {
-    const EthernetSwitch bridge(ports, table);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "accepted";
+  return refusal_of([&] { const EthernetSwitch bridge(ports, table); });
 }
 
 TEST(EthernetSwitch, configuration__out_of_range_is_named) {
@@ -332,7 +320,7 @@ TEST(EthernetSwitch, configuration__out_of_range_is_named) {
   ports[63].classes = 9;
   EXPECT_EQ(refusal(ports), "port 63: a link has 9 classes; give 1 to 8");
   ports.resize(2);
-  EXPECT_EQ(refusal(ports), "accepted");
+  EXPECT_EQ(refusal(ports), "no error");
   EXPECT_THAT(refusal(ports, {3, 300_s}), HasSubstr("3 MAC addresses; give 4 to"));
   EXPECT_THAT(refusal(ports, {4, 999_ms}), HasSubstr("give 1 s to 1000000 s"));
 }

@@ -2,20 +2,15 @@
 // buffers, pauses, and conservation.
 #include "mltcp/lab/fabric/priority_link.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <map>
 #include <vector>
 
+#include "../matchers.h"
 #include "mltcp/base/error.h"
 
 namespace mltcp::fabric::priority_link_test {
 namespace {
 
 using namespace mltcp::literals;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 constexpr std::uint32_t kNone = SwitchMemory::kNoIngress;
 

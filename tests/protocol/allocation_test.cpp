@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "../count_allocations.h"
+#include "../lossy_io.h"
 #include "mltcp/lab/sim/dumbbell.h"
 #include "mltcp/transport/shard.h"
 
@@ -12,37 +12,9 @@ namespace {
 
 using namespace mltcp::literals;
 
-/// A datapath that loses packets, and whose own allocations don't count.
-class Lossy final : public PacketIo {
- public:
-  explicit Lossy(sim::Host& host) : host_(host), random_(host.number() + 1) {}
-
-  [[nodiscard]] const Limits& limits() const override { return host_.limits(); }
-  std::size_t receive(std::span<RxPacket> out) override {
-    const bool before = counting.exchange(false);
-    const std::size_t count = host_.receive(out);
-    counting = before;
-    return count;
-  }
-  std::size_t send(std::span<const TxPacket> packets) override {
-    const bool before = counting.exchange(false);
-    std::size_t count = 0;
-    for (; count < packets.size(); ++count)
-      if (!random_.chance(loss) && host_.send(packets.subspan(count, 1)) == 0) break;
-    counting = before;
-    return count;
-  }
-
-  double loss = 0;
-
- private:
-  sim::Host& host_;
-  Random random_;
-};
-
 class Counted final : public Pollable {
  public:
-  explicit Counted(sim::Host& host) : io(host), shard(io, {.seed = 1}) {}
+  explicit Counted(sim::Host& host) : io(host, host.number() + 1), shard(io, {.seed = 1}) {}
 
   Nanos poll(Nanos now) override {
     counting = armed;
@@ -74,7 +46,7 @@ class Counted final : public Pollable {
   }
   Bytes next_length() { return random_.chance(0.5) ? random_.below(300) : random_.below(200'000); }
 
-  Lossy io;
+  LossyIo io;
   Shard shard;
   bool armed = false;
   std::uint64_t received = 0;

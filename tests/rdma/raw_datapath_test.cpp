@@ -751,8 +751,8 @@ std::string error_of(const std::string& ip, Wrong wrong) {
 
 TEST(RawDatapath, what_is_wrong__is_told_in_a_line_with_its_cure) {
   const std::string port = "port \"verbs:fake0:1:raw\": ";
-  EXPECT_EQ(error_of("127.0.0.1", {}), "no such exception");
-  EXPECT_EQ(error_of("0.0.0.0", {}), "no such exception");
+  EXPECT_EQ(error_of("127.0.0.1", {}), "no error");
+  EXPECT_EQ(error_of("0.0.0.0", {}), "no error");
   EXPECT_EQ(error_of("127.0.0.9", {}), port +
                                            "none of its interface's addresses is 127.0.0.9, but eth1 127.0.0.1; give "
                                            "the host one that it has, or add it: ip addr add 127.0.0.9/24 dev eth1");

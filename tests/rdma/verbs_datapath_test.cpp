@@ -720,8 +720,8 @@ std::string place_error(const std::string& address, HostDatapathConfig config = 
 }
 
 TEST(VerbsDatapath, take_place__tells_what_is_wrong) {
-  EXPECT_EQ(place_error("127.0.0.1"), "no such exception");
-  EXPECT_EQ(place_error("0.0.0.0"), "no such exception");
+  EXPECT_EQ(place_error("127.0.0.1"), "no error");
+  EXPECT_EQ(place_error("0.0.0.0"), "no error");
   EXPECT_THAT(place_error("127.0.0.9"),
               HasSubstr("port verbs:fake0: none of its GIDs is 127.0.0.9, but 1 127.0.0.1; give the host one that it "
                         "has, or add it: ip addr add 127.0.0.9/24 dev IFACE"));

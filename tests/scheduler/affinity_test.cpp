@@ -1,19 +1,15 @@
 // The affinity graph: what is in it, its components, its loops.
 #include "mltcp/scheduler/affinity.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <queue>
 #include <set>
 
+#include "../matchers.h"
 #include "mltcp/base/random.h"
 
 namespace mltcp::scheduler {
 namespace {
-
-using testing::ElementsAre;
 
 /// Links of capacity 1 (each of its own capacity, so that none are alike), used by these jobs with one flow each.
 std::vector<UsedLink> links(const std::vector<std::vector<std::uint32_t>>& jobs) {

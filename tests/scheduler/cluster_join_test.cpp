@@ -203,12 +203,12 @@ TEST(cluster, schedule__refuses_periods_that_are_too_different) {
   const auto run = [&] {
     cluster.schedule({job_on("tick", 18_us, 9_us, 8, {0}), job_on("epoch", Nanos(73'123'456'701), 1_s, 8, {0})});
   };
-  EXPECT_THAT(error_of(run), HasSubstr("bursts, more than 1000000; let jobs whose periods differ less share links"));
+  EXPECT_THAT(refusal_of(run), HasSubstr("bursts, more than 1000000; let jobs whose periods differ less share links"));
   EXPECT_EQ(cluster.jobs(), 0U);
   // It is bursts that count, not periods.
   ClusterJob often = job_on("tick", 200_us, 10_us, 8, {0});
   for (int i = 1; i < 10; ++i) often.demand.bursts.push_back({Nanos(20'000) * i, Nanos(20'000) * i + 10_us, Rate(8)});
-  EXPECT_THAT(error_of([&] {
+  EXPECT_THAT(refusal_of([&] {
                 cluster.schedule({often, job_on("epoch", Nanos(73'123'456'701), 1_s, 8, {0})});
               }),
               HasSubstr("of jobs that share a link, \"tick\" among them, holds"));

@@ -65,7 +65,7 @@ TEST(cluster, restore__refuses_slots_that_are_none_and_changes_nothing) {
   Cluster cluster(bench_of_links({10}));
   cluster.schedule({job_on("stays", 12_ns, 4_ns, 10, {0})});
   const auto restored = [&](Nanos period, Nanos shift) {
-    return error_of([&] { cluster.restore({{job_on("a", 12_ns, 4_ns, 10, {0}), period, shift}}); });
+    return refusal_of([&] { cluster.restore({{job_on("a", 12_ns, 4_ns, 10, {0}), period, shift}}); });
   };
   EXPECT_THAT(restored(11_ns, 0_ns), HasSubstr("slots of job \"a\" last 11 ns; give its period, 12 ns, or longer"));
   EXPECT_THAT(restored(Nanos((std::int64_t{1} << 53) + 1), 0_ns), HasSubstr("slots of job \"a\" last"));
@@ -73,12 +73,12 @@ TEST(cluster, restore__refuses_slots_that_are_none_and_changes_nothing) {
   EXPECT_THAT(restored(12_ns, Nanos(-1)), HasSubstr("job \"a\" is shifted by"));
   const Nanos odd((std::int64_t{1} << 40) + 1);
   EXPECT_THAT(
-      error_of([&] {
+      refusal_of([&] {
         cluster.restore({{job_on("a", Nanos(std::int64_t{1} << 40), 4_ns, 10, {0}), Nanos(std::int64_t{1} << 40), 0_ns},
                          {job_on("b", odd, 4_ns, 10, {0}), odd, 0_ns}});
       }),
       HasSubstr("have no common multiple"));
-  EXPECT_THAT(error_of([&] {
+  EXPECT_THAT(refusal_of([&] {
                 cluster.restore({{job_on("a", 12_ns, 4_ns, 10, {0}), 12_ns, 0_ns},
                                  {job_on("a", 12_ns, 4_ns, 10, {0}), 12_ns, 0_ns}});
               }),
@@ -106,7 +106,7 @@ TEST(cluster, preview__tells_what_join_does_and_does_nothing) {
   EXPECT_EQ(joined.score, preview.joined.score);
   EXPECT_EQ(joined.moves.size(), preview.joined.moves.size());
   expect_same(preview.solution, cluster.solution());
-  EXPECT_THAT(error_of([&] { static_cast<void>(cluster.preview(job)); }), HasSubstr("two jobs are called \"new\""));
+  EXPECT_THAT(refusal_of([&] { static_cast<void>(cluster.preview(job)); }), HasSubstr("two jobs are called \"new\""));
 }
 
 }  // namespace

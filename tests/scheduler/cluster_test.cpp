@@ -7,12 +7,9 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <map>
-#include <numeric>
 #include <set>
 
 #include "clusters.h"
-#include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
 
 namespace mltcp::scheduler::cluster_test {
@@ -51,7 +48,7 @@ TEST(cluster, schedule__jobs_that_never_compete_run_as_they_are) {
   EXPECT_EQ(solution.components.size(), 2U);
   EXPECT_EQ(solution.jobs[1].slot_period, Nanos(61'234'567));
   EXPECT_EQ(solution.links.at(0).solution.margin, 20_ms);
-  EXPECT_THAT(error_of([&] { static_cast<void>(cluster.link_problem(0)); }),
+  EXPECT_THAT(message_of<InputError>([&] { static_cast<void>(cluster.link_problem(0)); }),
               HasSubstr("no jobs compete on link \"link 0\""));
 }
 
@@ -217,7 +214,7 @@ TEST(cluster, schedule__bad_input_has_one_clear_error) {
     ClusterJob job = good;
     job.name = "b";
     change(job);
-    return error_of([&] { cluster.schedule({good, job}); });
+    return refusal_of([&] { cluster.schedule({good, job}); });
   };
   EXPECT_EQ(error_with([](ClusterJob&) {}), "no error");
   EXPECT_EQ(error_with([](ClusterJob& job) { job.name = "a"; }),
@@ -236,9 +233,9 @@ TEST(cluster, schedule__bad_input_has_one_clear_error) {
               HasSubstr("job \"b\": its flows ask for more than 100 Tbps of link"));
   // Nothing has changed.
   EXPECT_EQ(cluster.jobs(), 2U);
-  EXPECT_EQ(error_of([&] { cluster.join(good); }), "two jobs are called \"a\"; give every job a name of its own");
-  EXPECT_EQ(error_of([&] { cluster.leave("x"); }), "no job \"x\" runs; only running jobs can leave");
-  EXPECT_EQ(error_of([&] { static_cast<void>(cluster.rank(std::vector<Candidate>{{{good}}})); }),
+  EXPECT_EQ(refusal_of([&] { cluster.join(good); }), "two jobs are called \"a\"; give every job a name of its own");
+  EXPECT_EQ(refusal_of([&] { cluster.leave("x"); }), "no job \"x\" runs; only running jobs can leave");
+  EXPECT_EQ(refusal_of([&] { static_cast<void>(cluster.rank(std::vector<Candidate>{{{good}}})); }),
             "two jobs are called \"a\"; give every job a name of its own");
   EXPECT_EQ(cluster.solution().jobs.size(), 2U);
 }
@@ -350,7 +347,7 @@ TEST(cluster, constructor__names_the_option_out_of_range) {
   const auto error_with = [](const std::function<void(ClusterOptions&)>& change) {
     ClusterOptions options;
     change(options);
-    return error_of([&] { const Cluster cluster(bench_of_links({10}), options); });
+    return refusal_of([&] { const Cluster cluster(bench_of_links({10}), options); });
   };
   EXPECT_EQ(error_with([](ClusterOptions&) {}), "no error");
   for (const double bad : {-0.1, std::nan(""), HUGE_VAL}) {

@@ -3,32 +3,16 @@
 
 #include "mltcp/scheduler/cluster.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
-#include <cmath>
-#include <functional>
-#include <map>
 #include <numeric>
 #include <set>
 
-#include "mltcp/base/error.h"
+#include "../message_of.h"
 #include "mltcp/base/random.h"
 
 namespace mltcp::scheduler::testing_clusters {
 
 using namespace literals;
-using testing::HasSubstr;
-
-inline std::string error_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 /// A network in which any affinity graph can be drawn: link l of `capacities` leads from switch l to host 2l + 1, and a
 /// flow from host 2l crosses it alone. All other links are wide.

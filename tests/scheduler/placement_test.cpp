@@ -1,13 +1,10 @@
 // Free slots and the generator of placements.
 #include "mltcp/scheduler/placement.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <functional>
 #include <map>
 #include <set>
 
+#include "../message_of.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
 
@@ -15,19 +12,9 @@ namespace mltcp::scheduler::placement_test {
 namespace {
 
 using namespace literals;
-using testing::ElementsAre;
 
 constexpr Rate kRate(10'000'000'000);
 const Demand half_up{100_ms, {{0_ms, 50_ms, kRate}}};
-
-std::string error_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 std::set<std::uint32_t> racks(const Topology& topology, const WorkerPlacement& placement) {
   std::set<std::uint32_t> result;
@@ -60,13 +47,13 @@ TEST(occupancy, bad_input__has_one_clear_error_and_changes_nothing) {
   Occupancy occupancy(2, 2);
   occupancy.take("a", std::vector<Topology::Host>{0});
   const auto error = [&](const std::string& job, const std::vector<Topology::Host>& workers) {
-    return error_of([&] { occupancy.take(job, workers); });
+    return refusal_of([&] { occupancy.take(job, workers); });
   };
   EXPECT_EQ(error("a", {1}), "job \"a\" has slots already; release them first");
   EXPECT_EQ(error("b", {}), "job \"b\" has no workers; give it one or more");
   EXPECT_EQ(error("b", {1, 2}), "job \"b\": there is no host 2; the cluster has hosts 0 to 1");
   EXPECT_EQ(error("b", {1, 0, 0}), "job \"b\": host 0 has room for 1 of its workers, not for more; choose another");
-  EXPECT_EQ(error_of([&] { occupancy.release("b"); }), "job \"b\" has no slots to release");
+  EXPECT_EQ(message_of<InputError>([&] { occupancy.release("b"); }), "job \"b\" has no slots to release");
   EXPECT_EQ(occupancy.free(), 3U);
   EXPECT_THROW(Occupancy(0, 1), InputError);
   EXPECT_THROW(Occupancy(1, 0), InputError);
@@ -118,7 +105,7 @@ TEST(placement, slots_per_worker__are_of_hosts_of_their_own_the_fullest_first) {
   EXPECT_EQ(occupancy.rooms(2), 5U);
   const GeneratorOptions random{.locality = false, .compatible = false, .slots_per_worker = 4};
   EXPECT_THAT(generate_placements(cluster, occupancy, half_up, 3, random)[0].workers, ElementsAre(0, 4, 5));
-  EXPECT_EQ(error_of([&] { generate_placements(cluster, occupancy, half_up, 4, {.slots_per_worker = 4}); }),
+  EXPECT_EQ(refusal_of([&] { generate_placements(cluster, occupancy, half_up, 4, {.slots_per_worker = 4}); }),
             "a job needs 4 hosts with 4 free slots each and there are 3; wait for others to leave, or make it smaller");
 }
 
@@ -208,7 +195,7 @@ TEST(placement, generate__bad_input_has_one_clear_error) {
   Cluster cluster(Topology::single_switch(3, kRate));
   const Occupancy occupancy(3, 2);
   const auto error = [&](const Occupancy& slots, std::uint32_t workers, const GeneratorOptions& options) {
-    return error_of([&] { generate_placements(cluster, slots, half_up, workers, options); });
+    return refusal_of([&] { generate_placements(cluster, slots, half_up, workers, options); });
   };
   EXPECT_EQ(error(occupancy, 7, {}),
             "a job needs 7 slots and 6 are free; wait for others to leave, or make it smaller");

@@ -7,16 +7,13 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "../matchers.h"
 #include "services.h"
 
 namespace mltcp::service::api_test {
 namespace {
 
 using namespace testing_services;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::SizeIs;
-using ::testing::StartsWith;
 using Json = nlohmann::json;
 
 const std::string profile = R"("profile": {"compute_ns": 60000000, "communicate_bytes": 50000000})";
@@ -109,9 +106,8 @@ TEST_F(api, job__comes_is_told_and_goes) {
 }
 
 TEST_F(api, metrics__count_jobs_plans_and_what_was_refused) {
-  EXPECT_THAT(metrics(), AllOf(HasSubstr("\nmltcp_scheduler_jobs 0\n"),
-                               HasSubstr("# TYPE mltcp_scheduler_requests_total counter\n"),
-                               HasSubstr("\nmltcp_scheduler_plans_total{operation=\"arrive\"} 0\n")));
+  EXPECT_THAT(metrics(), HasAll("\nmltcp_scheduler_jobs 0\n", "# TYPE mltcp_scheduler_requests_total counter\n",
+                                "\nmltcp_scheduler_plans_total{operation=\"arrive\"} 0\n"));
   ask("POST", {"v1", "jobs"}, R"({"id": "j1", "workers": 2, "hosts": ["a1", "b1"], )" + profile + "}");
   ask("POST", {"v1", "jobs"}, R"({"id": "j2", "workers": 2, "hosts": ["a1", "b1"], )" + profile + "}");
   // Known already, and what others than requests do.

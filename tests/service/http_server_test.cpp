@@ -1,9 +1,6 @@
 // The server on real sockets: what clients do, well and badly, and how long others wait for it.
 #include "mltcp/scheduler/service/http_server.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -17,91 +14,20 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "../damaged.h"
+#include "../matchers.h"
+#include "http_client.h"
 #include "mltcp/base/clock.h"
-#include "mltcp/base/random.h"
 #include "services.h"
 
 namespace mltcp::service::http_server_test {
 namespace {
 
 using namespace testing_services;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::SizeIs;
-using ::testing::StartsWith;
 using Json = nlohmann::json;
 
 const std::string token = "0123456789abcdef0123456789abcdef";
 const std::string profile = R"("profile": {"compute_ns": 60000000, "communicate_bytes": 50000000})";
-
-/// A client that does as it is told.
-class Client {
- public:
-  explicit Client(const std::string& address) {
-    if (address.front() == '/') {
-      sockaddr_un unix_address{};
-      unix_address.sun_family = AF_UNIX;
-      std::copy(address.begin(), address.end(), unix_address.sun_path);
-      connect_to(AF_UNIX, &unix_address, sizeof(unix_address));
-    } else {
-      sockaddr_in port{};
-      port.sin_family = AF_INET;
-      port.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
-      port.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-      connect_to(AF_INET, &port, sizeof(port));
-    }
-    const timeval longest{60, 0};
-    setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof(longest));
-    setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &longest, sizeof(longest));
-  }
-  ~Client() { close(socket_); }
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
-
-  [[nodiscard]] bool connected() const { return connected_; }
-  /// False once the server has closed the connection.
-  bool send(std::string_view text) const {
-    while (!text.empty()) {
-      const ssize_t count = ::send(socket_, text.data(), text.size(), MSG_NOSIGNAL);
-      if (count <= 0) return false;
-      text.remove_prefix(static_cast<std::size_t>(count));
-    }
-    return true;
-  }
-  /// All until the server closes.
-  [[nodiscard]] std::string answer() const {
-    std::string text;
-    std::array<char, 65536> part{};
-    for (ssize_t count = 0; (count = recv(socket_, part.data(), part.size(), 0)) > 0;)
-      text.append(part.data(), static_cast<std::size_t>(count));
-    return text;
-  }
-  [[nodiscard]] bool readable() const {
-    pollfd polled{socket_, POLLIN, 0};
-    return poll(&polled, 1, 0) == 1;
-  }
-
- private:
-  void connect_to(int family, const void* address, socklen_t size) {
-    socket_ = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    connected_ = connect(socket_, static_cast<const sockaddr*>(address), size) == 0;
-  }
-  int socket_ = -1;
-  bool connected_ = false;
-};
-
-std::string request(const std::string& method, const std::string& target, const std::string& body = "",
-                    const std::string& headers = "") {
-  return method + " " + target + " HTTP/1.1\r\nHost: x\r\n" + headers +
-         (body.empty() ? "" : "Content-Length: " + std::to_string(body.size()) + "\r\n") + "\r\n" + body;
-}
-
-int status_of(const std::string& response) {
-  return response.size() > 12 && response.starts_with("HTTP/1.1 ") ? std::stoi(response.substr(9, 3)) : 0;
-}
-Json body_of(const std::string& response) {
-  return Json::parse(response.substr(response.find("\r\n\r\n") + 4), nullptr, false);
-}
 
 /// A service, its server, and the thread that runs it.
 class http_server : public ::testing::Test {
@@ -162,7 +88,7 @@ TEST_F(http_server, socket__serves_and_is_for_owner_and_group) {
 
 TEST_F(http_server, stale_socket__is_replaced_and_a_live_one_is_not) {
   start();
-  EXPECT_THAT(message_of<InputError>([&] { const HttpServer second(*api_, *service_, options_); }),
+  EXPECT_THAT(refusal_of([&] { const HttpServer second(*api_, *service_, options_); }),
               HasSubstr("another service answers there"));
   stop();
   // One that a killed service left.
@@ -178,12 +104,10 @@ TEST_F(http_server, stale_socket__is_replaced_and_a_live_one_is_not) {
   expect_alive();
   stop();
   folder_.write("run/scheduler.sock", "a file");
-  EXPECT_THAT(message_of<InputError>([&] { const HttpServer third(*api_, *service_, options_); }),
-              HasSubstr("this is no socket"));
+  EXPECT_THAT(refusal_of([&] { const HttpServer third(*api_, *service_, options_); }), HasSubstr("this is no socket"));
   EXPECT_TRUE(std::filesystem::exists(options_.socket));
   options_.socket = std::string(200, 'x');
-  EXPECT_THAT(message_of<InputError>([&] { const HttpServer fourth(*api_, *service_, options_); }),
-              HasSubstr("200 bytes"));
+  EXPECT_THAT(refusal_of([&] { const HttpServer fourth(*api_, *service_, options_); }), HasSubstr("200 bytes"));
 }
 
 TEST_F(http_server, port__wants_the_token) {
@@ -226,12 +150,11 @@ TEST_F(http_server, address_that_is_not_loopback__is_refused) {
                                                         {"127.0.0.1:65536", "is no port"},
                                                         {"127.0.0.1:x", "is no port"}}) {
     options_.listen = listen;
-    EXPECT_THAT(message_of<InputError>([&] { const HttpServer server(*api_, *service_, options_); }), HasSubstr(says));
+    EXPECT_THAT(refusal_of([&] { const HttpServer server(*api_, *service_, options_); }), HasSubstr(says));
   }
   options_.listen = "127.0.0.1:0";
   options_.token = "short";
-  EXPECT_THAT(message_of<InputError>([&] { const HttpServer server(*api_, *service_, options_); }),
-              HasSubstr("--token-file"));
+  EXPECT_THAT(refusal_of([&] { const HttpServer server(*api_, *service_, options_); }), HasSubstr("--token-file"));
 }
 
 TEST_F(http_server, token_file__is_for_its_owner) {
@@ -241,10 +164,10 @@ TEST_F(http_server, token_file__is_for_its_owner) {
     mode(good);
     EXPECT_EQ(read_token(folder_ / "token"), token);
   }
-  const auto refused = [&] { return message_of<InputError>([&] { read_token(folder_ / "token"); }); };
+  const auto refused = [&] { return refusal_of([&] { read_token(folder_ / "token"); }); };
   for (const mode_t bad : {0644U, 0660U, 0604U, 0700U, 0777U}) {
     mode(bad);
-    EXPECT_THAT(refused(), AllOf(HasSubstr("others may read or change"), HasSubstr("chmod 0600")));
+    EXPECT_THAT(refused(), HasAll("others may read or change", "chmod 0600"));
   }
   mode(0600);
   for (const std::string& text : {std::string(), std::string("short"), std::string(40, ' '), token + "\n" + token,
@@ -252,8 +175,8 @@ TEST_F(http_server, token_file__is_for_its_owner) {
     folder_.write("token", text);
     EXPECT_THAT(refused(), HasSubstr("this is no token"));
   }
-  EXPECT_THAT(message_of<InputError>([&] { read_token(folder_.path()); }), HasSubstr("this is no file"));
-  EXPECT_THAT(message_of<InputError>([&] { read_token(folder_ / "none"); }), HasSubstr("can't be opened"));
+  EXPECT_THAT(refusal_of([&] { read_token(folder_.path()); }), HasSubstr("this is no file"));
+  EXPECT_THAT(refusal_of([&] { read_token(folder_ / "none"); }), HasSubstr("can't be opened"));
 }
 
 TEST_F(http_server, plan__is_told_when_it_changes) {
@@ -315,8 +238,8 @@ TEST_F(http_server, bad_requests__are_refused_before_their_body_comes) {
            {request("GET", "http://x/v1/health"), 404, "there is nothing at"}}) {
     const std::string response = ask(text);
     EXPECT_EQ(status_of(response), status) << text.substr(0, 100) << response;
-    EXPECT_THAT(response, AllOf(HasSubstr("Content-Type: application/json"), HasSubstr("Connection: close")));
-    EXPECT_THAT(body_of(response)["error"].get<std::string>(), AllOf(HasSubstr(says), HasSubstr(";")));
+    EXPECT_THAT(response, HasAll("Content-Type: application/json", "Connection: close"));
+    EXPECT_THAT(body_of(response)["error"].get<std::string>(), HasAll(says, ";"));
   }
   EXPECT_EQ(status_of(ask(request("HEAD", "/v1/health"))), 405);
   EXPECT_EQ(status_of(ask(request("GET", "/" + std::string(100'000, 'x')))), 414) << "in the library's words";
@@ -406,26 +329,7 @@ TEST_F(http_server, requests_changed_at_random__are_answered_or_refused) {
   };
   for (int i = 0; i < 400; ++i) {
     std::string text = seeds[random.below(seeds.size())];
-    for (std::uint64_t change = random.below(4); change > 0; --change) {
-      const std::size_t at = random.below(text.size());
-      switch (random.below(5)) {
-        case 0:
-          text[at] = static_cast<char>(random.below(256));
-          break;
-        case 1:
-          text.erase(at, 1 + random.below(20));
-          break;
-        case 2:
-          text.insert(at, text.substr(random.below(text.size()), random.below(50)));
-          break;
-        case 3:
-          text.insert(at, std::string(random.below(3000), "\x00[{\"\\%\r\n,9"[random.below(11)]));
-          break;
-        default:
-          text.resize(at + 1);
-          break;
-      }
-    }
+    if (random.chance(0.75)) text = damaged(text, random, 3);
     const Client client(server_->address());
     client.send(text);
     if (text.empty() || random.chance(0.3)) continue;  // and is gone

@@ -1,6 +1,8 @@
 // Profiles of jobs, from whoever sends them.
 #include "mltcp/scheduler/service/job_profile.h"
 
+#include "../matchers.h"
+#include "../workload/phases.h"
 #include "mltcp/lab/workload/inspection.h"
 #include "services.h"
 
@@ -10,8 +12,6 @@ namespace {
 using namespace testing_services;
 using scheduler::Burst;
 using scheduler::Demand;
-using ::testing::HasSubstr;
-using ::testing::SizeIs;
 
 constexpr Rate kTenGbps(10'000'000'000);
 
@@ -39,7 +39,7 @@ TEST(job_profile, phases__keep_their_order_and_rates) {
 TEST(job_profile, period__of_a_measured_iteration_stretches_it) {
   EXPECT_EQ(demand_from(R"({"compute_ns": 30000000, "communicate_bytes": 12500000, "period_ns": 80000000})"),
             (Demand{80_ms, {{60_ms, 80_ms, kTenGbps}}}));
-  EXPECT_THAT(message_of<InputError>([] {
+  EXPECT_THAT(refusal_of([] {
                 demand_from(R"({"compute_ns": 30000000, "communicate_bytes": 12500000, "period_ns": 39999999})");
               }),
               HasSubstr("does not fit"));
@@ -53,21 +53,16 @@ TEST(job_profile, bursts_and_iterations__are_bounded) {
   const scheduler::Demand demand = demand_from("{\"phases\": [" + phases + "]}");
   EXPECT_EQ(demand.bursts.size(), kMaxDemandBursts);
   for (const char* const more : {R"("period_ns": 99999)", R"("rate_bps": 1000000000)"})
-    EXPECT_THAT(message_of<InputError>(
-                    [&] { static_cast<void>(demand_from("{\"communicate_bytes\": 10, " + std::string(more) + "}")); }),
-                HasSubstr("give one of 100000 ns or more"));
+    EXPECT_THAT(
+        refusal_of([&] { static_cast<void>(demand_from("{\"communicate_bytes\": 10, " + std::string(more) + "}")); }),
+        HasSubstr("give one of 100000 ns or more"));
 }
 
 TEST(job_profile, toml__as_inspect_prints_it_is_the_job) {
   workload::Job written;
   written.name = "vgg";
-  workload::Phase compute;
-  compute.compute = 30_ms;
-  workload::Phase send;
-  send.kind = workload::Phase::Kind::communicate;
-  send.bytes = 12'500'000;
-  send.label = "conv1 ]]";
-  written.phases = {compute, send};
+  written.phases = {workload::computes(30_ms), workload::sends(12'500'000)};
+  written.phases[1].label = "conv1 ]]";
   written.rate = Rate(5'000'000'000);
   const std::string toml = workload::to_toml(written);
   const JobProfile read = profile_from_text(toml, "profile");
@@ -147,11 +142,10 @@ TEST(job_profile, bad_input__is_refused_with_one_line) {
       {R"({"toml": ")" + many + "\"}", "profile: toml"},
   };
   for (const auto& [json, says] : cases)
-    EXPECT_THAT(message_of<InputError>([&, &text = json] { static_cast<void>(demand_from(text)); }), HasSubstr(says))
-        << json.substr(0, 80);
-  EXPECT_THAT(message_of<InputError>(
-                  [] { static_cast<void>(profile_from_text(std::string(kMaxProfileBytes + 1, '#'), "profile")); }),
-              HasSubstr("give at most 1048576"));
+    EXPECT_THAT(refusal_of([&, &text = json] { return demand_from(text); }), HasSubstr(says)) << json.substr(0, 80);
+  EXPECT_THAT(
+      refusal_of([] { static_cast<void>(profile_from_text(std::string(kMaxProfileBytes + 1, '#'), "profile")); }),
+      HasSubstr("give at most 1048576"));
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // The journal: cut at every byte, damaged, in use, and on a disk that is full.
 #include "mltcp/scheduler/service/journal.h"
 
-#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include <cstring>
 #include <sstream>
 
+#include "../matchers.h"
 #include "mltcp/base/fingerprint.h"
 #include "services.h"
 
@@ -17,11 +17,6 @@ namespace mltcp::service::journal_test {
 namespace {
 
 using namespace testing_services;
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::SizeIs;
 
 StoredJob stored(const std::string& id, std::uint32_t number, std::uint64_t revision) {
   StoredJob result;
@@ -59,7 +54,7 @@ class journal : public ::testing::Test {
   [[nodiscard]] std::filesystem::path file() const { return state() / "journal.jsonl"; }
   [[nodiscard]] Journal opened() const { return {state(), kEpoch, keep}; }
   [[nodiscard]] std::string refusal() const {
-    return message_of<InputError>([&] { static_cast<void>(opened()); });
+    return refusal_of([&] { return opened(); });
   }
 
   TemporaryFolder folder_;
@@ -102,8 +97,7 @@ TEST_F(journal, cut_at_any_byte__it_holds_what_was_whole_or_is_refused) {
     std::ofstream(file(), std::ios::binary) << text.substr(0, cut);
     logged.clear();
     if (cut < ends.front()) {
-      EXPECT_THAT(refusal(),
-                  AllOf(HasSubstr("journal.jsonl:1: the journal is damaged"), HasSubstr("put a good copy back")));
+      EXPECT_THAT(refusal(), HasAll("journal.jsonl:1: the journal is damaged", "put a good copy back"));
       EXPECT_EQ(content(file()).size(), cut) << "it is left for whoever has to look at it";
       continue;
     }
@@ -156,7 +150,7 @@ TEST_F(journal, snapshot__keeps_what_there_was) {
     }
     before = written.state();
   }
-  EXPECT_THAT(content(file()).substr(0, 300), ::testing::Not(HasSubstr("\"jobs\":0")));
+  EXPECT_THAT(content(file()).substr(0, 300), Not(HasSubstr("\"jobs\":0")));
   EXPECT_EQ(opened().state(), before);
   EXPECT_THAT(logged, IsEmpty());
 }
@@ -200,7 +194,7 @@ TEST_F(journal, lines_missing_or_twice__are_noticed) {
   for (std::size_t at = text.find('\n'); at + 1 < text.size(); at = text.find('\n', at + 1)) begins.push_back(at + 1);
   const std::string second = text.substr(begins[1], begins[2] - begins[1]);
   std::ofstream(file(), std::ios::binary) << text.substr(0, begins[1]) + text.substr(begins[2]);
-  EXPECT_THAT(refusal(), AllOf(HasSubstr(":2: "), HasSubstr("a line is missing")));
+  EXPECT_THAT(refusal(), HasAll(":2: ", "a line is missing"));
   std::ofstream(file(), std::ios::binary) << text.substr(0, begins[2]) + second + text.substr(begins[2]);
   EXPECT_THAT(refusal(), HasSubstr(":3: "));
 }
@@ -265,15 +259,14 @@ TEST_F(journal, numbers_that_no_job_has__are_refused) {
 
 TEST_F(journal, two_services__do_not_share_a_folder) {
   const Journal first = opened();
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("another service keeps its jobs here, process " + std::to_string(getpid())),
-                               HasSubstr("--state")));
+  EXPECT_THAT(refusal(), HasAll("another service keeps its jobs here, process " + std::to_string(getpid()), "--state"));
 }
 
 TEST_F(journal, folder_that_cannot_be__is_refused) {
   folder_.write("file", "");
-  EXPECT_THAT(message_of<RunError>([&] { const Journal none(folder_ / "file" / "state", kEpoch, keep); }),
+  EXPECT_THAT(refusal_of<RunError>([&] { const Journal none(folder_ / "file" / "state", kEpoch, keep); }),
               HasSubstr("the folder can't be made"));
-  EXPECT_THAT(message_of<RunError>([&] { const Journal none(folder_ / "file", kEpoch, keep); }),
+  EXPECT_THAT(refusal_of<RunError>([&] { const Journal none(folder_ / "file", kEpoch, keep); }),
               HasSubstr("can't be opened"));
 }
 
@@ -286,7 +279,7 @@ TEST_F(journal, folder_that_another_user_has_planted__is_refused) {
   std::filesystem::create_directory(folder_ / "victim");
   std::filesystem::create_symlink("victim", folder_ / "way");
   ASSERT_EQ(lchown((folder_ / "way").c_str(), 65'534, 65'534), 0);
-  EXPECT_THAT(message_of<InputError>([&] { const Journal none(folder_ / "way" / "a" / "state", kEpoch, keep); }),
+  EXPECT_THAT(refusal_of([&] { const Journal none(folder_ / "way" / "a" / "state", kEpoch, keep); }),
               HasSubstr("way: the link is another user's"));
   EXPECT_TRUE(std::filesystem::is_empty(folder_ / "victim"));
 }
@@ -318,10 +311,10 @@ TEST_F(journal, full_disk__changes_nothing_and_is_got_over) {
   const auto ignored = std::signal(SIGXFSZ, SIG_IGN);
   const rlimit little{before.size() + 100, old.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &little), 0);
-  const std::string says = message_of<Unavailable>([&] { written.append(events()[1]); });
+  const std::string says = refusal_of<Unavailable>([&] { written.append(events()[1]); });
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &old), 0);
   std::signal(SIGXFSZ, ignored);
-  EXPECT_THAT(says, AllOf(HasSubstr("journal.jsonl: it can't be written"), HasSubstr("nothing has changed")));
+  EXPECT_THAT(says, HasAll("journal.jsonl: it can't be written", "nothing has changed"));
   EXPECT_EQ(content(file()), before) << "nothing is left of it";
   EXPECT_EQ(written.state().revision, 1U);
   written.append(events()[1]);
@@ -334,9 +327,9 @@ TEST_F(journal, files_that_are_removed_or_replaced__take_no_more_events) {
   written.check_writable();
   for (const std::filesystem::path& name : {file(), state() / "lock"}) {
     std::filesystem::rename(name, folder_ / "elsewhere");
-    EXPECT_THAT(message_of<Unavailable>([&] { written.append(events()[1]); }), HasSubstr("removed or replaced"));
+    EXPECT_THAT(refusal_of<Unavailable>([&] { written.append(events()[1]); }), HasSubstr("removed or replaced"));
     std::ofstream(name) << "another one";
-    EXPECT_THAT(message_of<Unavailable>([&] { written.check_writable(); }), HasSubstr("removed or replaced"));
+    EXPECT_THAT(refusal_of<Unavailable>([&] { written.check_writable(); }), HasSubstr("removed or replaced"));
     std::filesystem::rename(folder_ / "elsewhere", name);
   }
   EXPECT_EQ(written.state().revision, 1U);

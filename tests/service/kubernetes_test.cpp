@@ -5,15 +5,13 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "../matchers.h"
 #include "services.h"
 
 namespace mltcp::service::kubernetes_test {
 namespace {
 
 using namespace testing_services;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::SizeIs;
 using Json = nlohmann::json;
 
 /// A pod as the API server has it, with the fields that matter here and some that don't.
@@ -116,8 +114,8 @@ TEST_F(kubernetes, nodes__are_given_back_as_they_were) {
 
 TEST_F(kubernetes, hosts__are_chosen_among_the_feasible_nodes) {
   const std::vector<std::string> nodes{"a3", "b2", "unknown"};
-  EXPECT_THAT(nodes, ::testing::Contains(node(pod("u1", "train"), nodes)));
-  EXPECT_THAT(service_.plan("ml/train").hosts, ::testing::UnorderedElementsAre("a3", "b2"));
+  EXPECT_THAT(nodes, Contains(node(pod("u1", "train"), nodes)));
+  EXPECT_THAT(service_.plan("ml/train").hosts, UnorderedElementsAre("a3", "b2"));
   const Json result = filter(pod("u2", "train"), {"a4"});
   EXPECT_THAT(result["NodeNames"], IsEmpty());
   EXPECT_THAT(result["FailedNodes"]["a4"].get<std::string>(), HasSubstr("has its place on node"));
@@ -167,9 +165,7 @@ TEST_F(kubernetes, pods_with_another_profile__do_not_join_their_job) {
 }
 
 TEST_F(kubernetes, bad_arguments__are_refused) {
-  const auto refused = [&](const std::string& text) {
-    return message_of<InputError>([&] { extender_.filter(text, now_); });
-  };
+  const auto refused = [&](const std::string& text) { return refusal_of([&] { extender_.filter(text, now_); }); };
   EXPECT_THAT(refused(""), HasSubstr("ExtenderArgs: not JSON"));
   EXPECT_THAT(refused("{}"), HasSubstr("Pod is missing"));
   EXPECT_THAT(refused(R"({"Pod": 1})"), HasSubstr("Pod is not an object"));

@@ -1,29 +1,22 @@
 // mltcp scheduler as a program: its options, its end, and what is left of its jobs when it is killed.
-#include <arpa/inet.h>
-#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <csignal>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <thread>
 
+#include "../matchers.h"
+#include "../started_program.h"
 #include "../tools/program_test.h"
+#include "http_client.h"
 
 namespace mltcp::tools {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
 using Json = nlohmann::json;
 
 const std::string topology = R"(hosts = ["a[1-4]", "b[1-4]"]
@@ -35,94 +28,30 @@ hosts_per_leaf = 4
 host_rate = "10 Gbps"
 )";
 
-/// A program that was started, until it ends or is killed.
-class Started {
- public:
-  Started(const std::filesystem::path& folder, const std::vector<std::string>& arguments) {
-    std::array<int, 2> out{};
-    if (pipe2(out.data(), O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
-    std::vector<std::string> words{MLTCP_PROGRAM};
-    words.insert(words.end(), arguments.begin(), arguments.end());
-    std::vector<char*> pointers;
-    for (std::string& word : words) pointers.push_back(word.data());
-    pointers.push_back(nullptr);
-    const std::string log = (folder / "log").string();
-    pid_ = fork();
-    if (pid_ == 0) {
-      const int err = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
-      if (chdir(folder.c_str()) != 0 || dup2(out[1], 1) < 0 || dup2(err, 2) < 0) _exit(126);
-      execv(pointers[0], pointers.data());
-      _exit(127);
-    }
-    close(out[1]);
-    out_ = out[0];
-  }
-  ~Started() {
-    end(SIGKILL);
-    close(out_);
-  }
-  Started(const Started&) = delete;
-  Started& operator=(const Started&) = delete;
-
-  /// The first line that it prints; empty if it ends before.
-  [[nodiscard]] std::string line() const {
-    std::string text;
-    for (char c = 0; read(out_, &c, 1) == 1 && c != '\n';) text += c;
-    return text;
-  }
-  /// Its exit status, or minus the signal by which it ended.
-  int end(int signal) {
-    if (pid_ <= 0) return -1;
-    kill(pid_, signal);
-    int status = 0;
-    waitpid(std::exchange(pid_, -1), &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-
- private:
-  pid_t pid_ = -1;
-  int out_ = -1;
-};
-
-/// Status and body; status 0 if there was no answer.
-std::pair<int, Json> ask(const std::filesystem::path& path, const std::string& method, const std::string& target,
+/// Status and body; status 0 if there was no answer, or a part of one.
+std::pair<int, Json> ask(const std::filesystem::path& socket, const std::string& method, const std::string& target,
                          const std::string& body = "") {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string name = path.string();
-  std::copy(name.begin(), name.end(), address.sun_path);
-  const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  std::string response;
-  if (connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
-    const std::string request = method + " " + target +
-                                " HTTP/1.1\r\nHost: x\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
-                                body;
-    static_cast<void>(send(socket, request.data(), request.size(), MSG_NOSIGNAL));
-    std::array<char, 65536> part{};
-    for (ssize_t count = 0; (count = recv(socket, part.data(), part.size(), 0)) > 0;)
-      response.append(part.data(), static_cast<std::size_t>(count));
-  }
-  close(socket);
-  const std::size_t at = response.find("\r\n\r\n");
-  if (at == std::string::npos) return {0, {}};
-  Json json = Json::parse(response.substr(at + 4), nullptr, false);
-  if (json.is_discarded()) return {0, {}};  // cut off
-  return {std::stoi(response.substr(9, 3)), std::move(json)};
+  const service::Client client(socket.string());
+  client.send(service::request(method, target, body));
+  const std::string answer = client.answer();
+  Json json = answer.empty() ? Json(Json::value_t::discarded) : service::body_of(answer);
+  if (json.is_discarded()) return {0, {}};
+  return {service::status_of(answer), std::move(json)};
 }
 
 class scheduler_command : public ProgramTest {
  protected:
   scheduler_command() { put("cluster.toml", topology); }
   [[nodiscard]] std::vector<std::string> arguments() const {
-    return {"scheduler", "cluster.toml", "--slots-per-host", "1000", "--socket", socket().string(), "--state", "state"};
+    return {MLTCP_PROGRAM,     "scheduler", "cluster.toml", "--slots-per-host", "1000", "--socket",
+            socket().string(), "--state",   "state"};
   }
   [[nodiscard]] std::filesystem::path socket() const { return folder_ / "scheduler.sock"; }
 };
 
 TEST_F(scheduler_command, check__prints_the_topology) {
-  const Outcome outcome = run("scheduler cluster.toml --check");
-  EXPECT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, AllOf(HasSubstr("8 hosts in 2 racks"), HasSubstr("a1 to a4"), HasSubstr("10 Gbps")));
+  const Outcome outcome = done("scheduler cluster.toml --check");
+  EXPECT_THAT(outcome.out, HasAll("8 hosts in 2 racks", "a1 to a4", "10 Gbps"));
 }
 
 TEST_F(scheduler_command, bad_input__is_refused_with_one_line) {
@@ -159,26 +88,29 @@ TEST_F(scheduler_command, bad_input__is_refused_with_one_line) {
 
 TEST_F(scheduler_command, signal__ends_it_in_order) {
   for (const int signal : {SIGTERM, SIGINT}) {
-    Started service(folder_, arguments());
-    EXPECT_EQ(service.line(), "ready " + socket().string());
+    StartedProgram service(arguments(), folder_, "service");
+    EXPECT_TRUE(service.says("ready " + socket().string() + "\n"));
     EXPECT_EQ(ask(socket(), "GET", "/v1/health").first, 200);
     EXPECT_EQ(
         refusal("scheduler cluster.toml --socket other --state state").find("another service keeps its jobs here") ==
             std::string::npos,
         false);
-    EXPECT_EQ(service.end(signal), 0);
+    service.signal(signal);
+    EXPECT_EQ(service.finish(), 0);
     EXPECT_FALSE(std::filesystem::exists(socket()));
   }
-  EXPECT_THAT(content(folder_ / "log"), HasSubstr("0 jobs kept in state"));
+  EXPECT_THAT(content(folder_ / "service.err"), HasSubstr("0 jobs kept in state"));
 }
 
 TEST_F(scheduler_command, port__serves_with_the_token) {
   put("token", std::string(32, 'x') + "\n");
   ASSERT_EQ(chmod((folder_ / "token").c_str(), 0600), 0);
-  Started service(
-      folder_, {"scheduler", "cluster.toml", "--listen", "127.0.0.1:0", "--token-file", "token", "--state", "state"});
-  EXPECT_THAT(service.line(), StartsWith("ready 127.0.0.1:"));
-  EXPECT_EQ(service.end(SIGTERM), 0);
+  StartedProgram service({MLTCP_PROGRAM, "scheduler", "cluster.toml", "--listen", "127.0.0.1:0", "--token-file",
+                          "token", "--state", "state"},
+                         folder_, "service");
+  EXPECT_TRUE(service.says("ready 127.0.0.1:"));
+  service.signal(SIGTERM);
+  EXPECT_EQ(service.finish(), 0);
 }
 
 // Arrivals and departures from several clients until the service is killed, again and again with one state folder.
@@ -195,8 +127,8 @@ TEST_F(scheduler_command, killed_in_the_middle__it_has_all_that_it_answered) {
   std::size_t compared = 0;
   constexpr int rounds = 6;
   for (int round = 0; round < rounds; ++round) {
-    Started service(folder_, arguments());
-    ASSERT_EQ(service.line(), "ready " + socket().string()) << content(folder_ / "log");
+    StartedProgram service(arguments(), folder_, "service");
+    ASSERT_TRUE(service.says("ready " + socket().string() + "\n")) << service.err();
     std::map<std::string, Json> found;
     const Json told = ask(socket(), "GET", "/v1/plans").second;
     for (const Json& plan : told.at("plans")) found[plan.at("id")] = plan;
@@ -247,7 +179,8 @@ TEST_F(scheduler_command, killed_in_the_middle__it_has_all_that_it_answered) {
       });
     // At another moment of what it does in each round.
     while (answered < 8 + round) std::this_thread::yield();
-    EXPECT_EQ(service.end(SIGKILL), -SIGKILL);
+    service.signal(SIGKILL);
+    EXPECT_EQ(service.finish(), -SIGKILL);
     killed = true;
     for (std::thread& client : clients) client.join();
   }

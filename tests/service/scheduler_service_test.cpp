@@ -5,17 +5,13 @@
 #include <set>
 #include <thread>
 
+#include "../matchers.h"
 #include "services.h"
 
 namespace mltcp::service {
 namespace {
 
 using namespace testing_services;
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::SizeIs;
 
 SchedulerService fresh_service() { return {two_racks(), options_in({})}; }
 
@@ -70,8 +66,7 @@ TEST(scheduler_service, arrive__where_no_slots_are_worth_it_says_why) {
   service.arrive(job("first", 100_ms, 90_ms), {"a1", "b1"});
   const Arrival second = service.arrive(job("second", 100_ms, 90_ms), {"a2", "b2"});
   EXPECT_FALSE(second.plan.slots);
-  EXPECT_THAT(second.plan.reason, AllOf(HasSubstr("jobs collide"), HasSubstr("below 0.98")));
-  EXPECT_THAT(second.plan.reason, HasSubstr("leaf 0 -> spine 0"));
+  EXPECT_THAT(second.plan.reason, HasAll("jobs collide", "below 0.98", "leaf 0 -> spine 0"));
   ASSERT_THAT(second.moves, SizeIs(1)) << "the first one had no slots and has none, for another reason";
   EXPECT_FALSE(second.moves[0].slots);
   EXPECT_EQ(second.moves[0].revision, 2U);
@@ -88,11 +83,11 @@ TEST(scheduler_service, arrive__again_changes_nothing) {
   elsewhere.allowed_hosts = {"a4", "b4"};
   EXPECT_TRUE(service.arrive(elsewhere).known) << "wherever it is";
   EXPECT_EQ(service.revision(), 1U);
-  EXPECT_THAT(message_of<Conflict>([&] {
+  EXPECT_THAT(refusal_of<Conflict>([&] {
                 service.arrive(job("one", 100_ms, 30_ms), {"a1", "b1"});
               }),
               HasSubstr("job \"one\" runs already, and is another one"));
-  EXPECT_THAT(message_of<Conflict>([&] { service.arrive(job("one"), {"a1", "b2"}); }), HasSubstr("on other hosts"));
+  EXPECT_THAT(refusal_of<Conflict>([&] { service.arrive(job("one"), {"a1", "b2"}); }), HasSubstr("on other hosts"));
   EXPECT_THAT(service.jobs(), SizeIs(1));
 }
 
@@ -106,8 +101,8 @@ TEST(scheduler_service, depart__frees_slots_and_tells_who_is_free_of_theirs) {
   EXPECT_FALSE(changed[0].slots);
   EXPECT_EQ(changed[0].revision, 3U);
   EXPECT_EQ(service.free_slots()[0], 4U);
-  EXPECT_THAT(message_of<NotFound>([&] { service.depart("first"); }), HasSubstr("no job \"first\" runs"));
-  EXPECT_THAT(message_of<NotFound>([&] { static_cast<void>(service.plan("first")); }), HasSubstr("no job"));
+  EXPECT_THAT(refusal_of<NotFound>([&] { service.depart("first"); }), HasSubstr("no job \"first\" runs"));
+  EXPECT_THAT(refusal_of<NotFound>([&] { return service.plan("first"); }), HasSubstr("no job"));
   // The number of the job that departed comes again as late as possible.
   EXPECT_EQ(service.arrive(job("third"), {"a1", "b1"}).plan.number, 3U);
 }
@@ -133,8 +128,7 @@ TEST(scheduler_service, rank__orders_by_what_would_follow_and_changes_nothing) {
   EXPECT_EQ(service.plans(), before);
   EXPECT_EQ(service.revision(), 1U);
   EXPECT_THAT(service.rank(job("new"), 5), SizeIs(::testing::Ge(2U)));
-  EXPECT_THAT(message_of<Conflict>([&] { static_cast<void>(service.rank(job("wide"), 5)); }),
-              HasSubstr("runs already"));
+  EXPECT_THAT(refusal_of<Conflict>([&] { return service.rank(job("wide"), 5); }), HasSubstr("runs already"));
 }
 
 TEST(scheduler_service, rank__keeps_to_hosts_that_are_allowed) {
@@ -146,19 +140,19 @@ TEST(scheduler_service, rank__keeps_to_hosts_that_are_allowed) {
     std::map<std::string, int> workers;
     for (const std::string& host : placement.hosts) ++workers[host];
     for (const auto& [host, count] : workers) {
-      EXPECT_THAT(request.allowed_hosts, ::testing::Contains(host));
+      EXPECT_THAT(request.allowed_hosts, Contains(host));
       EXPECT_LE(count, 2);
     }
   }
   request.workers = 7;
-  EXPECT_THAT(message_of<Conflict>([&] { static_cast<void>(service.rank(request, 10)); }),
+  EXPECT_THAT(refusal_of<Conflict>([&] { return service.rank(request, 10); }),
               HasSubstr("has 7 workers and there is room for 6"));
 }
 
 TEST(scheduler_service, arrive__refuses_hosts_without_room_unless_the_manager_knows_better) {
   SchedulerService service = fresh_service();
   service.arrive(job("one", 100_ms, 40_ms, 4), {"a1", "a1", "a1", "a1"});
-  EXPECT_THAT(message_of<Conflict>([&] {
+  EXPECT_THAT(refusal_of<Conflict>([&] {
                 service.arrive(job("two"), {"a1", "b1"});
               }),
               HasSubstr("host \"a1\" has no room for that many workers, with 4 slots"));
@@ -198,10 +192,9 @@ TEST(scheduler_service, bad_input__is_refused_with_one_line_and_changes_nothing)
   for (const Case& bad : cases) {
     JobRequest request = job("new");
     bad.change(request);
-    EXPECT_THAT(message_of<InputError>([&] { service.arrive(request, bad.hosts); }), HasSubstr(bad.says));
+    EXPECT_THAT(refusal_of([&] { service.arrive(request, bad.hosts); }), HasSubstr(bad.says));
   }
-  EXPECT_THAT(message_of<InputError>([&] { static_cast<void>(service.rank(job("new"), 0)); }),
-              HasSubstr("candidates is 0"));
+  EXPECT_THAT(refusal_of([&] { return service.rank(job("new"), 0); }), HasSubstr("candidates is 0"));
   EXPECT_THAT(service.jobs(), SizeIs(1));
   EXPECT_EQ(service.revision(), 1U);
 }
@@ -209,7 +202,7 @@ TEST(scheduler_service, bad_input__is_refused_with_one_line_and_changes_nothing)
 TEST(scheduler_service, periods_that_go_with_no_others__are_a_conflict) {
   SchedulerService service = fresh_service();
   service.arrive(job("slow", Nanos(40'000'000'000'000), Nanos(20'000'000'000'000)), {"a1", "b1"});
-  const std::string says = message_of<Conflict>([&] { service.arrive(job("fast", 100_us, 50_us), {"a2", "b2"}); });
+  const std::string says = refusal_of<Conflict>([&] { service.arrive(job("fast", 100_us, 50_us), {"a2", "b2"}); });
   EXPECT_THAT(says, HasSubstr("bursts"));
   EXPECT_THAT(service.jobs(), SizeIs(1));
   service.arrive(job("fast", 100_us, 50_us), {"a2", "a3"});
@@ -278,10 +271,10 @@ TEST(scheduler_service, arrive__beside_a_job_with_much_longer_iterations_is_a_co
   service.arrive(job("long", 3600_s, 1800_s), {"a1", "b1"});
   const auto begin = std::chrono::steady_clock::now();
   const JobRequest fast = job("fast", 100_us, 60_us);
-  EXPECT_THAT(message_of<Conflict>([&] { service.arrive(fast, {"a2", "b2"}); }), HasSubstr("more than 100000"));
+  EXPECT_THAT(refusal_of<Conflict>([&] { service.arrive(fast, {"a2", "b2"}); }), HasSubstr("more than 100000"));
   EXPECT_EQ(service.arrive(fast).plan.hosts.size(), 2U) << "there is room where they don't meet";
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
-  EXPECT_THAT(message_of<InputError>([&] { service.arrive(job("faster", 99_us, 50_us)); }),
+  EXPECT_THAT(refusal_of([&] { service.arrive(job("faster", 99_us, 50_us)); }),
               HasSubstr("give one of 100000 ns or more"));
 }
 
@@ -293,7 +286,7 @@ TEST(scheduler_service, restart__on_a_topology_without_a_host_is_refused) {
   }
   ServiceOptions options = options_in(folder / "state");
   options.host_names[4] = "renamed";
-  EXPECT_THAT(message_of<InputError>([&] { const SchedulerService service(two_racks(), options); }),
+  EXPECT_THAT(refusal_of([&] { const SchedulerService service(two_racks(), options); }),
               HasSubstr("job \"first\" runs on host \"b1\", which the topology lacks"));
 }
 
@@ -301,7 +294,7 @@ TEST(scheduler_service, options_out_of_range__are_refused) {
   const auto refused = [](const std::function<void(ServiceOptions&)>& change) {
     ServiceOptions options = options_in({});
     change(options);
-    return message_of<InputError>([&] { const SchedulerService service(two_racks(), options); });
+    return refusal_of([&] { const SchedulerService service(two_racks(), options); });
   };
   EXPECT_THAT(refused([](ServiceOptions& o) { o.slots_per_host = 0; }), HasSubstr("slots_per_host is 0"));
   EXPECT_THAT(refused([](ServiceOptions& o) { o.candidates = 1001; }), HasSubstr("candidates is 1001"));
@@ -317,7 +310,7 @@ TEST(scheduler_service, most_jobs__is_kept) {
   options.max_jobs = 1;
   SchedulerService service(two_racks(), options);
   service.arrive(job("one"));
-  EXPECT_THAT(message_of<Conflict>([&] { service.arrive(job("two")); }), HasSubstr("1 job run, and no more may"));
+  EXPECT_THAT(refusal_of<Conflict>([&] { service.arrive(job("two")); }), HasSubstr("1 job run, and no more may"));
 }
 
 // Eight threads at once; ThreadSanitizer looks on in its preset.

@@ -1,18 +1,11 @@
 // Services to test with: a small network, jobs on it, and what is said of bad input.
 #pragma once
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <fstream>
-#include <functional>
-#include <iterator>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "../message_of.h"
 #include "../temporary_folder.h"
-#include "mltcp/base/error.h"
 #include "mltcp/scheduler/service/scheduler_service.h"
 
 namespace mltcp::service::testing_services {
@@ -44,26 +37,6 @@ inline JobRequest job(const std::string& id, Nanos period = 100_ms, Nanos busy =
   request.workers = workers;
   request.demand = {period, {{period - busy, period, Rate::from_gbps(10)}}};
   return request;
-}
-
-template <typename Error>
-std::string message_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    const std::string what = error.what();
-    EXPECT_EQ(what.find('\n'), std::string::npos) << what;
-    EXPECT_NE(what.find(';'), std::string::npos) << "no cure: " << what;
-    return what;
-  } catch (const std::exception& error) {
-    return std::string("another error: ") + error.what();
-  }
-  return "no error";
-}
-
-inline std::string content(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 }  // namespace mltcp::service::testing_services

@@ -1,21 +1,16 @@
 // Tests of lab/sim/dumbbell.cpp, and of whole runs over it: paths and times, metering, conservation, determinism.
 #include "mltcp/lab/sim/dumbbell.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <memory>
 
+#include "../message_of.h"
+#include "chatter.h"
 #include "endpoints.h"
-#include "mltcp/base/error.h"
-#include "mltcp/base/random.h"
 
 namespace mltcp::sim::dumbbell_test {
 namespace {
 
 using namespace mltcp::literals;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 /// Bottleneck 1 Gbps (8 ns a byte) and 10 us, access 10 Gbps and 1 us.
 fabric::DumbbellConfig gigabit(std::uint32_t pairs) {
@@ -104,64 +99,8 @@ TEST(Dumbbell, usage__leaves_out_what_the_buffer_drops) {
   EXPECT_EQ(sum, 1250U);
 }
 
-/// Sends random packets at random times to random hosts, real and virtual, and folds what it receives into a sum.
-class Chatter : public Pollable {
- public:
-  Chatter(Dumbbell& net, Host& host, std::uint64_t seed, Nanos until)
-      : net_(net), host_(host), random_(seed), until_(until) {}
-
-  Nanos poll(Nanos now) override {
-    std::array<RxPacket, 32> in;
-    while (const std::size_t count = host_.receive(in)) {
-      received += count;
-      for (const RxPacket& packet : std::span(in).first(count)) {
-        mix(static_cast<std::uint64_t>(now.count));
-        mix(packet.source.v4_ip() + packet.virtual_bytes + static_cast<std::uint64_t>(packet.ecn));
-        for (const std::byte byte : packet.bytes) mix(static_cast<std::uint64_t>(byte));
-      }
-    }
-    if (now >= until_) return Nanos::never();
-    if (now >= next_) {
-      for (std::uint64_t i = 1 + random_.below(20); i > 0; --i) {
-        const auto pair = static_cast<std::uint32_t>(random_.below(net_.pairs()));
-        const Host& to = random_.chance(0.5) ? net_.right(pair) : net_.left(pair);
-        const auto header = bytes_of(random_.below(400), static_cast<unsigned>(random_.below(256)));
-        const std::size_t size = random_.below(1000);
-        const auto payload = bytes_of(size, 1);
-        if (send_one(host_, to.address(), header, random_.chance(0.5) ? virtual_payload(size) : payload,
-                     random_.chance(0.5) ? Ecn::ect0 : Ecn::not_ect))
-          ++sent;
-      }
-      next_ = now + Nanos(static_cast<std::int64_t>(random_.below(150'000)));
-    }
-    return next_;
-  }
-
-  std::uint64_t sent = 0;
-  std::uint64_t received = 0;
-  std::uint64_t digest = 0;
-
- private:
-  void mix(std::uint64_t value) { digest = (digest ^ value) * 0x100000001B3ULL; }
-
-  Dumbbell& net_;
-  Host& host_;
-  Random random_;
-  Nanos until_;
-  Nanos next_;
-};
-
-struct ChatterRun {
-  std::uint64_t sent = 0;
-  std::uint64_t received = 0;
-  std::uint64_t hops = 0;
-  std::vector<std::uint64_t> digests;
-  bool operator==(const ChatterRun&) const = default;
-};
-
-/// Random load on all hosts until nothing moves any more; checks that every packet is accounted for. `step` is the
-/// length of the pieces in which the time is run.
-ChatterRun chatter(std::uint64_t link_seed, std::uint64_t seed, Nanos step) {
+/// Random load on all hosts; checks that every packet is accounted for.
+ChatterRun chatter_of(std::uint64_t link_seed, std::uint64_t seed, Nanos step) {
   auto config = gigabit(4);
   config.bottleneck.buffer_bytes = 60'000;
   config.bottleneck.ecn = {true, 10'000, 40'000, 0.5};
@@ -173,22 +112,16 @@ ChatterRun chatter(std::uint64_t link_seed, std::uint64_t seed, Nanos step) {
   options.virtual_payload = true;
   options.transmit_queue_packets = 32;
   Dumbbell net(config, options);
-  std::vector<std::unique_ptr<Chatter>> all;
-  for (std::uint32_t i = 0; i < 8; ++i) {
-    Host& host = i % 2 == 0 ? net.left(i / 2) : net.right(i / 2);
-    all.push_back(std::make_unique<Chatter>(net, host, Random::stream(seed, i).next(), 50_ms));
-    net.attach(host, *all.back());
-  }
-  for (Nanos now; now < 60_ms; now += step) net.run_until(now);
-  net.run(Nanos::never(), nullptr);
-
-  ChatterRun result;
-  for (const auto& one : all) {
-    result.sent += one->sent;
-    result.received += one->received;
-    result.digests.push_back(one->digest);
-  }
-  result.hops = net.counters().packet_hops;
+  std::vector<Host*> hosts;
+  for (std::uint32_t i = 0; i < 8; ++i) hosts.push_back(i % 2 == 0 ? &net.left(i / 2) : &net.right(i / 2));
+  const auto send = [&](Host& from, Random& random) {
+    const Host& to = *hosts[random.below(hosts.size())];
+    const auto header = bytes_of(random.below(400), static_cast<unsigned>(random.below(256)));
+    const auto payload = bytes_of(random.below(1000), 1);
+    return send_one(from, to.address(), header, random.chance(0.5) ? virtual_payload(payload.size()) : payload,
+                    random.chance(0.5) ? Ecn::ect0 : Ecn::not_ect);
+  };
+  const ChatterRun result = chatter(net, hosts, {send, 150_us, 50_ms, seed, step});
   const auto& forward = net.bottleneck().counters();
   const auto& reverse = net.reverse().counters();
   const auto both = [&](auto member) { return forward.*member + reverse.*member; };
@@ -196,25 +129,21 @@ ChatterRun chatter(std::uint64_t link_seed, std::uint64_t seed, Nanos step) {
   EXPECT_GT(both(&fabric::LinkCounters::marked_packets), 0U);
   EXPECT_GT(both(&fabric::LinkCounters::reordered_packets), 0U);
   EXPECT_NE(forward.lost_packets, reverse.lost_packets);  // one seed, faults of their own
-  EXPECT_EQ(result.sent, net.counters().sent_packets);
-  EXPECT_EQ(result.received, net.counters().received_packets);
-  EXPECT_EQ(net.packets_inside(), 0U);
-  EXPECT_EQ(net.counters().invalid_packets + net.counters().unknown_destination + net.counters().unattached_host, 0U);
   EXPECT_EQ(both(&fabric::LinkCounters::offered_packets), result.sent);
   EXPECT_EQ(result.sent, result.received + both(&fabric::LinkCounters::dropped_packets) +
                              both(&fabric::LinkCounters::lost_packets) -
                              both(&fabric::LinkCounters::duplicated_packets));
-  EXPECT_EQ(result.hops, result.sent + result.received);  // access links lose nothing
+  EXPECT_EQ(net.counters().packet_hops, result.sent + result.received);  // access links lose nothing
   return result;
 }
 
 TEST(Dumbbell, run__conserves_packets_and_repeats_itself_bit_for_bit) {
-  const ChatterRun first = chatter(1, 1, 1_ms);
+  const ChatterRun first = chatter_of(1, 1, 1_ms);
   EXPECT_GT(first.received, 20'000U);
-  EXPECT_EQ(chatter(1, 1, 1_ms), first);
-  EXPECT_EQ(chatter(1, 1, Nanos(777)), first);  // however the run is cut into pieces
-  EXPECT_NE(chatter(2, 1, 1_ms).digests, first.digests);
-  EXPECT_NE(chatter(1, 2, 1_ms).digests, first.digests);
+  EXPECT_EQ(chatter_of(1, 1, 1_ms), first);
+  EXPECT_EQ(chatter_of(1, 1, Nanos(777)), first);  // however the run is cut into pieces
+  EXPECT_NE(chatter_of(2, 1, 1_ms).digests, first.digests);
+  EXPECT_NE(chatter_of(1, 2, 1_ms).digests, first.digests);
 }
 
 TEST(Dumbbell, run__keeps_a_saturated_bottleneck_busy_with_flat_memory) {
@@ -251,12 +180,7 @@ TEST(Dumbbell, constructor__refuses_what_is_out_of_range) {
   const auto refused = [](auto change) -> std::string {
     auto config = gigabit(1);
     change(config);
-    try {
-      Dumbbell net(config);
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "accepted";
+    return refusal_of([&] { Dumbbell net(config); });
   };
   EXPECT_THAT(refused([](auto& c) { c.pairs = 0; }), HasSubstr("0 pairs"));
   EXPECT_THAT(refused([](auto& c) { c.pairs = 1001; }), HasSubstr("1001 pairs"));
@@ -266,7 +190,7 @@ TEST(Dumbbell, constructor__refuses_what_is_out_of_range) {
   EXPECT_THAT(refused([](auto& c) { c.access_delay = Nanos(-1); }), HasSubstr("access link: the delay"));
   EXPECT_THAT(refused([](auto& c) { c.bottleneck.buffer_bytes = 1513; }), HasSubstr("give at least 1514 B"));
   EXPECT_THAT(refused([](auto& c) { c.reverse.buffer_bytes = 100; }), HasSubstr("reverse link"));
-  EXPECT_EQ(refused([](auto& c) { c.bottleneck.buffer_bytes = 0; }), "accepted");
+  EXPECT_EQ(refused([](auto& c) { c.bottleneck.buffer_bytes = 0; }), "no error");
 }
 
 }  // namespace

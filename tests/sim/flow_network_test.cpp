@@ -2,11 +2,7 @@
 // limit.
 #include "mltcp/lab/sim/flow_network.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
-#include <functional>
 #include <map>
 #include <numeric>
 
@@ -19,7 +15,6 @@ namespace mltcp::sim::flow_network_test {
 namespace {
 
 using namespace mltcp::literals;
-using testing::HasSubstr;
 using Hop = FlowNetwork::Hop;
 using Augmentation = cc::Augmentation;
 

@@ -1,11 +1,9 @@
 // Modelled loops of hosts and switches: when they look after their packets, and that virtual time is as ever without.
 #include "mltcp/lab/sim/loop_model.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <set>
 
+#include "../matchers.h"
 #include "endpoints.h"
 #include "mltcp/lab/sim/dumbbell.h"
 
@@ -13,7 +11,6 @@ namespace mltcp::sim {
 namespace {
 
 using namespace mltcp::literals;
-using testing::ElementsAre;
 
 TEST(Lateness, draw__has_its_least_and_its_mean) {
   Lateness lateness({.nap = 50_us, .late_min = 40_us, .late_mean = 100_us, .stall_every = {}, .stall_mean = {}},

@@ -1,8 +1,6 @@
 #include "mltcp/scheduler/service/slurm_client.h"
 
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include <chrono>
@@ -15,9 +13,6 @@
 namespace mltcp::service {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using namespace literals;
 
 constexpr const char* kRunning =
@@ -154,10 +149,9 @@ TEST_F(slurm_programs, squeue__is_asked_in_a_form_of_its_own) {
   write("squeue", fmt::format("env > {0}/env; printf '%s\\n' \"$@\" > {0}/words; printf '%s\\n' '{1}'",
                               folder_.path().string(), kRunning));
   EXPECT_EQ(programs().jobs().at(0).id, 17U);
-  EXPECT_THAT(content("words"), HasSubstr("--states=all\n"));
-  EXPECT_THAT(content("words"), HasSubstr("JobID:\x1f,ArrayTaskID:\x1f,"));
+  EXPECT_THAT(content("words"), HasAll("--states=all\n", "JobID:\x1f,ArrayTaskID:\x1f,"));
   EXPECT_THAT(content("env"), HasSubstr("SLURM_TIME_FORMAT=%s\n"));
-  EXPECT_THAT(content("env"), ::testing::Not(HasSubstr("SQUEUE_")));
+  EXPECT_THAT(content("env"), Not(HasSubstr("SQUEUE_")));
   unsetenv("SQUEUE_STATES");
   unsetenv("SLURM_TIME_FORMAT");
 }

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <fstream>
@@ -12,17 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "../matchers.h"
 #include "../temporary_folder.h"
 
 namespace mltcp::service {
 namespace {
 
-using ::testing::Contains;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-using ::testing::UnorderedElementsAre;
 using namespace literals;
 using State = SlurmJob::State;
 

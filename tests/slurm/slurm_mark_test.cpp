@@ -1,8 +1,5 @@
 #include "mltcp/scheduler/service/slurm_mark.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <string>
 
 #include "../message_of.h"
@@ -11,8 +8,6 @@
 namespace mltcp::service {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::Not;
 using namespace literals;
 
 const std::string profile = R"({"compute_ns":150000000,"communicate_bytes":13500000})";
@@ -99,7 +94,7 @@ TEST(profile_line, what_mltcp_profile_prints__is_read_as_the_same) {
 
 TEST(profile_line, iterations_that_are_too_short__are_refused_in_a_line) {
   const JobProfile brief = profile_from_text(R"({"communicate_bytes":1,"period_ns":1000})", "f");
-  EXPECT_THAT(message_of<InputError>([&] { static_cast<void>(to_line(brief)); }), HasSubstr("give 100000 ns or more"));
+  EXPECT_THAT(message_of<InputError>([&] { return to_line(brief); }), HasSubstr("give 100000 ns or more"));
 }
 
 TEST(profile_line, bad_ones__are_refused_in_a_line) {

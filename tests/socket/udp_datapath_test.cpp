@@ -98,13 +98,13 @@ TEST(UdpDatapath, check__tells_what_is_wrong_with_the_device_or_the_place) {
   HostPlace routed = place("127.0.0.1");
   routed.gateway = Address::parse("10.0.0.254");
   EXPECT_THAT(error_of({.device = "udp:"}, routed), HasSubstr("ip route add default via 10.0.0.254"));
-  EXPECT_EQ(error_of({.device = "udp:"}, place("127.0.0.1")), "no such exception");
-  EXPECT_EQ(error_of({.device = "udp:lo", .mtu = 9000}, place("127.0.0.77", 3)), "no such exception");
+  EXPECT_EQ(error_of({.device = "udp:"}, place("127.0.0.1")), "no error");
+  EXPECT_EQ(error_of({.device = "udp:lo", .mtu = 9000}, place("127.0.0.77", 3)), "no error");
 }
 
 TEST(UdpDatapath, check__tells_of_a_port_that_another_has) {
   const SocketIo other({.address = Address::v4(0x7F000001, kPort + 1)});
-  EXPECT_EQ(error_of({.device = "udp:"}, place("127.0.0.1", 1)), "no such exception");
+  EXPECT_EQ(error_of({.device = "udp:"}, place("127.0.0.1", 1)), "no error");
   EXPECT_THAT(error_of({.device = "udp:"}, place("127.0.0.1", 2)),
               HasSubstr("127.0.0.1:27411: another socket has that UDP port; end its process (ss -ulnp names it), or "
                         "give this one another port, of a command with --udp-port"));

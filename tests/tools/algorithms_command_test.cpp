@@ -1,7 +1,5 @@
 // Algorithms as the user of `mltcp` meets them: listed, and one of a shared object (examples/my_algorithm) wherever a
 // name stands.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
@@ -9,15 +7,10 @@
 
 #include "program_test.h"
 
+namespace mltcp::tools {
 namespace {
 
-using mltcp::tools::Outcome;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::StartsWith;
-
-class AlgorithmsCommand : public mltcp::tools::ProgramTest {
+class AlgorithmsCommand : public ProgramTest {
  protected:
   void SetUp() override {
     ProgramTest::SetUp();
@@ -30,21 +23,19 @@ class AlgorithmsCommand : public mltcp::tools::ProgramTest {
            "[[job]]\nname = \"a\"\ncompute = \"1 ms\"\ncommunicate = \"1 MB\"\n";
   }
   std::string results(const std::string& arguments) const {
-    const Outcome outcome = run("run " + arguments + " --json -");
-    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    const Outcome outcome = done("run " + arguments + " --json -");
     return outcome.out;
   }
 };
 
 TEST_F(AlgorithmsCommand, list__has_all_or_those_that_are_named) {
-  const Outcome all = run("algorithms");
-  EXPECT_EQ(all.status, 0);
+  const Outcome all = done("algorithms");
   for (const char* name : {"reno: ", "cubic: ", "dctcp: ", "dcqcn: ", "swift: ", "  swift.base_target = "})
     EXPECT_THAT(all.out, HasSubstr(name));
   EXPECT_THAT(run("algorithms swift --json -").out,
               AllOf(HasSubstr("\"mltcp.algorithms/1\""), HasSubstr("\"endpoint_target\""), Not(HasSubstr("cubic"))));
   EXPECT_THAT(run("algorithms sub/mine.so:gaimd").out,
-              AllOf(HasSubstr("gaimd: needs nothing of the network, from /"), HasSubstr("  gaimd.keep = 0.5\n")));
+              HasAll("gaimd: needs nothing of the network, from /", "  gaimd.keep = 0.5\n"));
   EXPECT_THAT(refusal("algorithms swfit"), HasSubstr("did you mean \"swift\"?"));
   EXPECT_THAT(run("run --help").out, HasSubstr("swift, or FILE.so:NAME"));
 }
@@ -55,13 +46,11 @@ TEST_F(AlgorithmsCommand, shared_object__by_option_and_by_file) {
   // Relative to the file that names it.
   put("sub/f.toml", experiment("cc = \"./mine.so:gaimd\"\ngaimd = { increase = 3, keep = 0.9 }"));
   const std::string by_file = results("sub/f.toml");
-  EXPECT_THAT(by_file, AllOf(HasSubstr("\"cc\": \"gaimd\""), HasSubstr("\"gaimd.increase\": \"3\""),
-                             HasSubstr("\"gaimd.keep\": \"0.9\"")));
+  EXPECT_THAT(by_file, HasAll("\"cc\": \"gaimd\"", "\"gaimd.increase\": \"3\"", "\"gaimd.keep\": \"0.9\""));
   const std::string by_job = results("sub/f.toml --cc reno");
   EXPECT_THAT(by_job, AllOf(HasSubstr("\"cc\": \"reno\""), Not(HasSubstr("cc_param"))));
   put("j.toml", experiment("gaimd = { keep = 0.9 }") + "cc = \"sub/mine.so:gaimd\"\n");
-  EXPECT_THAT(results("j.toml"), AllOf(HasSubstr("\"cc\": \"reno\""), HasSubstr("\"cc\": \"gaimd\""),
-                                       HasSubstr("\"gaimd.keep\": \"0.9\"")));
+  EXPECT_THAT(results("j.toml"), HasAll("\"cc\": \"reno\"", "\"cc\": \"gaimd\"", "\"gaimd.keep\": \"0.9\""));
 }
 
 TEST_F(AlgorithmsCommand, shared_object__that_is_none__is_refused) {
@@ -84,19 +73,18 @@ TEST_F(AlgorithmsCommand, sweep__varies_it_and_its_parameters) {
   put("h.toml", experiment("gaimd = { keep = 0.9 }"));
   put("sub/s.toml",
       "experiment = \"../h.toml\"\n[vary]\ncc = [\"reno\", \"./mine.so:gaimd\"]\n\"gaimd.increase\" = [1, 2]\n");
-  const Outcome sweep = run("sweep sub/s.toml -o out --json - --threads 1");
-  EXPECT_EQ(sweep.status, 0) << sweep.err;
+  const Outcome sweep = done("sweep sub/s.toml -o out --json - --threads 1");
   const auto runs = [&] { return std::distance(std::filesystem::directory_iterator(folder_ / "out/runs"), {}); };
   EXPECT_EQ(runs(), 4);
-  EXPECT_EQ(run("sweep sub/s.toml -o out --json - --threads 1").status, 0);
+  done("sweep sub/s.toml -o out --json - --threads 1");
   EXPECT_EQ(runs(), 4) << "nothing is run again";
   std::ofstream(folder_ / "sub/mine.so", std::ios::app) << "another build";
-  EXPECT_EQ(run("sweep sub/s.toml -o out --json - --threads 1").status, 0);
+  done("sweep sub/s.toml -o out --json - --threads 1");
   EXPECT_EQ(runs(), 6) << "those of the shared object";
-  const Outcome vary = run("sweep e.toml --vary cc=sub/mine.so:gaimd -o again --json -");
-  EXPECT_EQ(vary.status, 0) << vary.err;
+  const Outcome vary = done("sweep e.toml --vary cc=sub/mine.so:gaimd -o again --json -");
   EXPECT_THAT(refusal("sweep e.toml --vary cc=mine.so:gaimd -o none"),
               HasSubstr("--vary: cc: there is no file \"mine.so\""));
 }
 
 }  // namespace
+}  // namespace mltcp::tools

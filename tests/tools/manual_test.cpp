@@ -1,6 +1,4 @@
 // `mltcp help --write`: manual pages and completions, as man, bash and zsh read them.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -8,13 +6,10 @@
 
 #include "program_test.h"
 
+namespace mltcp::tools {
 namespace {
 
-using mltcp::tools::content;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-
-class Manual : public mltcp::tools::ProgramTest {
+class Manual : public ProgramTest {
  protected:
   void SetUp() override { ASSERT_EQ(run("help --write share").status, 0); }
 
@@ -37,10 +32,10 @@ class Manual : public mltcp::tools::ProgramTest {
 
 TEST_F(Manual, pages__one_for_the_program_and_each_command) {
   EXPECT_THAT(content(folder_ / "share/man/man1/mltcp.1"),
-              AllOf(HasSubstr(".SH COMMANDS"), HasSubstr("\\fBrun\\fR\n"), HasSubstr(".BR mltcp\\-doctor (1)")));
+              HasAll(".SH COMMANDS", "\\fBrun\\fR\n", ".BR mltcp\\-doctor (1)"));
   const std::string run_page = content(folder_ / "share/man/man1/mltcp-run.1");
-  EXPECT_THAT(run_page, AllOf(HasSubstr("\\fB\\-\\-iterations\\fR \\fIN\\fR\n"), HasSubstr("[1 \\- 1000000]"),
-                              HasSubstr("\\fIEXPERIMENT.toml\\fR\n"), HasSubstr("mltcp+schedule")));
+  EXPECT_THAT(run_page, HasAll("\\fB\\-\\-iterations\\fR \\fIN\\fR\n", "[1 \\- 1000000]", "\\fIEXPERIMENT.toml\\fR\n",
+                               "mltcp+schedule"));
   EXPECT_THAT(content(folder_ / "share/man/man1/mltcp-gen.1"), HasSubstr(".SS Of a host\n"));
   std::size_t pages = 0;
   const std::string commands = completed("mltcp ''");
@@ -66,7 +61,7 @@ TEST_F(Manual, bash__completes_commands_options_and_values) {
   EXPECT_EQ(completed("mltcp run --cc d"), "dctcp dcqcn\n");
   EXPECT_EQ(completed("mltcp run --cc = sw"), "swift\n") << "--cc=sw";
   EXPECT_EQ(completed("mltcp run --policy fair,mltcp+"), "fair,mltcp+schedule\n");
-  EXPECT_THAT(completed("mltcp run --datapath ''"), AllOf(HasSubstr("sim"), HasSubstr("flow")));
+  EXPECT_THAT(completed("mltcp run --datapath ''"), HasAll("sim", "flow"));
 }
 
 TEST_F(Manual, bash__completes_files) {
@@ -78,7 +73,7 @@ TEST_F(Manual, bash__completes_files) {
 
 TEST_F(Manual, zsh__reads_it) {
   const std::string script = content(folder_ / "share/zsh/site-functions/_mltcp");
-  EXPECT_THAT(script, AllOf(HasSubstr("#compdef mltcp\n"), HasSubstr("{-o,--output}'[")));
+  EXPECT_THAT(script, HasAll("#compdef mltcp\n", "{-o,--output}'["));
   if (!has_program("zsh")) GTEST_SKIP() << "there is no zsh; install zsh to have the syntax checked";
   EXPECT_EQ(output_of("zsh -n", script), "");
 }
@@ -110,8 +105,9 @@ TEST_F(Manual, search_paths__what_lacks_is_told_and_nothing_else) {
 
 TEST_F(Manual, folder__that_cannot_be_made_is_refused) {
   put("file", "");
-  EXPECT_THAT(refusal("help --write file/below"), AllOf(HasSubstr("can't be made"), HasSubstr("may write to")));
+  EXPECT_THAT(refusal("help --write file/below"), HasAll("can't be made", "may write to"));
   EXPECT_THAT(refusal("help --write"), HasSubstr("needs a folder to write below"));
 }
 
 }  // namespace
+}  // namespace mltcp::tools

@@ -3,8 +3,6 @@
 #include "../temporary_folder.h"
 
 #include <fcntl.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -12,25 +10,19 @@
 
 #include <array>
 #include <csignal>
-#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <thread>
 
+#include "../message_of.h"
 #include "mltcp/base/error.h"
 
 namespace mltcp::tools {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::HasSubstr;
-
-std::string content(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 void put(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
 
@@ -48,12 +40,7 @@ class OutputFile : public ::testing::Test {
     write_file(path.string(), text);
   }
   static std::string refusal(const fs::path& path, const std::string& input = "") {
-    try {
-      check_writable(path.string(), input);
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "no error";
+    return refusal_of([&] { check_writable(path.string(), input); });
   }
   [[nodiscard]] std::ptrdiff_t entries() const {
     return std::distance(fs::directory_iterator(folder_), fs::directory_iterator());

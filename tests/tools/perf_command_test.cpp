@@ -1,8 +1,5 @@
 // `mltcp perf` as its user types it: two processes on the loopback, and what is said of what goes wrong.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -10,15 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "../matchers.h"
 #include "program_test.h"
 
 namespace mltcp::tools {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::MatchesRegex;
-using ::testing::Not;
 
 class PerfTest : public ProgramTest {
  protected:
@@ -35,9 +28,8 @@ class PerfTest : public ProgramTest {
 TEST_F(PerfTest, a_sweep__has_a_row_for_each_length) {
   const Outcome outcome = pair("--for 20ms --max 300kB --factor 64 --connections 2 --json r.json", "--once");
   ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err << content(folder_ / "server.log");
-  EXPECT_THAT(outcome.out, AllOf(HasSubstr("latency, one way"), HasSubstr("1 B"), HasSubstr("64 B"), HasSubstr("4 KiB"),
-                                 HasSubstr("256 KiB"), HasSubstr("300 kB")));
-  EXPECT_THAT(content(folder_ / "server.log"), AllOf(HasSubstr("listening on unix:s"), HasSubstr("done")));
+  EXPECT_THAT(outcome.out, HasAll("latency, one way", "1 B", "64 B", "4 KiB", "256 KiB", "300 kB"));
+  EXPECT_THAT(content(folder_ / "server.log"), HasAll("listening on unix:s", "done"));
   const auto json = nlohmann::json::parse(content(folder_ / "r.json"));
   EXPECT_EQ(json["schema"], "mltcp.perf/1");
   ASSERT_EQ(json["points"].size(), 5U);
@@ -65,8 +57,8 @@ TEST_F(PerfTest, a_sweep__has_a_row_for_each_length) {
 }
 
 TEST_F(PerfTest, sealed__runs_with_the_key_at_both_ends_and_tells_who_lacks_it) {
-  ASSERT_EQ(run("key job.key").status, 0);
-  ASSERT_EQ(run("key other.key").status, 0);
+  done("key job.key");
+  done("key other.key");
   const std::string quick = " --tests out --min 1kB --max 1kB --for 10ms ";
   const Outcome sealed = pair("--key job.key --json -" + quick, "--once --key fd:3 3< job.key");
   ASSERT_EQ(sealed.status, 0) << sealed.err << content(folder_ / "server.log");
@@ -88,7 +80,7 @@ TEST_F(PerfTest, sealed__runs_with_the_key_at_both_ends_and_tells_who_lacks_it) 
 }
 
 TEST_F(PerfTest, authenticated__is_sealed_and_not_encrypted_at_both_ends_or_told) {
-  ASSERT_EQ(run("key job.key").status, 0);
+  done("key job.key");
   const std::string quick = " --tests out --min 1kB --max 1kB --for 10ms --key job.key ";
   const Outcome read = pair("--authenticate --json -" + quick, "--once --key job.key --authenticate");
   ASSERT_EQ(read.status, 0) << read.err << content(folder_ / "server.log");
@@ -136,14 +128,14 @@ TEST_F(PerfTest, what_would_take_too_long__is_left_out) {
   // A batch of a message each way of 4 GB takes longer than 10 ms anywhere.
   const Outcome outcome = pair("--tests out --min 1kB --max 200MB --factor 1024 --for 10ms --limit 40ms --json r.json");
   ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err;
-  EXPECT_THAT(outcome.err, AllOf(HasSubstr("200 MB are left out"), HasSubstr("--limit 40ms")));
+  EXPECT_THAT(outcome.err, HasAll("200 MB are left out", "--limit 40ms"));
   EXPECT_EQ(nlohmann::json::parse(content(folder_ / "r.json"))["left_out_bytes"].back(), 200'000'000);
 }
 
 TEST_F(PerfTest, a_message_that_takes_too_long__ends_the_run) {
   const Outcome outcome = pair("--tests out --min 1GB --max 1GB --limit 10ms", "--once");
   EXPECT_EQ(outcome.status, 1);
-  EXPECT_THAT(outcome.err, AllOf(HasSubstr("did not come through within 10 ms"), HasSubstr("--limit")));
+  EXPECT_THAT(outcome.err, HasAll("did not come through within 10 ms", "--limit"));
   EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("mltcp: "));
 }
 
@@ -212,7 +204,7 @@ TEST_F(PerfTest, the_servers_refusal__is_told_at_both_ends) {
           " perf --listen unix:s --once --udp-port 27821 > server.log 2>&1 & server=$!; " MLTCP_PROGRAM
           " perf unix:s --tests out; status=$?; wait $server; kill $other; exit $status");
   EXPECT_EQ(outcome.status, 1);
-  EXPECT_THAT(outcome.err, AllOf(HasSubstr("the server at unix:s: "), HasSubstr("27821")));
+  EXPECT_THAT(outcome.err, HasAll("the server at unix:s: ", "27821"));
   EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("27821"));
 }
 
@@ -241,7 +233,7 @@ TEST_F(PerfTest, paths_of_the_server__are_not_told_to_clients) {
   EXPECT_EQ(outcome.status, 1);
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("it can't open its endpoint"), Not(HasSubstr("hidden"))));
   EXPECT_THAT(content(folder_ / "server.log"),
-              AllOf(HasSubstr("hidden/run"), HasSubstr("MLTCP_METRICS: whoever reaches 0.0.0.0:27822 sees them")));
+              HasAll("hidden/run", "MLTCP_METRICS: whoever reaches 0.0.0.0:27822 sees them"));
 }
 
 TEST_F(PerfTest, a_place_that_can_not_be__is_refused_before_anybody_is_waited_for) {
@@ -339,8 +331,8 @@ TEST_F(PerfTest, an_interface_that_goes_down_meanwhile__is_named_by_the_end_that
          "ip link set v0 down\nwait $client || true\nwait $server || true\nkill $other\n";
   const Outcome outcome = run("--version > /dev/null; unshare -rn sh cable.sh");
   EXPECT_THAT(content(folder_ / "client.log"),
-              AllOf(HasSubstr("nothing was heard of the other end, 10.9.0.2:"),
-                    HasSubstr(", for 10 s: interface v0 is down; bring it up: ip link set dev v0 up\n")))
+              HasAll("nothing was heard of the other end, 10.9.0.2:",
+                     ", for 10 s: interface v0 is down; bring it up: ip link set dev v0 up\n"))
       << outcome.out << outcome.err;
   EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("v1 has no carrier")) << outcome.err;
 }

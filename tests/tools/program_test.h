@@ -1,16 +1,13 @@
 // The program `mltcp`, run in a folder of the test's own as its user would type it.
 #pragma once
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 
+#include "../matchers.h"
 #include "../temporary_folder.h"
 
 namespace mltcp::tools {
@@ -20,11 +17,6 @@ struct Outcome {
   std::string out;
   std::string err;
 };
-
-inline std::string content(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 class ProgramTest : public ::testing::Test {
  protected:
@@ -46,11 +38,18 @@ class ProgramTest : public ::testing::Test {
     return outcome;
   }
 
+  // As it should, and what it says then.
+  Outcome done(const std::string& arguments) const {
+    Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.status, 0) << arguments << "\n" << outcome.err << outcome.out;
+    return outcome;
+  }
+
   // Bad input, and what is said about it in one line.
   [[nodiscard]] std::string refusal(const std::string& arguments) const {
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.status, 2) << arguments << "\n" << outcome.err;
-    EXPECT_THAT(outcome.err, ::testing::AllOf(::testing::StartsWith("mltcp: "), ::testing::EndsWith("\n")));
+    EXPECT_THAT(outcome.err, AllOf(StartsWith("mltcp: "), EndsWith("\n")));
     EXPECT_EQ(outcome.err.find('\n'), outcome.err.size() - 1) << outcome.err;
     return outcome.err;
   }

@@ -1,28 +1,17 @@
 // `mltcp report` as its user meets it: pages, pictures and comparisons, and one line for each mistake.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 
 #include "program_test.h"
 
+namespace mltcp::tools {
 namespace {
 
 namespace fs = std::filesystem;
-using mltcp::tools::content;
-using mltcp::tools::Outcome;
-using ::testing::AllOf;
-using ::testing::EndsWith;
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::StartsWith;
 
-class ReportCommand : public mltcp::tools::ProgramTest {
+class ReportCommand : public ProgramTest {
  protected:
   void SetUp() override {
     ProgramTest::SetUp();
@@ -30,15 +19,14 @@ class ReportCommand : public mltcp::tools::ProgramTest {
         << "name = \"pair\"\niterations = 8\npolicies = [\"fair\", \"mltcp\"]\n[bottleneck]\nrate = \"1 Gbps\"\n"
            "[[job]]\nname = \"a\"\ncompute = \"60 ms\"\ncommunicate = \"5 MB\"\n"
            "[[job]]\nname = \"b\"\ncompute = \"60 ms\"\ncommunicate = \"5 MB\"\n";
-    ASSERT_EQ(run("run e.toml --json r.json").status, 0);
+    done("run e.toml --json r.json");
   }
 
   [[nodiscard]] std::string file(const std::string& name) const { return content(folder_ / name); }
 };
 
 TEST_F(ReportCommand, svg__is_written_without_a_page) {
-  const Outcome drawn = run("report r.json --svg p.svg");
-  EXPECT_EQ(drawn.status, 0) << drawn.err;
+  const Outcome drawn = done("report r.json --svg p.svg");
   EXPECT_EQ(drawn.out, "p.svg\n");
   EXPECT_THAT(file("p.svg"),
               AllOf(StartsWith("<svg "), EndsWith("</svg>\n"), HasSubstr("pair: who uses the link when")));
@@ -66,25 +54,16 @@ TEST_F(ReportCommand, svg__mistakes_are_named_with_their_cures) {
   EXPECT_FALSE(fs::exists(folder_ / "x.svg"));
 }
 
-TEST_F(ReportCommand, experiment_for_results_or_the_reverse__is_told_as_such) {
-  EXPECT_EQ(refusal("report e.toml"),
-            "mltcp: e.toml: this is an experiment file, and a file that --json of mltcp run, gen, testbed, sweep, "
-            "cluster or schedule wrote is expected; it is for mltcp run, as in mltcp run e.toml --json results.json, "
-            "and for mltcp schedule, sweep, gen and testbed\n");
-  EXPECT_THAT(refusal("run r.json"), HasSubstr("r.json: this is a file of results, and an experiment file is exp"));
-}
-
 TEST_F(ReportCommand, unwritable_exports__are_refused) {
   EXPECT_THAT(refusal("report r.json --svg no/such/p.svg"), HasSubstr("the folder"));
   EXPECT_THAT(refusal("report r.json -o no/such/p.html"), HasSubstr("the folder"));
 }
 
 TEST_F(ReportCommand, two_files__are_compared) {
-  ASSERT_EQ(run("run e.toml --cc cubic --json s.json").status, 0);
-  const Outcome compared = run("report r.json s.json");
-  EXPECT_EQ(compared.status, 0) << compared.err;
+  done("run e.toml --cc cubic --json s.json");
+  const Outcome compared = done("report r.json s.json");
   EXPECT_EQ(compared.out, "r-s.html\n");
-  EXPECT_THAT(file("r-s.html"), AllOf(HasSubstr("pair: two results"), HasSubstr("<b>differs</b>")));
+  EXPECT_THAT(file("r-s.html"), HasAll("pair: two results", "<b>differs</b>"));
   EXPECT_THAT(run("report r.json s.json -o -").out, HasSubstr("</html>"));
   EXPECT_THAT(refusal("report r.json s.json -o s.json"), HasSubstr("is the file that is read"));
   EXPECT_THAT(refusal("report r.json s.json r.json"), HasSubstr("see mltcp report --help"));
@@ -98,7 +77,7 @@ TEST_F(ReportCommand, two_files__that_are_one_are_refused_and_copies_told) {
   EXPECT_THAT(refusal("report r.json link.json"), HasSubstr("is compared with itself"));
   fs::copy_file(folder_ / "r.json", folder_ / "copy.json");
   EXPECT_THAT(run("report r.json copy.json -o -").out, HasSubstr("A and B are one and the same result"));
-  ASSERT_EQ(run("run e.toml --json again.json").status, 0);
+  done("run e.toml --json again.json");
   EXPECT_THAT(run("report r.json again.json -o -").out, HasSubstr("A and B measured the same, to the nanosecond"));
   EXPECT_THAT(refusal("report r.json missing.json"), HasSubstr("missing.json"));
 }
@@ -106,11 +85,11 @@ TEST_F(ReportCommand, two_files__that_are_one_are_refused_and_copies_told) {
 TEST_F(ReportCommand, two_files__that_have_nothing_in_common_are_refused) {
   std::ofstream(folder_ / "other.toml") << "iterations = 2\n[bottleneck]\nrate = \"1 Gbps\"\n"
                                            "[[job]]\nname = \"c\"\ncompute = \"1 ms\"\ncommunicate = \"100 kB\"\n";
-  ASSERT_EQ(run("run other.toml --json o.json").status, 0);
+  done("run other.toml --json o.json");
   EXPECT_THAT(refusal("report r.json o.json"), HasSubstr("r.json and o.json have no job in common"));
-  ASSERT_EQ(run("run e.toml --policy static --json t.json").status, 0);
+  done("run e.toml --policy static --json t.json");
   EXPECT_THAT(refusal("report r.json t.json"), HasSubstr("have no policy in common"));
-  ASSERT_EQ(run("schedule e.toml --json plan.json").status, 0);
+  done("schedule e.toml --json plan.json");
   EXPECT_THAT(
       refusal("report r.json plan.json"),
       HasSubstr("plan.json: this is \"mltcp.schedule/1\", and only \"mltcp.results/1\" can be compared; give two"));
@@ -118,13 +97,13 @@ TEST_F(ReportCommand, two_files__that_have_nothing_in_common_are_refused) {
 }
 
 TEST_F(ReportCommand, what_other_commands_wrote__has_pages) {
-  ASSERT_EQ(run("schedule e.toml --json plan.json --report direct.html").status, 0);
+  done("schedule e.toml --json plan.json --report direct.html");
   EXPECT_EQ(run("report plan.json").out, "plan.html\n");
   EXPECT_EQ(file("plan.html"), file("direct.html"));
-  ASSERT_EQ(run("sweep e.toml --seeds 2 -o runs --json sweep.json").status, 0);
+  done("sweep e.toml --seeds 2 -o runs --json sweep.json");
   EXPECT_EQ(run("report sweep.json").out, "sweep.html\n");
   EXPECT_THAT(file("sweep.html"), HasSubstr("MLTCP sweep"));
-  ASSERT_EQ(run("cluster " MLTCP_EXAMPLES "/cluster-24.toml --level flow --json cluster.json").status, 0);
+  done("cluster " MLTCP_EXAMPLES "/cluster-24.toml --level flow --json cluster.json");
   EXPECT_EQ(run("report cluster.json").out, "cluster.html\n");
   EXPECT_THAT(file("cluster.html"), HasSubstr("MLTCP cluster"));
   EXPECT_THAT(refusal("report sweep.json --svg x.svg"), HasSubstr("of which there is no picture; give what mltcp run"));
@@ -140,3 +119,4 @@ TEST_F(ReportCommand, other_schemas__are_refused) {
 }
 
 }  // namespace
+}  // namespace mltcp::tools

@@ -311,9 +311,9 @@ def make_files():
     files = {}
     for file in sorted(FOLDER.rglob("*.json")):
         files[file.relative_to(FOLDER).as_posix()] = json.loads(file.read_text())
-    # Written by `sudo tools/testbed examples/testbed-pair.toml`, then cut short: it takes root, and time.
+    # Written by `sudo tools/testbed examples/testbed-pair.toml`, then cut to one of each: it takes root, and time.
     files["testbed-results.json"] = json.loads((ROOT / "tests/tools/data/testbed-results.json").read_text())
-    # Written in a guest (tests/guest/kernel_tcp_test.py), as it changes the kernel.
+    # Written in a guest (tests/guest/kernel_tcp_test.py), as it changes the kernel; cut, too.
     files["kernel-status.json"] = json.loads((ROOT / "tests/tools/data/kernel-status.json").read_text())
     return files
 

@@ -1,7 +1,6 @@
 // What `mltcp top` draws, as text: within its bounds whatever there is, rates between two looks, and orders.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <sstream>
 #include <string>
 #include <vector>

@@ -1,13 +1,9 @@
 // Streams of arriving jobs.
 #include "mltcp/lab/workload/arrivals.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
 #include <string>
 
-#include "mltcp/base/error.h"
+#include "../message_of.h"
 
 namespace mltcp::workload {
 namespace {
@@ -139,12 +135,7 @@ TEST(Arrivals, parse_arrivals__many_names_cost_little) {
 
 TEST(Arrivals, parse_arrivals__refuses_with_file_line_and_column) {
   const auto refusal = [](std::string_view text) -> std::string {
-    try {
-      static_cast<void>(parse_arrivals(text, "a.csv"));
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "accepted";
+    return refusal_of([&] { return parse_arrivals(text, "a.csv"); });
   };
   const std::string head = "arrival,job,workers,iterations\n";
   const std::vector<std::pair<std::string, std::string>> cases{

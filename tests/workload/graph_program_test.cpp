@@ -1,121 +1,38 @@
 // Programs of recorded graphs: run in an order drawn at random, as far as what they wait for allows.
 #include "mltcp/lab/workload/graph_program.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
-#include <deque>
 #include <map>
-#include <set>
 #include <string>
-#include <utility>
 
+#include "../message_of.h"
 #include "graphs.h"
-#include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
 #include "mltcp/lab/workload/phase_program.h"
+#include "program_runner.h"
 
 namespace mltcp::workload::graph_program_test {
 namespace {
 
 using namespace literals;
-using testing::ElementsAre;
-using testing::HasSubstr;
 using Kind = Operation::Kind;
 
 std::string refusal(const ExecutionGraph& graph, const GraphOptions& options = {}) {
-  try {
-    graph_programs(graph, options);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return refusal_of([&] { graph_programs(graph, options); });
 }
-
-/// Runs programs as drivers do: messages of two ranks in the order of lists, nothing before what it waits for.
-class Runner {
- public:
-  Runner(const ExecutionGraph& graph, const GraphPrograms& programs) : graph_(graph), programs_(programs) {
-    for (const RankProgram& program : programs.ranks) {
-      began_.emplace_back(program.operations.size());
-      done_.emplace_back(program.operations.size());
-    }
-  }
-  /// The nodes (program, node) in the order in which they were done: a collective when all of it is received.
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> run(std::uint64_t seed) {
-    Random random = Random::stream(seed, 1);
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> left;
-    for (std::uint32_t rank = 0; rank < programs_.ranks.size(); ++rank)
-      for (std::uint32_t i = 0; i < programs_.ranks[rank].operations.size(); ++i) left.emplace_back(rank, i);
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> unfinished;
-    const auto counts = [&](std::uint32_t rank, std::uint32_t i) {
-      const std::uint32_t node = programs_.node_of[rank][i];
-      return node != kNoNode && (programs_.ranks[rank].operations[i].kind != Kind::send ||
-                                 graph_.ranks[programs_.graph_rank[rank]].nodes[node].kind == GraphNode::Kind::send);
-    };
-    for (const auto& [rank, i] : left)
-      if (counts(rank, i)) ++unfinished[{rank, programs_.node_of[rank][i]}];
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> order;
-    for (bool moved = true; moved && !left.empty();) {
-      moved = false;
-      for (std::size_t i = left.size(); i-- > 1;) std::swap(left[i], left[random.below(i + 1)]);
-      for (const auto& [rank, i] : left) {
-        if (!step(rank, i)) continue;
-        moved = true;
-        const std::pair node(rank, programs_.node_of[rank][i]);
-        if (counts(rank, i) && --unfinished[node] == 0) order.push_back(node);
-      }
-      std::erase_if(left, [&](const auto& at) { return done_[at.first][at.second] != 0; });
-    }
-    EXPECT_TRUE(left.empty()) << "ranks wait for each other";
-    return order;
-  }
-
- private:
-  bool step(std::uint32_t rank, std::uint32_t number) {
-    const RankProgram& program = programs_.ranks[rank];
-    const Operation& operation = program.operations[number];
-    if (began_[rank][number] != 0) return false;
-    for (std::uint32_t i = 0; i < operation.waits; ++i) {
-      const std::uint32_t wait = program.waits[operation.first_wait + i];
-      EXPECT_LT(wait, number);
-      if (done_[rank][wait] == 0) return false;
-    }
-    if (operation.communicates()) {
-      for (std::uint32_t before = 0; before < number; ++before)
-        if (program.operations[before].kind == operation.kind && program.operations[before].peer == operation.peer &&
-            began_[rank][before] == 0)
-          return false;
-    }
-    if (operation.kind == Kind::send) {
-      EXPECT_TRUE(tags_.emplace(rank, operation.peer, operation.tag).second) << "two messages of one name";
-      wires_[{rank, operation.peer}].push_back(operation);
-    } else if (operation.kind == Kind::receive) {
-      std::deque<Operation>& wire = wires_[{operation.peer, rank}];
-      if (wire.empty()) return false;
-      EXPECT_EQ(wire.front().tag, operation.tag);
-      EXPECT_EQ(wire.front().bytes, operation.bytes);
-      EXPECT_EQ(wire.front().barrier, operation.barrier);
-      wire.pop_front();
-    }
-    began_[rank][number] = done_[rank][number] = 1;
-    return true;
-  }
-
-  const ExecutionGraph& graph_;
-  const GraphPrograms& programs_;
-  std::vector<std::vector<char>> began_;
-  std::vector<std::vector<char>> done_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::deque<Operation>> wires_;
-  std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>> tags_;
-};
 
 /// Runs them in several orders, and sees that nodes end behind those that they wait for.
 void expect_order(const ExecutionGraph& graph, const GraphPrograms& programs) {
+  std::size_t done = 0;
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> place;
-    for (const auto& node : Runner(graph, programs).run(seed)) place.emplace(node, place.size());
+    // By program and node: when it is done, a collective with the last message that it receives.
+    std::map<ProgramRunner::At, std::size_t> place;
+    for (const auto& [rank, i] : ProgramRunner(programs.ranks).run(seed)) {
+      const std::uint32_t node = programs.node_of[rank][i];
+      if (node != kNoNode && (programs.ranks[rank].operations[i].kind != Kind::send ||
+                              graph.ranks[programs.graph_rank[rank]].nodes[node].kind == GraphNode::Kind::send))
+        place[{rank, node}] = ++done;
+    }
     for (std::uint32_t program = 0; program < programs.ranks.size(); ++program) {
       const RankGraph& of_rank = graph.ranks[programs.graph_rank[program]];
       for (std::uint32_t i = 0; i < of_rank.nodes.size(); ++i) {
@@ -272,7 +189,7 @@ TEST(GraphProgram, islands__that_ranks_are_spread_unevenly_over_are_told) {
   options.islands = 2;
   const GraphPrograms programs = graph_programs(builder.graph(), options);
   EXPECT_EQ(programs.ranks[0].load().sent, 1'200U);
-  EXPECT_THAT(programs.warnings, testing::Contains(HasSubstr("1 collective of ranks that are spread unevenly")));
+  EXPECT_THAT(programs.warnings, Contains(HasSubstr("1 collective of ranks that are spread unevenly")));
 }
 
 TEST(GraphProgram, collective_of_no_bytes__is_a_barrier) {
@@ -439,8 +356,8 @@ TEST(GraphProgram, clocks_that_differ__cost_nothing) {
     for (const RankProgram& program : programs.ranks) EXPECT_EQ(delay_of(program), 1_ms + 1_ms) << ahead[1].millis();
   }
   EXPECT_THAT(graph_programs(by_clocks({0_ms, 3_ms, 0_ms})).warnings,
-              testing::Contains("test.et: the clock of rank 1 is 3 ms ahead of the others', going by the ends of their "
-                                "collectives; the clocks of 1 rank are corrected"));
+              Contains("test.et: the clock of rank 1 is 3 ms ahead of the others', going by the ends of their "
+                       "collectives; the clocks of 1 rank are corrected"));
   EXPECT_THAT(graph_programs(by_clocks({0_ms, 0_ms, 50_us})).clock_error, ElementsAre(0_ms, 0_ms, 0_ms));
 }
 

@@ -2,33 +2,16 @@
 // tested where it is read (tests/experiment/experiment_file_test.cpp).
 #include "mltcp/lab/workload/inspection.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "../matchers.h"
+#include "phases.h"
 
 namespace mltcp::workload::inspection_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-
 constexpr Rate kGbps(1'000'000'000);
 
-Phase computes(std::int64_t nanos) {
-  Phase phase;
-  phase.compute = Nanos(nanos);
-  return phase;
-}
-Phase sends(Bytes bytes, bool overlap = false, Rate rate = {}) {
-  Phase phase;
-  phase.kind = Phase::Kind::communicate;
-  phase.bytes = bytes;
-  phase.overlap = overlap;
-  phase.rate = rate;
-  return phase;
-}
-
 TEST(Inspection, ideal_iteration__blocking) {
-  const IdealIteration ideal = ideal_iteration({computes(3000), sends(125)}, kGbps);
+  const IdealIteration ideal = ideal_iteration({computes(Nanos(3000)), sends(125)}, kGbps);
   EXPECT_EQ(ideal.length, Nanos(4000));
   EXPECT_EQ(ideal.sending, Nanos(1000));
   EXPECT_DOUBLE_EQ(ideal.duty_cycle(), 0.25);
@@ -36,17 +19,20 @@ TEST(Inspection, ideal_iteration__blocking) {
 
 TEST(Inspection, ideal_iteration__overlap) {
   // Hidden behind the computation that follows.
-  EXPECT_EQ(ideal_iteration({computes(1000), sends(125, true), computes(3000)}, kGbps).length, Nanos(4000));
+  EXPECT_EQ(ideal_iteration({computes(Nanos(1000)), sends(125, true), computes(Nanos(3000))}, kGbps).length,
+            Nanos(4000));
   // Longer than it, and the second waits for the first.
-  EXPECT_EQ(ideal_iteration({sends(250, true), computes(500), sends(125, true), computes(100)}, kGbps).length,
-            Nanos(3000));
+  EXPECT_EQ(
+      ideal_iteration({sends(250, true), computes(Nanos(500)), sends(125, true), computes(Nanos(100))}, kGbps).length,
+      Nanos(3000));
   // A blocking one behind an overlapping one waits for the link.
-  EXPECT_EQ(ideal_iteration({sends(250, true), computes(500), sends(125), computes(100)}, kGbps).length, Nanos(3100));
+  EXPECT_EQ(ideal_iteration({sends(250, true), computes(Nanos(500)), sends(125), computes(Nanos(100))}, kGbps).length,
+            Nanos(3100));
 }
 
 TEST(Inspection, ideal_iteration__slowest_rate_counts) {
   Job job;
-  job.phases = {computes(1000), sends(125, false, Rate(100'000'000)), sends(125)};
+  job.phases = {computes(Nanos(1000)), sends(125, false, Rate(100'000'000)), sends(125)};
   EXPECT_EQ(ideal_iteration(job, kGbps).length, Nanos(1000 + 10'000 + 1000));
   job.rate = Rate(500'000'000);
   EXPECT_EQ(ideal_iteration(job, kGbps).length, Nanos(1000 + 10'000 + 2000));
@@ -56,25 +42,26 @@ TEST(Inspection, ideal_iteration__slowest_rate_counts) {
 
 TEST(Inspection, ideal_transfers__follow_the_same_walk) {
   const Rate half(500'000'000);
-  EXPECT_THAT(ideal_transfers({computes(3000), sends(125)}, kGbps),
+  EXPECT_THAT(ideal_transfers({computes(Nanos(3000)), sends(125)}, kGbps),
               ElementsAre(Transfer{Nanos(3000), Nanos(4000), kGbps}));
   // The second waits for the first and goes on where it ends, at a rate of its own; the third is after the computation.
   EXPECT_THAT(
-      ideal_transfers({sends(250, true), computes(500), sends(125, true, half), computes(9500), sends(125)}, kGbps),
+      ideal_transfers(
+          {sends(250, true), computes(Nanos(500)), sends(125, true, half), computes(Nanos(9500)), sends(125)}, kGbps),
       ElementsAre(Transfer{Nanos(0), Nanos(2000), kGbps}, Transfer{Nanos(2000), Nanos(4000), half},
                   Transfer{Nanos(10'000), Nanos(11'000), kGbps}));
   // One stretch where they touch.
-  EXPECT_THAT(ideal_transfers({sends(125, true), computes(500), sends(125)}, kGbps),
+  EXPECT_THAT(ideal_transfers({sends(125, true), computes(Nanos(500)), sends(125)}, kGbps),
               ElementsAre(Transfer{Nanos(0), Nanos(2000), kGbps}));
   Job job;
-  job.phases = {computes(1000), sends(125)};
+  job.phases = {computes(Nanos(1000)), sends(125)};
   job.rate = half;
   EXPECT_THAT(ideal_transfers(job, kGbps), ElementsAre(Transfer{Nanos(1000), Nanos(3000), half}));
 }
 
 TEST(Inspection, to_toml__numbers_are_those_of_toml) {
   Job job;
-  job.phases = {computes(1000), sends(125)};
+  job.phases = {computes(Nanos(1000)), sends(125)};
   job.weight = 0.00002;
   EXPECT_THAT(to_toml(job), HasSubstr("weight = 2e-05\n"));
   job.weight = 3;
@@ -90,7 +77,7 @@ TEST(Inspection, to_toml__text) {
   job.weight = 2;
   job.unaware = true;
   job.rate = kGbps;
-  job.phases = {computes(20'000'000), sends(5'000'000, true, Rate(500'000'000))};
+  job.phases = {computes(Nanos(20'000'000)), sends(5'000'000, true, Rate(500'000'000))};
   job.phases[1].label = "layer \xc3\xa9\n1";
   EXPECT_EQ(to_toml(job),
             "[[job]]\n"

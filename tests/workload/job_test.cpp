@@ -3,24 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include "phases.h"
+
 namespace mltcp::workload::job_test {
 namespace {
 
-Phase computes(std::int64_t nanos) {
-  Phase phase;
-  phase.compute = Nanos(nanos);
-  return phase;
-}
-Phase sends(Bytes bytes) {
-  Phase phase;
-  phase.kind = Phase::Kind::communicate;
-  phase.bytes = bytes;
-  return phase;
-}
-
 TEST(Job, sums__by_kind) {
   Job job;
-  job.phases = {computes(5), sends(100), computes(7), sends(6'000'000'000)};
+  job.phases = {computes(Nanos(5)), sends(100), computes(Nanos(7)), sends(6'000'000'000)};
   EXPECT_EQ(job.compute_per_iteration(), Nanos(12));
   EXPECT_EQ(job.bytes_per_iteration(), 6'000'000'100U);
 }

@@ -1,30 +1,17 @@
 // Programs of ranks from phases.
 #include "mltcp/lab/workload/phase_program.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 
+#include "../message_of.h"
 #include "mltcp/base/error.h"
+#include "phases.h"
 
 namespace mltcp::workload {
 namespace {
 
+using namespace literals;
 using Kind = Operation::Kind;
-
-Phase compute(std::int64_t ms) {
-  Phase phase;
-  phase.compute = Nanos(ms * 1'000'000);
-  return phase;
-}
-Phase communicate(Bytes bytes, bool overlap = false, Rate rate = {}) {
-  Phase phase;
-  phase.kind = Phase::Kind::communicate;
-  phase.bytes = bytes;
-  phase.overlap = overlap;
-  phase.rate = rate;
-  return phase;
-}
 
 std::vector<std::uint32_t> waits_of(const RankProgram& program, std::size_t operation) {
   const Operation& one = program.operations[operation];
@@ -34,7 +21,7 @@ using Waits = std::vector<std::uint32_t>;
 
 TEST(phase_program, job_without_hosts__sends_one_way) {
   Job job;
-  job.phases = {compute(5), communicate(100), compute(3), communicate(200, false, Rate(7))};
+  job.phases = {computes(5_ms), sends(100), computes(3_ms), sends(200, false, Rate(7))};
   EXPECT_EQ(ranks_of(job), 2U);
   const RankProgram sender = rank_program(job, 0);
   ASSERT_EQ(sender.operations.size(), 4U);
@@ -56,7 +43,7 @@ TEST(phase_program, job_without_hosts__sends_one_way) {
 TEST(phase_program, two_workers__wait_for_both_directions) {
   Job job;
   job.hosts = {4, 8};
-  job.phases = {communicate(100), compute(5)};
+  job.phases = {sends(100), computes(5_ms)};
   const RankProgram program = rank_program(job, 1);
   ASSERT_EQ(program.operations.size(), 3U);
   EXPECT_EQ(program.operations[0].peer, 0U);
@@ -67,7 +54,7 @@ TEST(phase_program, two_workers__wait_for_both_directions) {
 TEST(phase_program, three_workers_or_more__are_a_ring_whose_phases_end_in_a_barrier) {
   Job job;
   job.hosts = {4, 8, 2, 5, 6};
-  job.phases = {communicate(100), compute(5)};
+  job.phases = {sends(100), computes(5_ms)};
   const RankProgram program = rank_program(job, 4);
   ASSERT_EQ(program.operations.size(), 2 + 3 * 2 + 1U) << "three rounds for five";
   EXPECT_EQ(program.operations[0].peer, 0U) << "the last sends to the first";
@@ -93,7 +80,7 @@ TEST(phase_program, barrier__holds_everybody_until_the_last_has_come) {
   for (std::uint32_t ranks = 3; ranks <= 17; ++ranks) {
     Job job;
     job.hosts.resize(ranks);
-    job.phases = {communicate(100, true), compute(5), communicate(50), compute(5)};
+    job.phases = {sends(100, true), computes(5_ms), sends(50), computes(5_ms)};
     std::vector<RankProgram> all;
     for (std::uint32_t rank = 0; rank < ranks; ++rank) all.push_back(rank_program(job, rank));
     const auto between = [&](std::uint32_t from, std::uint32_t to, Kind kind) {
@@ -129,7 +116,7 @@ TEST(phase_program, barrier__holds_everybody_until_the_last_has_come) {
 
 TEST(phase_program, job_as_one__has_its_phases_in_order) {
   Job job;
-  job.phases = {compute(0), communicate(100, true), compute(2), communicate(50, false, Rate(7))};
+  job.phases = {computes(0_ms), sends(100, true), computes(2_ms), sends(50, false, Rate(7))};
   const RankProgram program = phase_program(job);
   ASSERT_EQ(program.operations.size(), 4U) << "one that computes for no time, too: it may be held up";
   EXPECT_EQ(program.operations[0].kind, Kind::compute);
@@ -142,7 +129,7 @@ TEST(phase_program, job_as_one__has_its_phases_in_order) {
 
 TEST(phase_program, overlap__lets_the_next_phase_begin_at_once) {
   Job job;
-  job.phases = {compute(1), communicate(100, true), compute(2), communicate(50)};
+  job.phases = {computes(1_ms), sends(100, true), computes(2_ms), sends(50)};
   const RankProgram program = rank_program(job, 0);
   EXPECT_EQ(waits_of(program, 1), Waits{0});
   EXPECT_EQ(waits_of(program, 2), Waits{0}) << "not for the bytes";
@@ -152,7 +139,7 @@ TEST(phase_program, overlap__lets_the_next_phase_begin_at_once) {
 TEST(phase_program, of_endless_phases__is_refused) {
   Job job;
   job.hosts.resize(1024);
-  job.phases.assign(100'000, communicate(1));
+  job.phases.assign(100'000, sends(1));
   EXPECT_THROW(rank_program(job, 0), InputError);
   job.hosts.resize(2);
   EXPECT_EQ(rank_program(job, 0).operations.size(), 200'000U);
@@ -162,13 +149,9 @@ TEST(phase_program, of_a_phase_without_bytes__is_refused) {
   Job job;
   job.name = "quiet";
   job.hosts = {0, 1};
-  job.phases = {communicate(5), communicate(0)};
-  try {
-    rank_program(job, 0);
-    FAIL() << "it was taken";
-  } catch (const InputError& error) {
-    EXPECT_STREQ(error.what(), "phase 2 of \"quiet\" sends no bytes; leave it out, or give it some");
-  }
+  job.phases = {sends(5), sends(0)};
+  EXPECT_EQ(refusal_of([&] { rank_program(job, 0); }),
+            "phase 2 of \"quiet\" sends no bytes; leave it out, or give it some");
 }
 
 TEST(phase_program, pattern__has_a_program_of_its_own) {

@@ -1,32 +1,21 @@
 // Demand profiles: what is read, one clear error for each bad input, and the phases that come of them.
 #include "mltcp/lab/workload/profile.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <string>
 
+#include "../message_of.h"
 #include "mltcp/base/error.h"
 #include "mltcp/lab/workload/inspection.h"
 
 namespace mltcp::workload::profile_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
 using namespace literals;
 
 constexpr Rate kGbps(1'000'000'000);
 
 std::string refusal(const std::string& text) {
-  try {
-    parse_profile(text, "p.csv");
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
+  return refusal_of([&] { parse_profile(text, "p.csv"); });
 }
 
 auto error_at(int line, const std::string& column, const std::string& cause) {
@@ -102,15 +91,14 @@ TEST(Profile, to_phases__lose_no_bits) {
 TEST(Profile, describe__says_what_it_takes_and_lists_bursts) {
   const Profile profile = parse_profile("time_ms,rate_bps\n0,2e8\n10,4e8\n20,0\n70,8e8\n80,0\n100,0\n", "p.csv");
   const std::string text = describe(profile, Rate(400'000'000));
-  EXPECT_THAT(text, HasSubstr("p.csv: measured profile of one iteration, 5 steps\n"));
-  EXPECT_THAT(text,
-              HasSubstr("an iteration takes 100.000 ms and sends 1.750 MB for 30.0% of them, in 2 bursts at up to "
-                        "800 Mbps\n"));
-  EXPECT_THAT(text, HasSubstr("alone on 400 Mbps it takes 110.000 ms and sends for 36.4% of them\n"));
-  EXPECT_THAT(text, HasSubstr("at     0.000 ms for    20.000 ms  750.000 kB, at 300.000 Mbps on average and up to "
-                              "400.000 Mbps\n"));
-  EXPECT_THAT(text, HasSubstr("at    70.000 ms for    10.000 ms    1.000 MB, at 800.000 Mbps on average and up to "
-                              "800.000 Mbps\n"));
+  EXPECT_THAT(text, HasAll("p.csv: measured profile of one iteration, 5 steps\n",
+                           "an iteration takes 100.000 ms and sends 1.750 MB for 30.0% of them, in 2 bursts at up to "
+                           "800 Mbps\n",
+                           "alone on 400 Mbps it takes 110.000 ms and sends for 36.4% of them\n",
+                           "at     0.000 ms for    20.000 ms  750.000 kB, at 300.000 Mbps on average and up to "
+                           "400.000 Mbps\n",
+                           "at    70.000 ms for    10.000 ms    1.000 MB, at 800.000 Mbps on average and up to "
+                           "800.000 Mbps\n"));
 }
 
 TEST(Profile, load__the_example) {

@@ -1,15 +1,11 @@
 // Steps and ranks as people write them.
 #include "mltcp/lab/workload/replay_choice.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
+#include "../matchers.h"
 #include "mltcp/base/error.h"
 
 namespace mltcp::workload {
 namespace {
-
-using testing::ElementsAre;
 
 TEST(ReplayChoice, steps_and_ranks__are_read) {
   EXPECT_TRUE(StepChoice::from_text("typical").typical);

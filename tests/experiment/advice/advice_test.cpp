@@ -1,11 +1,10 @@
 // Advice: what is predicted and recommended of jobs whose answer is known.
 #include "mltcp/lab/experiment/advice/advice.h"
 
-#include <gtest/gtest.h>
-
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "../../message_of.h"
 #include "mltcp/base/error.h"
 #include "mltcp/lab/experiment/files/experiment_file.h"
 
@@ -33,12 +32,7 @@ const Advice::Policy& policy(const Advice& advice, const std::string& name) {
 }
 
 std::string refusal(const Experiment& of, const AdviceOptions& options) {
-  try {
-    (void)advise(of, options);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return {};
+  return refusal_of([&] { return advise(of, options); });
 }
 
 TEST(Advice, jobs_that_collide__are_told_to_take_mltcp) {

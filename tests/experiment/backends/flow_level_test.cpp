@@ -1,12 +1,11 @@
 // Tests of experiment/flow_level.cpp: datapath flow against datapath sim, and jobs that come and go.
 #include "mltcp/lab/experiment/backends/flow_level.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
-#include <sstream>
 
+#include "../../message_of.h"
+#include "../../workload/phases.h"
+#include "../written.h"
 #include "mltcp/base/error.h"
 #include "mltcp/lab/experiment/backends/datapath.h"
 #include "mltcp/lab/experiment/files/experiment_file.h"
@@ -17,8 +16,6 @@ namespace mltcp::experiment {
 namespace {
 
 using namespace mltcp::literals;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 const std::string kLink = R"([bottleneck]
 rate = "1 Gbps"
@@ -158,27 +155,6 @@ TEST(FlowLevel, topology__rings_interleave_as_packets_do) {
   }
 }
 
-// Links that data takes are used alike, so flows take the paths of packets: for each connection of each worker.
-TEST(FlowLevel, topology__flows_take_the_paths_of_packets) {
-  std::string text = "seed = 5\niterations = 3\npolicies = [\"fair\"]\n" + kFabric;
-  text.replace(text.find("spines = 2"), 10, "spines = 4");
-  text +=
-      "[[job]]\nname = \"a\"\ncompute = \"5 ms\"\ncommunicate = \"3 MB\"\nhosts = [0, 2, 4]\nflows = 5\nrate = \"2 "
-      "Gbps\"\n[[job]]\nname = \"b\"\ncompute = \"5 ms\"\ncommunicate = \"3 MB\"\nrate = \"2 Gbps\"\nflows = 3\n";
-  const Both both = run_both(text);
-  const auto& packets = both.packets.runs[0].links;
-  const auto& flows = both.flows.runs[0].links;
-  ASSERT_EQ(packets.size(), flows.size());
-  std::size_t used = 0;
-  for (std::size_t i = 0; i < packets.size(); ++i) {
-    EXPECT_EQ(packets[i].name, flows[i].name);
-    // Acknowledgements that meet no data of their job are not counted.
-    EXPECT_NEAR(flows[i].utilization, packets[i].utilization, 0.006) << flows[i].name;
-    used += flows[i].utilization > 0.006 ? 1U : 0U;
-  }
-  EXPECT_GT(used, 15U);
-}
-
 TEST(FlowLevel, jitter__computes_exactly_as_long_as_packets_do) {
   const std::string text = "seed = 9\niterations = 8\npolicies = [\"fair\", \"mltcp\"]\n" + kFabric +
                            "[[job]]\nname = \"a\"\ncompute = \"5 ms\"\ncommunicate = \"1 MB\"\njitter = \"700 us\"\n"
@@ -201,11 +177,7 @@ TEST(FlowLevel, run__is_the_same_again_and_tells_of_contention) {
   const std::string text = "iterations = 5\npolicies = [\"fair\", \"static\"]\ndatapath = \"flow\"\n" + kLink +
                            "[[job]]\nname = \"a\"\ncompute = \"20 ms\"\ncommunicate = \"1 MB\"\nweight = 3.0\n"
                            "[[job]]\nname = \"b\"\ncompute = \"20 ms\"\ncommunicate = \"1 MB\"\n";
-  const auto json = [&] {
-    std::ostringstream out;
-    write_json(run_experiment(parse(text), *make_flow_datapath()), out);
-    return out.str();
-  };
+  const auto json = [&] { return written(run_experiment(parse(text), *make_flow_datapath())); };
   const std::string first = json();
   EXPECT_EQ(json(), first);
   const Results results = parse_json(first, "r.json");
@@ -226,13 +198,10 @@ TEST(FlowLevel, run__is_the_same_again_and_tells_of_contention) {
 
 TEST(FlowLevel, file__refuses_what_flows_lack) {
   const auto refusal = [](const std::string& head, const std::string& link, const std::string& tail) {
-    try {
+    return refusal_of([&] {
       parse("datapath = \"flow\"\n" + head + "[bottleneck]\nrate = \"1 Gbps\"\n" + link + tail +
             "[[job]]\nname = \"a\"\ncommunicate = \"1 MB\"\n");
-    } catch (const InputError& error) {
-      return std::string(error.what());
-    }
-    return std::string("no error");
+    });
   };
   EXPECT_EQ(refusal("", "", ""), "no error");
   EXPECT_EQ(
@@ -268,12 +237,7 @@ FlowFabric one_link() {
 JobSpec small_job(const std::string& name, Nanos start = {}) {
   JobSpec job;
   job.job.name = name;
-  workload::Phase compute;
-  compute.compute = 10_ms;
-  workload::Phase send;
-  send.kind = workload::Phase::Kind::communicate;
-  send.bytes = 1'175'700;
-  job.job.phases = {compute, send};
+  job.job.phases = {workload::computes(10_ms), workload::sends(1'175'700)};
   job.job.start = start;
   job.workers.resize(1);
   return job;
@@ -427,12 +391,7 @@ TEST(FlowLevelCluster, add_job__refuses_bad_input) {
   const auto refusal = [&](auto change) {
     JobSpec job = small_job("a");
     change(job);
-    try {
-      cluster.add_job(job);
-    } catch (const InputError& error) {
-      return std::string(error.what());
-    }
-    return std::string("no error");
+    return refusal_of([&] { cluster.add_job(job); });
   };
   EXPECT_EQ(refusal([](JobSpec& job) { job.workers.clear(); }), "job \"a\": it has no workers; give it at least one");
   EXPECT_THAT(refusal([](JobSpec& job) { job.job.phases.pop_back(); }), HasSubstr("it sends nothing"));
@@ -455,13 +414,12 @@ std::vector<std::string> warnings(const std::string& more_of_b, const std::strin
 }
 
 TEST(FlowLevel, warnings__name_jobs_that_are_alike_and_start_together) {
-  EXPECT_THAT(warnings(""),
-              ElementsAre(testing::AllOf(testing::StartsWith("jobs \"a\", \"b\" are alike and start together"),
-                                         HasSubstr("; give them different starts"))));
+  EXPECT_THAT(warnings(""), ElementsAre(AllOf(StartsWith("jobs \"a\", \"b\" are alike and start together"),
+                                              HasSubstr("; give them different starts"))));
   for (const char* parted : {"start = \"1 ms\"", "jitter = \"1 ms\"", "start_jitter = \"1 ms\"", "unaware = true",
                              "pause = { iteration = 1, time = \"1 ms\" }", "rate = \"500 Mbps\""})
-    EXPECT_THAT(warnings(std::string(parted) + "\n"), testing::IsEmpty()) << parted;
-  EXPECT_THAT(warnings("", "[\"fair\", \"schedule\"]"), testing::IsEmpty()) << "nobody expects them to part";
+    EXPECT_THAT(warnings(std::string(parted) + "\n"), IsEmpty()) << parted;
+  EXPECT_THAT(warnings("", "[\"fair\", \"schedule\"]"), IsEmpty()) << "nobody expects them to part";
   // It is so: what is warned of collides for ever, and a millisecond is enough to part them.
   const auto slowdown = [](const std::string& start) {
     const std::string job = "compute = \"60 ms\"\ncommunicate = \"5 MB\"\n";
@@ -481,8 +439,8 @@ TEST(FlowLevel, warnings__only_of_jobs_that_meet) {
     return warnings_at_flow_level(
         parse(kFabric + "[[job]]\nname = \"a\"\n" + job + "[0, 1]\n[[job]]\nname = \"b\"\n" + job + hosts_of_b + "\n"));
   };
-  EXPECT_THAT(pair("[0, 1]"), testing::SizeIs(1));
-  EXPECT_THAT(pair("[2, 3]"), testing::IsEmpty());
+  EXPECT_THAT(pair("[0, 1]"), SizeIs(1));
+  EXPECT_THAT(pair("[2, 3]"), IsEmpty());
 }
 
 }  // namespace

@@ -2,28 +2,17 @@
 #include "mltcp/lab/experiment/cluster/cluster_file.h"
 #include "../../temporary_folder.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "../../message_of.h"
 #include "mltcp/base/error.h"
 #include "mltcp/lab/workload/inspection.h"
 #include "mltcp/lab/workload/models.h"
 
 namespace mltcp::experiment {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-using ::testing::SizeIs;
-using ::testing::StartsWith;
 
 // 6 lines, 4 lines and 5 lines.
 const std::string kTopology =
@@ -33,12 +22,7 @@ const std::string kArrivals = "[arrivals]\njobs = 20\nload = 0.8\n";
 const std::string kType = "[[type]]\nmodel = \"VGG16\"\nworkers = [2, 4]\niterations = [100, 400]\n";
 
 std::string refusal(const std::string& text, const ClusterFileOptions& options = {}) {
-  try {
-    static_cast<void>(parse_cluster(text, "c.toml", options));
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
+  return refusal_of([&] { return parse_cluster(text, "c.toml", options); });
 }
 
 TEST(ClusterFile, parse__defaults) {
@@ -163,12 +147,7 @@ TEST(ClusterFile, parse__arrivals_from_a_file) {
 
   const auto refused = [&](const std::string& row) {
     folder.write("a.csv", "arrival,job,workers,iterations,batch\n" + row + "\n");
-    try {
-      static_cast<void>(parse_cluster(text, folder / "c.toml"));
-    } catch (const InputError& error) {
-      return std::string(error.what());
-    }
-    return std::string("no error");
+    return refusal_of([&] { return parse_cluster(text, folder / "c.toml"); });
   };
   EXPECT_THAT(refused("1 s,VGG13,2,10,"), HasSubstr("a.csv:2: job: \"VGG13\" is not a known model; "));
   EXPECT_THAT(refused("1 s,VGG11,25,10,"), HasSubstr("a.csv:2: workers: 25 workers don't fit on 24 hosts; "));
@@ -254,12 +233,7 @@ TEST(ClusterFile, parse__a_table_of_jobs) {
   EXPECT_NEAR(static_cast<double>(of_a) / 4000, 0.75, 0.03);
 
   const auto refused = [&](const std::string& text) {
-    try {
-      static_cast<void>(parse_cluster(text, folder / "c.toml"));
-    } catch (const InputError& error) {
-      return std::string(error.what());
-    }
-    return std::string("no error");
+    return refusal_of([&] { return parse_cluster(text, folder / "c.toml"); });
   };
   const std::string given = top + "gpus_per_host = 8\n";
   EXPECT_THAT(refused(top + types), HasSubstr("arrivals.gpus_per_host: the key is missing; write gpus_per_host = 8"));
@@ -274,9 +248,8 @@ TEST(ClusterFile, parse__a_table_of_jobs) {
               HasSubstr("t.csv: no job is left of 6: submitted outside from and to (6, "));
   EXPECT_THAT(refused(given + "vc = [\"b\"]\n" + types),
               HasSubstr("t.csv: no job is left of 6: other virtual cluster (6, "));
-  EXPECT_THAT(
-      refused(given + "[[type]]\nname = \"a\"\ncommunicate = \"1 kB\"\n"),
-      AllOf(HasSubstr("a job of 2 hosts runs for "), HasSubstr("lower length_scale, for at most 1000000 iterations")));
+  EXPECT_THAT(refused(given + "[[type]]\nname = \"a\"\ncommunicate = \"1 kB\"\n"),
+              HasAll("a job of 2 hosts runs for ", "lower length_scale, for at most 1000000 iterations"));
   folder.write("t.csv", kHelios + row("08:00:00", "13:00:00", 4) + "2020-12-01,2020-12-01,2020-12-02,8,COMPLETED,a\n");
   EXPECT_THAT(
       refused("[topology]" + given.substr(given.find("\nkind")) + types),
@@ -454,13 +427,10 @@ TEST(ClusterFile, topology__of_links_is_scaled_and_its_hosts_are_alike) {
   EXPECT_EQ(topology.capacity(topology.find_link("h1 -> a")), Rate::from_gbps(1));
   EXPECT_EQ(topology.capacity(topology.find_link("b -> a")), Rate::from_gbps(4));
   EXPECT_EQ(cluster.types[0].jobs.begin()->second.rate, Rate::from_gbps(1));
-  try {
-    static_cast<void>(parse_with("h1,a,10 Gbps\nh2,a,10 Gbps\nh3,b,10 Gbps\nh4,b,25 Gbps\na,b,40 Gbps\n"));
-    FAIL() << "hosts are not alike";
-  } catch (const InputError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("c.toml:2: topology: link \"h1 -> a\" is not as fast as the link of another "
-                                        "host; give the hosts of a cluster links of one rate"));
-  }
+  EXPECT_THAT(
+      refusal_of([&] { return parse_with("h1,a,10 Gbps\nh2,a,10 Gbps\nh3,b,10 Gbps\nh4,b,25 Gbps\na,b,40 Gbps\n"); }),
+      HasSubstr("c.toml:2: topology: link \"h1 -> a\" is not as fast as the link of another "
+                "host; give the hosts of a cluster links of one rate"));
 }
 
 }  // namespace

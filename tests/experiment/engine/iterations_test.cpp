@@ -1,12 +1,12 @@
 // What an iteration is, on all that lives through iterations: workers over packets, within one process and as ranks on
 // hosts, and jobs at flow level. One meaning of "the phase is over" (lab/workload/phase_program.h), for all of them.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cstdio>
 #include <memory>
 #include <string>
 
+#include "../../matchers.h"
+#include "../../workload/phases.h"
 #include "mltcp/lab/experiment/backends/flow_level.h"
 #include "mltcp/lab/experiment/backends/topology_network.h"
 #include "mltcp/lab/experiment/engine/rank_driver.h"
@@ -16,7 +16,8 @@ namespace mltcp::experiment {
 namespace {
 
 using namespace literals;
-using testing::SizeIs;
+using workload::computes;
+using workload::sends;
 
 constexpr Rate kFast{10'000'000'000};
 constexpr Rate kSlow{1'000'000'000};
@@ -41,19 +42,6 @@ fabric::SwitchedNetworkConfig network_with_one_slow_host(std::uint32_t hosts, Ra
   config.buffer_bytes = 4 * kMegabyte;
   config.mtu = 9000;
   return config;
-}
-
-workload::Phase compute(Nanos time) {
-  workload::Phase phase;
-  phase.compute = time;
-  return phase;
-}
-workload::Phase communicate(Bytes bytes, bool overlap = false) {
-  workload::Phase phase;
-  phase.kind = workload::Phase::Kind::communicate;
-  phase.bytes = bytes;
-  phase.overlap = overlap;
-  return phase;
 }
 
 JobSpec ring_of(std::uint32_t hosts, std::vector<workload::Phase> phases) {
@@ -97,7 +85,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, Iterations, testing::Values("workers", "ranks
 double millis(Nanos time) { return time.millis(); }
 
 TEST_P(Iterations, phase__is_over_for_all_workers_when_the_slowest_has_delivered) {
-  const JobResult result = run(ring_of(5, {compute(10_ms), communicate(kMegabyte)}));
+  const JobResult result = run(ring_of(5, {computes(10_ms), sends(kMegabyte)}));
   ASSERT_THAT(result.iterations, SizeIs(4));
   for (std::size_t i = 0; i < 4; ++i)
     EXPECT_NEAR(millis(result.iterations[i]), millis(10_ms + over_slow_link(kMegabyte)), 0.5) << i;
@@ -108,7 +96,7 @@ TEST_P(Iterations, phase__is_over_for_all_workers_when_the_slowest_has_delivered
 
 TEST_P(Iterations, phase__that_computes_after_another_begins_when_that_is_over_for_all) {
   // Whoever computed right after its own bytes would send the second time while the slow one still sends the first.
-  const JobResult result = run(ring_of(5, {communicate(kMegabyte), compute(5_ms), communicate(kMegabyte)}));
+  const JobResult result = run(ring_of(5, {sends(kMegabyte), computes(5_ms), sends(kMegabyte)}));
   ASSERT_THAT(result.iterations, SizeIs(4));
   for (std::size_t i = 0; i < 4; ++i)
     EXPECT_NEAR(millis(result.iterations[i]), millis(5_ms + over_slow_link(kMegabyte) + over_slow_link(kMegabyte)), 1)
@@ -117,7 +105,7 @@ TEST_P(Iterations, phase__that_computes_after_another_begins_when_that_is_over_f
 
 TEST_P(Iterations, overlap__holds_up_the_end_of_the_iteration_alone) {
   const JobResult result =
-      run(ring_of(4, {compute(2_ms), communicate(4 * kMegabyte, true), compute(10_ms), communicate(kMegabyte)}));
+      run(ring_of(4, {computes(2_ms), sends(4 * kMegabyte, true), computes(10_ms), sends(kMegabyte)}));
   ASSERT_THAT(result.iterations, SizeIs(4));
   for (std::size_t i = 0; i < 4; ++i) {
     EXPECT_NEAR(millis(result.iterations[i]), millis(2_ms + over_slow_link(5 * kMegabyte)), 1)
@@ -127,7 +115,7 @@ TEST_P(Iterations, overlap__holds_up_the_end_of_the_iteration_alone) {
     }
   }
   // The same, but for what is last.
-  const JobResult last = run(ring_of(4, {communicate(4 * kMegabyte, true), compute(10_ms)}));
+  const JobResult last = run(ring_of(4, {sends(4 * kMegabyte, true), computes(10_ms)}));
   ASSERT_THAT(last.iterations, SizeIs(4));
   for (std::size_t i = 0; i < 4; ++i) {
     EXPECT_NEAR(millis(last.iterations[i]), millis(over_slow_link(4 * kMegabyte)), 1);
@@ -138,21 +126,21 @@ TEST_P(Iterations, overlap__holds_up_the_end_of_the_iteration_alone) {
 }
 
 TEST_P(Iterations, two_workers__go_on_together_without_a_barrier) {
-  const JobResult result = run(ring_of(2, {compute(10_ms), communicate(kMegabyte)}));
+  const JobResult result = run(ring_of(2, {computes(10_ms), sends(kMegabyte)}));
   ASSERT_THAT(result.starts, SizeIs(4));
   for (std::size_t i = 0; i + 1 < 4; ++i)
     EXPECT_NEAR(millis(result.starts[i + 1]), millis(result.starts[i] + result.iterations[i]), 0.2) << i;
 }
 
 TEST_P(Iterations, bytes__are_the_jobs_own) {
-  const JobResult result = run(ring_of(5, {compute(1_ms), communicate(kMegabyte), communicate(kMegabyte / 2)}));
+  const JobResult result = run(ring_of(5, {computes(1_ms), sends(kMegabyte), sends(kMegabyte / 2)}));
   EXPECT_EQ(result.bytes_per_iteration, 5 * kMegabyte * 3 / 2);
   EXPECT_EQ(result.bytes, 4 * result.bytes_per_iteration);
   EXPECT_EQ(result.compute, 1_ms);
 }
 
 TEST_P(Iterations, compute_times__are_those_of_the_seed) {
-  JobSpec spec = ring_of(3, {compute(Nanos(0)), communicate(kMegabyte / 10), compute(10_ms)});
+  JobSpec spec = ring_of(3, {computes(Nanos(0)), sends(kMegabyte / 10), computes(10_ms)});
   spec.job.jitter = 1_ms;
   spec.job.pause = {.iteration = 2, .time = 50_ms};
   spec.number = 3;
@@ -171,7 +159,7 @@ TEST_P(Iterations, compute_times__are_those_of_the_seed) {
 }
 
 TEST_P(Iterations, phase__of_no_bytes_is_over_at_once) {
-  const JobSpec spec = ring_of(3, {communicate(0), compute(5_ms), communicate(kMegabyte)});
+  const JobSpec spec = ring_of(3, {sends(0), computes(5_ms), sends(kMegabyte)});
   if (GetParam() == "ranks") {  // they tell each other by what arrives
     EXPECT_THROW(run(spec), InputError);
     return;
@@ -182,7 +170,7 @@ TEST_P(Iterations, phase__of_no_bytes_is_over_at_once) {
 }
 
 TEST_P(Iterations, starts__count_from_the_jobs_start) {
-  JobSpec spec = ring_of(3, {compute(5_ms), communicate(kMegabyte)});
+  JobSpec spec = ring_of(3, {computes(5_ms), sends(kMegabyte)});
   spec.job.start = 7_ms;
   const JobResult result = run(spec);
   ASSERT_THAT(result.starts, SizeIs(4));
@@ -191,7 +179,7 @@ TEST_P(Iterations, starts__count_from_the_jobs_start) {
 
 // A barrier needs no more than one connection to each rank that the job itself sends nothing to.
 TEST(RankDriver, barrier__takes_one_connection_to_each_rank) {
-  JobSpec spec = ring_of(5, {compute(1_ms), communicate(kMegabyte)});
+  JobSpec spec = ring_of(5, {computes(1_ms), sends(kMegabyte)});
   spec.job.flows = 4;
   TopologyNetwork network(network_with_one_slow_host(5), {.virtual_payload = true});
   network.add(spec.number, spec.workers);
@@ -220,7 +208,7 @@ using Operations = std::vector<std::uint32_t>;
 
 TEST(IterationEngine, operation__done_at_a_time_to_come_wakes_when_it_holds_something_up) {
   workload::Job job;
-  job.phases = {communicate(1, true), communicate(1), compute(5_ns)};
+  job.phases = {sends(1, true), sends(1), computes(5_ns)};
   const workload::RankProgram program = workload::phase_program(job);
   IterationEngine engine(program, job, {.iterations = 1, .stop_when_done = true});
   Noting carrier;
@@ -251,7 +239,7 @@ TEST(IterationEngine, operation__done_at_a_time_to_come_wakes_when_it_holds_some
 
 TEST(IterationEngine, wake__is_at_once_when_an_operation_was_finished_meanwhile) {
   workload::Job job;
-  job.phases = {communicate(1), compute(5_ns)};
+  job.phases = {sends(1), computes(5_ns)};
   const workload::RankProgram program = workload::phase_program(job);
   IterationEngine engine(program, job, {});
   Noting carrier;
@@ -266,7 +254,7 @@ TEST(IterationEngine, wake__is_at_once_when_an_operation_was_finished_meanwhile)
 
 TEST(IterationEngine, iterations__beyond_those_asked_for_are_not_recorded) {
   workload::Job job;
-  job.phases = {compute(5_ns), communicate(1)};
+  job.phases = {computes(5_ns), sends(1)};
   const workload::RankProgram program = workload::phase_program(job);
   IterationEngine engine(program, job, {.iterations = 2});
   Noting carrier;
@@ -285,7 +273,7 @@ TEST(IterationEngine, iterations__beyond_those_asked_for_are_not_recorded) {
 
 TEST(IterationEngine, program_that_communicates_with_nobody__ends_with_what_is_recorded) {
   workload::Job job;
-  job.phases = {compute(5_ns)};
+  job.phases = {computes(5_ns)};
   const workload::RankProgram computes = workload::phase_program(job);
   const workload::RankProgram nothing;
   for (const std::uint32_t iterations : {0U, 3U}) {
@@ -346,8 +334,8 @@ TEST(Barriers, cost__is_a_one_way_delay_for_each_doubling_of_the_ranks) {
   for (const auto& [hosts, rounds] : {std::pair(2U, 0), std::pair(4U, 2), std::pair(5U, 3), std::pair(16U, 4)}) {
     std::vector<workload::Phase> all;
     for (std::int64_t i = 0; i < phases; ++i) {
-      all.push_back(compute(50_us));
-      all.push_back(communicate(10'000));
+      all.push_back(computes(50_us));
+      all.push_back(sends(10'000));
     }
     const JobSpec spec = ring_of(hosts, all);
     const Nanos each = (mean_iteration(spec, true) - mean_iteration(spec, false)) / phases;

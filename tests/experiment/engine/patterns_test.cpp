@@ -1,10 +1,8 @@
 // Patterns of communication: what the experiment file says of them, and whole runs.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 
-#include "mltcp/base/error.h"
+#include "../../message_of.h"
 #include "mltcp/lab/experiment/backends/datapath.h"
 #include "mltcp/lab/experiment/files/datapath_kind.h"
 #include "mltcp/lab/experiment/files/experiment_file.h"
@@ -14,8 +12,6 @@
 namespace mltcp::experiment {
 namespace {
 
-using testing::HasSubstr;
-using testing::StartsWith;
 using workload::Algorithm;
 using Kind = workload::Pattern::Kind;
 
@@ -32,12 +28,7 @@ Experiment parse(const std::string& text, const FileOptions& options = {}) {
   return parse_experiment(kNetwork + text, "e.toml", options);
 }
 std::string refusal(const std::string& text, const FileOptions& options = {}) {
-  try {
-    parse(text, options);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
+  return refusal_of([&] { parse(text, options); });
 }
 
 TEST(Patterns, parse__reads_collectives) {
@@ -272,14 +263,9 @@ TEST(Patterns, parse__refuses_where_they_cannot_run) {
   options = {};
   options.policy = {"schedule", "mltcp+schedule"};
   EXPECT_EQ(refusal(ring, options), "no error");
-  try {
-    make_schedule(parse(ring), {});
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_STREQ(error.what(),
-                 "e.toml: job \"a\": what a pattern of communication asks of the links has to be measured; add "
-                 "--measure");
-  }
+  EXPECT_EQ(refusal_of([&] { make_schedule(parse(ring), {}); }),
+            "e.toml: job \"a\": what a pattern of communication asks of the links has to be measured; add "
+            "--measure");
 }
 
 // The outline that the rest of the program goes by, where it knows nothing of patterns.

@@ -3,8 +3,7 @@
 
 #include <vector>
 
-#include "../../count_allocations.h"
-#include "mltcp/base/random.h"
+#include "../../lossy_io.h"
 #include "mltcp/lab/experiment/engine/rank_driver.h"
 #include "mltcp/lab/sim/switched_network.h"
 
@@ -12,33 +11,6 @@ namespace mltcp::experiment {
 namespace {
 
 using namespace literals;
-
-/// A datapath that loses packets, and whose own allocations don't count.
-class Lossy final : public PacketIo {
- public:
-  Lossy(PacketIo& io, std::uint64_t seed) : io_(io), random_(seed) {}
-  [[nodiscard]] const Limits& limits() const override { return io_.limits(); }
-  std::size_t receive(std::span<RxPacket> out) override {
-    const bool before = counting.exchange(false);
-    const std::size_t count = io_.receive(out);
-    counting = before;
-    return count;
-  }
-  std::size_t send(std::span<const TxPacket> packets) override {
-    const bool before = counting.exchange(false);
-    std::size_t count = 0;
-    for (; count < packets.size(); ++count)
-      if (!random_.chance(loss) && io_.send(packets.subspan(count, 1)) == 0) break;
-    counting = before;
-    return count;
-  }
-
-  static inline double loss = 0;
-
- private:
-  PacketIo& io_;
-  Random random_;
-};
 
 class Counted final : public Pollable {
  public:
@@ -70,8 +42,7 @@ TEST(RankDriver, allocation__none_after_warm_up) {
   pattern.training.activations = 600'000;
   pattern.size = 2'000'000;
   pattern.compute = 1_ms;
-  settings.job.phases.resize(1);
-  settings.job.phases[0].compute = 1_ms;
+  settings.job.phases.emplace_back().compute = 1_ms;
   settings.job.jitter = 100_us;
   settings.job.rate = Rate(10'000'000'000);
   settings.iterations = 200;
@@ -84,11 +55,11 @@ TEST(RankDriver, allocation__none_after_warm_up) {
     addresses.push_back(hosts.back()->address());
   }
   const auto payload = RankDriver::make_payload(settings);
-  std::vector<std::unique_ptr<Lossy>> ios;
+  std::vector<std::unique_ptr<LossyIo>> ios;
   std::vector<std::unique_ptr<RankDriver>> drivers;
   std::vector<std::unique_ptr<Counted>> counted;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    ios.push_back(std::make_unique<Lossy>(*hosts[rank], rank + 1));
+    ios.push_back(std::make_unique<LossyIo>(*hosts[rank], rank + 1));
     drivers.push_back(std::make_unique<RankDriver>(*ios[rank], settings, rank, addresses, payload, network.now()));
     counted.push_back(std::make_unique<Counted>(*drivers[rank]));
     network.attach(*hosts[rank], *counted[rank]);
@@ -102,9 +73,9 @@ TEST(RankDriver, allocation__none_after_warm_up) {
     network.wake(*hosts[rank]);
   }
   // The warm-up sees worse than what follows, so that no structure of the transport has reason to grow further.
-  Lossy::loss = 0.02;
+  for (const auto& io : ios) io->loss = 0.02;
   ASSERT_TRUE(network.run(100_s, [&] { return all([](const RankDriver& d) { return d.recorded() >= 100; }); }));
-  Lossy::loss = 0.002;
+  for (const auto& io : ios) io->loss = 0.002;
   Counted::armed = true;
   ASSERT_TRUE(network.run(200_s, [&] { return all([](const RankDriver& d) { return d.done(); }); }));
   Counted::armed = false;

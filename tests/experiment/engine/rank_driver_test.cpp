@@ -1,9 +1,6 @@
 // Ranks in virtual time, over a network of switches.
 #include "mltcp/lab/experiment/engine/rank_driver.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -11,6 +8,8 @@
 #include <memory>
 #include <optional>
 
+#include "../../message_of.h"
+#include "../../workload/phases.h"
 #include "mltcp/base/error.h"
 #include "mltcp/lab/experiment/backends/topology_network.h"
 #include "mltcp/lab/experiment/engine/job_network.h"
@@ -22,7 +21,6 @@ namespace mltcp::experiment {
 namespace {
 
 using namespace literals;
-using testing::HasSubstr;
 using workload::Algorithm;
 using workload::Pattern;
 using Kind = Pattern::Kind;
@@ -39,10 +37,7 @@ JobSpec settings_of(const Pattern& pattern, std::uint32_t iterations = 4) {
   settings.job.name = "a";
   settings.job.pattern = pattern;
   const workload::Outline outline = workload::outline(pattern);
-  settings.job.phases.resize(2);
-  settings.job.phases[0].compute = outline.compute;
-  settings.job.phases[1].kind = workload::Phase::Kind::communicate;
-  settings.job.phases[1].bytes = outline.bytes;
+  settings.job.phases = {workload::computes(outline.compute), workload::sends(outline.bytes)};
   settings.job.rate = Network().rate;
   for (std::uint32_t rank = 0; rank < pattern.ranks; ++rank) settings.job.hosts.push_back(rank);
   settings.workers.resize(pattern.ranks);
@@ -395,9 +390,7 @@ TEST(RankDriver, progress__counts) {
 
 // The gate of every rank holds its first bytes until the job's slot.
 TEST(RankDriver, time_to_first_send__is_of_ranks_that_wait_for_nobody) {
-  Pattern ring;
-  ring.ranks = 3;
-  ring.size = 3'000'000;
+  Pattern ring = pattern(Kind::all_reduce, 3, 3'000'000);
   ring.compute = 5_ms;
   for (std::uint32_t rank = 0; rank < 3; ++rank)
     EXPECT_EQ(time_to_first_send(workload::rank_program(ring, rank)), 5_ms);
@@ -408,13 +401,8 @@ TEST(RankDriver, time_to_first_send__is_of_ranks_that_wait_for_nobody) {
   EXPECT_EQ(time_to_first_send(workload::rank_program(broadcast, 0)), 5_ms);
   EXPECT_EQ(time_to_first_send(workload::rank_program(broadcast, 1)), std::nullopt) << "it passes on what it gets";
 
-  Pattern pipeline;
-  pipeline.kind = Kind::training;
-  pipeline.ranks = 2;
-  pipeline.compute = 12_ms;
-  pipeline.training.pipeline = 2;
+  Pattern pipeline = training(1, 1, 2, 12_ms);
   pipeline.training.micro_batches = 4;
-  pipeline.training.activations = 100'000;
   EXPECT_EQ(time_to_first_send(workload::rank_program(pipeline, 0)), 1_ms) << "a forward pass of a micro-batch";
   EXPECT_EQ(time_to_first_send(workload::rank_program(pipeline, 1)), std::nullopt);
   EXPECT_EQ(time_to_first_send(settings_of(pipeline).job), 1_ms);
@@ -458,12 +446,7 @@ TEST(RankDriver, another_pattern__ends_in_one_clear_error) {
     two.start(testbed.now());
     testbed.wake(ends[0]);
     testbed.wake(ends[1]);
-    try {
-      testbed.run(testbed.now() + 1_s, [&] { return one.done() && two.done(); });
-    } catch (const RunError& error) {
-      return std::string(error.what());
-    }
-    return std::string("no error");
+    return message_of<RunError>([&] { testbed.run(testbed.now() + 1_s, [&] { return one.done() && two.done(); }); });
   };
   EXPECT_EQ(with_sizes(1000, 1000), "no error");
   EXPECT_EQ(with_sizes(2000, 1000),
@@ -819,12 +802,7 @@ class Alone : public Strangers {
     testbed_.wake(ends_[1]);
   }
   std::string ends_with(Nanos limit) {
-    try {
-      testbed_.run(now() + limit, [&] { return ranks_[0]->connected(); });
-    } catch (const ConnectionLost& error) {
-      return error.what();
-    }
-    return "no error";
+    return message_of<ConnectionLost>([&] { testbed_.run(now() + limit, [&] { return ranks_[0]->connected(); }); });
   }
 
   std::optional<Shard> peer_;

@@ -1,12 +1,11 @@
 // An algorithm that a program registers is one like those of the build: its name and its parameters are in experiment
 // and sweep files, help, lists, results and the hosts' protocol, although nothing there knows of it.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "../../message_of.h"
+#include "../written.h"
 #include "algorithm_lists.h"
 #include "mltcp/base/error.h"
 #include "mltcp/cc/reno.h"
@@ -21,8 +20,6 @@
 
 namespace mltcp::experiment {
 namespace {
-
-using testing::HasSubstr;
 
 struct PushyParameters {
   double push = 2;
@@ -107,12 +104,11 @@ TEST_F(Algorithms, cluster_file__takes_it) {
 }
 
 TEST_F(Algorithms, help_and_lists__name_it) {
-  EXPECT_THAT(tools::algorithm_choices(), HasSubstr("swift, pushy"));
-  EXPECT_THAT(tools::algorithm_choices(), HasSubstr("FILE.so:NAME"));
+  EXPECT_THAT(tools::algorithm_choices(), HasAll("swift, pushy", "FILE.so:NAME"));
   const std::string text = tools::algorithms_text(cc::algorithms());
-  EXPECT_THAT(text, HasSubstr("pushy: needs nothing of the network\n  pushy.push = 2\n      how fast it grows; packets "
-                              "per window, above 0 and at most 9\n  pushy.rest = \"70 us\"\n"));
-  EXPECT_THAT(text, HasSubstr("dcqcn: needs links that mark (ecn) and the sender's rate\n"));
+  EXPECT_THAT(text, HasAll("pushy: needs nothing of the network\n  pushy.push = 2\n      how fast it grows; packets "
+                           "per window, above 0 and at most 9\n  pushy.rest = \"70 us\"\n",
+                           "dcqcn: needs links that mark (ecn) and the sender's rate\n"));
   EXPECT_THAT(tools::algorithms_markdown(cc::algorithms()),
               HasSubstr("| `pushy.rest` | `\"70 us\"` | of 1 us or more | between two pushes |\n"));
   std::ostringstream out;
@@ -129,16 +125,15 @@ TEST_F(Algorithms, help_and_lists__name_it) {
 
 TEST_F(Algorithms, results__say_what_was_set) {
   Experiment experiment = read(file("cc = \"pushy\"", "[pushy]\nrest = \"2 ms\"\n[swift]\nbeta = 0.5"));
-  EXPECT_THAT(changed_parameters(experiment), testing::ElementsAre(testing::Pair("pushy.rest", "2 ms")))
+  EXPECT_THAT(changed_parameters(experiment), ElementsAre(testing::Pair("pushy.rest", "2 ms")))
       << "of those that jobs use";
   const auto sim = make_sim_datapath(false);
   experiment.policies = {"fair"};
   experiment.iterations = 2;
   const Results results = run_experiment(experiment, *sim, [](double, const std::string&) {}, {});
-  std::ostringstream out;
-  write_json(results, out);
-  EXPECT_EQ(nlohmann::json::parse(out.str())["runs"][0]["cc_parameters"], (nlohmann::json{{"pushy.rest", "2 ms"}}));
-  EXPECT_EQ(parse_json(out.str(), "r.json").runs[0].cc_parameters, results.runs[0].cc_parameters);
+  const std::string text = written(results);
+  EXPECT_EQ(nlohmann::json::parse(text)["runs"][0]["cc_parameters"], (nlohmann::json{{"pushy.rest", "2 ms"}}));
+  EXPECT_EQ(parse_json(text, "r.json").runs[0].cc_parameters, results.runs[0].cc_parameters);
 }
 
 protocol::RunSetup setup_of(const Experiment& experiment) {

@@ -1,12 +1,10 @@
 // Texts of experiment files for tests, and what is said of one that is refused.
 #pragma once
 
-#include <gmock/gmock.h>
-
 #include <filesystem>
 #include <string>
 
-#include "mltcp/base/error.h"
+#include "../../message_of.h"
 #include "mltcp/lab/experiment/files/experiment_file.h"
 
 namespace mltcp::experiment::testing_texts {
@@ -16,19 +14,13 @@ inline const std::string kLink = "[bottleneck]\nrate = \"1 Gbps\"\n";
 inline const std::string kJob = "[[job]]\nname = \"a\"\ncommunicate = \"1 MB\"\n";
 
 inline std::string refusal(const std::string& text, const FileOptions& options = {}) {
-  try {
-    parse_experiment(text, "e.toml", options);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
+  return refusal_of([&] { parse_experiment(text, "e.toml", options); });
 }
 
 // "e.toml:LINE: KEY: cause; cure" in one line.
 inline ::testing::Matcher<std::string> error_at(int line, const std::string& key, const std::string& cause) {
-  return ::testing::AllOf(::testing::StartsWith("e.toml:" + std::to_string(line) + ": " + key + ": "),
-                          ::testing::HasSubstr(cause), ::testing::HasSubstr("; "),
-                          ::testing::Not(::testing::HasSubstr("\n")));
+  return AllOf(StartsWith("e.toml:" + std::to_string(line) + ": " + key + ": "), HasSubstr(cause), HasSubstr("; "),
+               Not(HasSubstr("\n")));
 }
 
 // The key in the table of its kind, with everything else in order: lines 1, 4 and 4.

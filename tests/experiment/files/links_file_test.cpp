@@ -1,28 +1,17 @@
 // Networks as lists of links.
 #include "mltcp/lab/experiment/files/links_file.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "mltcp/base/error.h"
+#include "../../message_of.h"
 
 namespace mltcp::experiment::links_file_test {
 namespace {
-
-using testing::ElementsAre;
-using testing::StartsWith;
 
 const LinksFileOptions kHosts{{"h*", "store"}, Nanos(1'000)};
 
 Graph parse(const std::string& text) { return parse_links(text, "net.csv", kHosts); }
 
 std::string refusal(const std::string& text) {
-  try {
-    static_cast<void>(parse(text));
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
+  return refusal_of([&] { return parse(text); });
 }
 
 std::vector<std::string> names(const Graph& graph) {

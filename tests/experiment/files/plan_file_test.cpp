@@ -2,26 +2,18 @@
 #include "mltcp/lab/experiment/files/plan_file.h"
 #include "../../temporary_folder.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
-#include <limits>
 #include <string>
 
+#include "../../damaged.h"
+#include "../../message_of.h"
 #include "mltcp/base/error.h"
-#include "mltcp/base/random.h"
 
 namespace mltcp::experiment {
 namespace {
-
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::StartsWith;
 
 PlanFile some_plan(std::uint64_t serial = 1) {
   PlanFile plan;
@@ -37,12 +29,7 @@ PlanFile some_plan(std::uint64_t serial = 1) {
 }
 
 std::string refusal(const std::string& text) {
-  try {
-    parse_plan(text, "p.json");
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
+  return refusal_of([&] { parse_plan(text, "p.json"); });
 }
 
 /// The plan's text with `from` replaced by `to`.
@@ -53,7 +40,7 @@ std::string changed(const std::string& from, const std::string& to) {
 }
 
 testing::Matcher<std::string> error_at(const std::string& field, const std::string& cause) {
-  return AllOf(StartsWith("p.json: " + field), HasSubstr(cause), HasSubstr("; "), testing::Not(HasSubstr("\n")));
+  return AllOf(StartsWith("p.json: " + field), HasSubstr(cause), HasSubstr("; "), Not(HasSubstr("\n")));
 }
 
 class PlanFiles : public testing::Test {
@@ -104,7 +91,7 @@ TEST(PlanFile, parse__names_file_field_cause_and_cure) {
   EXPECT_THAT(refusal(""), error_at("not JSON, line 1, column 1: ", "unexpected end"));
   EXPECT_THAT(refusal("{\"serial\": 1,\n x}"), error_at("not JSON, line 2, column 2: ", "invalid literal"));
   EXPECT_THAT(refusal("{\"serial\": 1e999}"), error_at("not JSON, number overflow", "1e999"));
-  EXPECT_THAT(refusal("{} {}"), testing::Not(HasSubstr("json.exception")));
+  EXPECT_THAT(refusal("{} {}"), Not(HasSubstr("json.exception")));
   EXPECT_THAT(refusal(changed("{\n      \"name\": \"a\"", "5, {\n      \"name\": \"a\"")),
               error_at("jobs[0] is not an object", "docs/plans.md"));
   EXPECT_THAT(refusal("[]"), error_at("it", "is not an object"));
@@ -143,24 +130,10 @@ TEST(PlanFile, parse__takes_or_refuses_damaged_text) {
   Random random(7);
   int refused = 0;
   for (int i = 0; i < 3000; ++i) {
-    std::string text = good;
-    for (std::uint64_t n = 1 + random.below(4); n > 0; --n) {
-      const std::size_t at = random.below(text.size());
-      switch (random.below(3)) {
-        case 0:
-          text[at] = static_cast<char>(random.below(256));
-          break;
-        case 1:
-          text.erase(at, random.below(20));
-          break;
-        default:
-          text.insert(at, text.substr(random.below(text.size()), random.below(20)));
-      }
-    }
-    const std::string error = refusal(text);
+    const std::string error = refusal(damaged(good, random));
     if (error == "no error") continue;
     ++refused;
-    ASSERT_THAT(error, AllOf(StartsWith("p.json: "), testing::Not(HasSubstr("\n"))));
+    ASSERT_THAT(error, AllOf(StartsWith("p.json: "), Not(HasSubstr("\n"))));
   }
   EXPECT_GT(refused, 2000);
 }

@@ -1,20 +1,16 @@
 // Jobs of experiment files that replay traces.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 
-#include "mltcp/base/error.h"
+#include "../../message_of.h"
 #include "mltcp/lab/experiment/files/experiment_file.h"
 #include "mltcp/lab/workload/phase_program.h"
 
 namespace mltcp::experiment {
 namespace {
-
-using testing::HasSubstr;
 
 constexpr const char* kFiles =
     "[\"" MLTCP_EXAMPLES "/traces/data-parallel.0.json\", \"" MLTCP_EXAMPLES "/traces/data-parallel.1.json\"]";
@@ -25,12 +21,7 @@ std::string refusal(const std::string& text, const std::string& datapath = "sim"
   FileOptions options;
   options.datapaths = {"sim", "flow"};
   options.datapath = datapath;
-  try {
-    parse_experiment(text, "e.toml", options);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
+  return refusal_of([&] { parse_experiment(text, "e.toml", options); });
 }
 
 TEST(ReplayKey, files__become_programs_of_ranks) {

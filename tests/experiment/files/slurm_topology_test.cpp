@@ -1,34 +1,14 @@
 // Lists of hosts and topologies as Slurm has them.
 #include "mltcp/lab/experiment/files/slurm_topology.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <functional>
 #include <utility>
 
-#include "mltcp/base/error.h"
+#include "../../message_of.h"
 #include "mltcp/lab/experiment/files/file_kind.h"
 #include "mltcp/lab/experiment/files/host_list.h"
 
 namespace mltcp::experiment::slurm_topology_test {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::SizeIs;
-using ::testing::StartsWith;
-
-std::string refusal(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const InputError& error) {
-    const std::string what = error.what();
-    EXPECT_EQ(what.find('\n'), std::string::npos) << what;
-    return what;
-  }
-  return "no error";
-}
 
 Graph parse(const std::string& text, double oversubscription = 1, Rate uplink = {}) {
   return parse_slurm_topology(text, "t.conf",
@@ -38,8 +18,8 @@ Graph parse(const std::string& text, double oversubscription = 1, Rate uplink = 
                                .delay = Nanos(7)});
 }
 
-std::string refusal_of(const std::string& text) {
-  return refusal([&] { static_cast<void>(parse(text)); });
+std::string refusal(const std::string& text) {
+  return refusal_of([&] { return parse(text); });
 }
 
 /// Links in their first direction, with Gbps: "n1 s1 100".
@@ -98,7 +78,7 @@ TEST(host_list, expand_hosts__refuses_what_is_no_list_or_too_long_before_it_make
                                                         {"a,,b", "an empty name"},
                                                         {longest + "x", "more than 128 bytes"},
                                                         {longest + "[1]", "more than 128 bytes"}})
-    EXPECT_THAT(refusal([&, &name = text] { static_cast<void>(expand_hosts(name, 10)); }), HasSubstr(says)) << text;
+    EXPECT_THAT(refusal_of([&, &name = text] { return expand_hosts(name, 10); }), HasSubstr(says)) << text;
 }
 
 TEST(slurm_topology, tree__has_the_hosts_and_switches_of_its_lines) {
@@ -165,7 +145,7 @@ TEST(slurm_topology, yaml__has_one_topology_or_a_default) {
   EXPECT_THAT(links(parse(tree)),
               ElementsAre("n1 s1 100", "n2 s1 100", "n3 s2 100", "n4 s2 100", "s1 top 200", "s2 top 200"));
   EXPECT_THAT(links(parse(tree + blocks)), SizeIs(6));
-  EXPECT_THAT(links(parse(blocks)), testing::Contains("b2 above the blocks 200"));
+  EXPECT_THAT(links(parse(blocks)), Contains("b2 above the blocks 200"));
   for (const auto& [text, says] : std::vector<std::pair<std::string, std::string>>{
            {"- topology: a\n  flat: true\n", "t.conf:1: topology: it is neither of kind tree nor of kind block"},
            {blocks + blocks, "t.conf:1: cluster_default: none of 2 topologies is the cluster's default"},
@@ -187,10 +167,10 @@ TEST(slurm_topology, yaml__has_one_topology_or_a_default) {
            {std::string(1U << 20U, '-'), "t.conf:1: topology: a list of topologies is expected"},
            {"- " + std::string(1U << 19U, '['), "no topology.yaml"},
            {"-" + std::string(2U << 20U, ' '), "more than 1048576 bytes"}})
-    EXPECT_THAT(refusal_of(text), HasSubstr(says)) << text.substr(0, 80);
+    EXPECT_THAT(refusal(text), HasSubstr(says)) << text.substr(0, 80);
   std::string nested;
   for (int i = 0; i < 400'000; ++i) nested += "- ";
-  EXPECT_THAT(refusal_of(nested), StartsWith("t.conf:1: topology: "));
+  EXPECT_THAT(refusal(nested), StartsWith("t.conf:1: topology: "));
 }
 
 TEST(slurm_topology, bad_input__is_refused_with_line_and_key) {
@@ -230,19 +210,19 @@ TEST(slurm_topology, bad_input__is_refused_with_line_and_key) {
            {"BlockName=b Nodes=n[1-2] Switches=a\n", "t.conf:1: Switches: a block has nodes only"},
            {"BlockName=b Nodes=n[1-2]\nBlockSizes=x\n", "t.conf:2: BlockSizes: \"x\" is no list of sizes"},
            {"SwitchName=\x1b[1m Nodes=n[1-2]\n", "t.conf:1: SwitchName: "}})
-    EXPECT_THAT(refusal_of(text), HasSubstr(says)) << text;
+    EXPECT_THAT(refusal(text), HasSubstr(says)) << text;
   // A cycle is named by one of its members, not by what is above it.
-  EXPECT_THAT(refusal_of(two + "SwitchName=b Switches=a,c\nSwitchName=c Switches=d\nSwitchName=d Switches=c\n"),
-              testing::AnyOf(StartsWith("t.conf:3: "), StartsWith("t.conf:4: ")));
+  EXPECT_THAT(refusal(two + "SwitchName=b Switches=a,c\nSwitchName=c Switches=d\nSwitchName=d Switches=c\n"),
+              AnyOf(StartsWith("t.conf:3: "), StartsWith("t.conf:4: ")));
   // Many short lines that each stand for much.
   std::string large = "SwitchName=a Nodes=n[1-60000]\n";
   for (int i = 0; i < 6; ++i) large += "SwitchName=b" + std::to_string(i) + " Switches=s[1-60000]\n";
   EXPECT_THAT(
-      refusal_of(large),
+      refusal(large),
       HasSubstr("t.conf:5: Switches: more than 262144 hosts and switches are named up to here; give a smaller"));
   // Rates beyond what a link may have.
   EXPECT_THAT(
-      refusal_of("SwitchName=a Nodes=n[1-2000]\nSwitchName=b Switches=a\n"),
+      refusal("SwitchName=a Nodes=n[1-2000]\nSwitchName=b Switches=a\n"),
       HasSubstr("t.conf:1: SwitchName: the link from \"a\" to \"b\" would have 200 Tbps; lower host_rate or raise "
                 "oversubscription, for at most 100 Tbps"));
 }

@@ -1,27 +1,18 @@
 // Tests of experiment/switch_file.cpp: what files and words mean, how defaults and ports join, and each refusal.
 #include "mltcp/lab/experiment/files/switch_file.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
+#include "../../message_of.h"
 #include "mltcp/base/error.h"
 
 namespace mltcp::experiment {
 namespace {
 
 using namespace mltcp::literals;
-using testing::HasSubstr;
-using testing::StartsWith;
 
 constexpr std::string_view kTwo = "[[port]]\ndevice = \"ring:a\"\n[[port]]\ndevice = \"ring:b\"\n";
 
 std::string refusal(std::string_view text, const SwitchWords& words = {}) {
-  try {
-    parse_switch(text, "s.toml", words);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "accepted";
+  return refusal_of([&] { parse_switch(text, "s.toml", words); });
 }
 
 TEST(SwitchFile, defaults__are_those_of_the_documentation) {

@@ -2,31 +2,12 @@
 #include "mltcp/lab/experiment/files/topology_file.h"
 #include "../../temporary_folder.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <functional>
 #include <utility>
 
-#include "mltcp/base/error.h"
+#include "../../message_of.h"
 
 namespace mltcp::experiment::topology_file_test {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-
-std::string refusal(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const InputError& error) {
-    const std::string what = error.what();
-    EXPECT_EQ(what.find('\n'), std::string::npos) << what;
-    return what;
-  }
-  return "no error";
-}
 
 const std::string switched = "[topology]\nkind = \"single-switch\"\nhosts = 3\nhost_rate = \"10 Gbps\"\n";
 
@@ -46,9 +27,8 @@ TEST(topology_file, slurm__gives_hosts_and_switches_and_the_file_their_rates) {
   EXPECT_EQ(read.topology->capacity(read.topology->find_link("s1 -> s3")), Rate::from_gbps(200));
   EXPECT_EQ(read.topology->capacity(read.topology->find_link("s3 -> s2")), Rate::from_gbps(100));
   EXPECT_EQ(read.topology->oversubscription(), 2);
-  EXPECT_THAT(refusal([&] { load_topology(folder / "topology.conf"); }),
-              AllOf(HasSubstr("this is Slurm's description of a network, and a topology file is expected"),
-                    HasSubstr("kind = \"slurm\"")));
+  EXPECT_THAT(refusal_of([&] { load_topology(folder / "topology.conf"); }),
+              HasAll("this is Slurm's description of a network, and a topology file is expected", "kind = \"slurm\""));
 }
 
 TEST(topology_file, hosts__have_the_names_that_the_file_gives_or_the_topologys) {
@@ -80,7 +60,7 @@ TEST(topology_file, bad_input__is_refused_with_line_and_key) {
       {slurm + "oversubscription = 2\n", "t.toml:3: topology.file: none.conf: there is no such file"},
   };
   for (const auto& [text, says] : cases)
-    EXPECT_THAT(refusal([&, &file = text] { parse_topology(file, "t.toml"); }), HasSubstr(says)) << text;
+    EXPECT_THAT(refusal_of([&, &file = text] { parse_topology(file, "t.toml"); }), HasSubstr(says)) << text;
 }
 
 }  // namespace

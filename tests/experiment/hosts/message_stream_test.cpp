@@ -2,8 +2,6 @@
 #include "mltcp/lab/experiment/hosts/message_stream.h"
 #include "../../temporary_folder.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -12,23 +10,13 @@
 #include <filesystem>
 #include <fstream>
 
+#include "../../message_of.h"
 #include "mltcp/base/error.h"
 
 namespace mltcp::experiment {
 namespace {
 
 using namespace literals;
-using testing::HasSubstr;
-
-template <typename Error, typename Work>
-std::string error_of(Work&& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 struct Pair {
   Pair() {
@@ -62,7 +50,7 @@ TEST(stream_address, what_is_none__is_refused_with_the_forms) {
   for (const std::string& text : {std::string(), std::string("host"), std::string("host:"), std::string(":5000"),
                                   std::string("host:65536"), std::string("host:-1"), std::string("host:x"),
                                   std::string("fd00::1:5000"), std::string("unix:"), "unix:/" + std::string(200, 'x')})
-    EXPECT_THAT(error_of<InputError>([&] { parse_stream_address(text); }),
+    EXPECT_THAT(message_of<InputError>([&] { parse_stream_address(text); }),
                 HasSubstr("; write HOST:PORT, [IPv6]:PORT or unix:/path"))
         << text;
 }
@@ -83,7 +71,7 @@ TEST(message_stream, messages__arrive_whole_however_they_are_cut) {
 TEST(message_stream, too_long_a_message__is_refused_before_it_is_read) {
   const Pair pair;
   pair.write(std::string_view("\0\1\0\1", 4));
-  EXPECT_THAT(error_of<StreamError>([&] { pair.stream->receive(); }),
+  EXPECT_THAT(message_of<StreamError>([&] { pair.stream->receive(); }),
               HasSubstr("sends a message of 65537 bytes where 65536 are the most"));
   const Pair larger;
   larger.stream->set_longest(65537);
@@ -96,8 +84,8 @@ TEST(message_stream, end_of_the_other__is_an_error_after_its_last_message) {
   pair.write(std::string_view("\0\0\0\3one\0\0", 9));
   close(std::exchange(pair.raw, -1));
   EXPECT_EQ(pair.stream->receive(), "one");
-  EXPECT_EQ(error_of<StreamError>([&] { pair.stream->receive(); }), "has gone");
-  EXPECT_EQ(error_of<StreamError>([&] { pair.stream->send("x"); }), "has gone");
+  EXPECT_EQ(message_of<StreamError>([&] { pair.stream->receive(); }), "has gone");
+  EXPECT_EQ(message_of<StreamError>([&] { pair.stream->send("x"); }), "has gone");
 }
 
 TEST(message_stream, listener__is_found_over_tcp_and_unix) {
@@ -126,7 +114,7 @@ TEST(message_stream, listener__is_found_over_tcp_and_unix) {
 
 TEST(message_stream, address_in_use__is_an_error_that_says_so) {
   const StreamListener first(parse_stream_address("127.0.0.1:0"));
-  EXPECT_THAT(error_of<RunError>([&] { const StreamListener second(first.address()); }),
+  EXPECT_THAT(message_of<RunError>([&] { const StreamListener second(first.address()); }),
               HasSubstr("end who listens there, or choose another address"));
 }
 
@@ -137,7 +125,7 @@ TEST(message_stream, listener_at_a_path__is_not_made_where_another_user_leads) {
   std::filesystem::create_symlink("victim", folder / "way");
   ASSERT_EQ(lchown((folder / "way").c_str(), 65'534, 65'534), 0);
   std::filesystem::permissions(folder / ".", std::filesystem::perms::all | std::filesystem::perms::sticky_bit);
-  EXPECT_THAT(error_of<InputError>(
+  EXPECT_THAT(message_of<InputError>(
                   [&] { const StreamListener listener(parse_stream_address("unix:" + (folder / "way/s").string())); }),
               HasSubstr("way: the link is another user's"));
   EXPECT_TRUE(std::filesystem::is_empty(folder / "victim"));
@@ -147,7 +135,7 @@ TEST(message_stream, listener_at_a_path__replaces_a_socket_that_was_left_but_no_
   const TemporaryFolder folder;
   const std::string path = folder / "socket";
   std::ofstream(path) << "precious";
-  EXPECT_THAT(error_of<RunError>([&] { const StreamListener listener(parse_stream_address("unix:" + path)); }),
+  EXPECT_THAT(message_of<RunError>([&] { const StreamListener listener(parse_stream_address("unix:" + path)); }),
               HasSubstr("choose another address"));
   std::string text;
   std::ifstream(path) >> text;
@@ -173,13 +161,13 @@ TEST(message_stream, peer_whose_machine_has_gone__is_noticed) {
 }
 
 TEST(message_stream, nobody_there__is_an_error_that_says_where) {
-  const auto error = error_of<RunError>(
+  const auto error = message_of<RunError>(
       [] { MessageStream::connect(parse_stream_address("unix:/nowhere/at/all"), 0_s, [] { return std::string(); }); });
   EXPECT_THAT(error, HasSubstr("no coordinator at unix:/nowhere/at/all"));
 }
 
 TEST(message_stream, waiting_for_somebody__ends_when_it_is_asked_to) {
-  const auto error = error_of<RunError>([] {
+  const auto error = message_of<RunError>([] {
     MessageStream::connect(parse_stream_address("unix:/nowhere/at/all"), 100_s,
                            [] { return std::string("ended by the test"); });
   });

@@ -1,8 +1,5 @@
 // Streams whose ends have a job's key: who has it talks to who has it, and the others are told why not.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "../../matchers.h"
 #include "../../temporary_folder.h"
 #include "mltcp/base/error.h"
 #include "mltcp/lab/experiment/hosts/message_stream.h"
@@ -20,7 +18,6 @@ namespace mltcp::experiment {
 namespace {
 
 using namespace literals;
-using testing::HasSubstr;
 
 StreamKey new_key() { return std::make_shared<const security::JobKey>(security::JobKey::generate()); }
 
@@ -94,7 +91,7 @@ TEST_F(SealedStreamTest, longest_message__may_be_as_long_as_without_a_key) {
 
 TEST_F(SealedStreamTest, other_key__is_told_at_both_ends) {
   meet(new_key(), new_key());
-  EXPECT_THAT(client_problem_, testing::AllOf(HasSubstr("the coordinator at unix:"), HasSubstr("has another key")));
+  EXPECT_THAT(client_problem_, HasAll("the coordinator at unix:", "has another key"));
   EXPECT_THAT(server_problem_, HasSubstr("has another key"));
 }
 

@@ -1,6 +1,4 @@
 // Replayed graphs over packets and flows: as long as they were recorded on such a link, and what is said of them.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <memory>
@@ -9,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "../../message_of.h"
 #include "../../workload/graphs.h"
 #include "mltcp/base/error.h"
 #include "mltcp/lab/experiment/backends/datapath.h"
@@ -22,8 +21,6 @@ namespace mltcp::experiment {
 namespace {
 
 using namespace literals;
-using testing::ElementsAre;
-using testing::HasSubstr;
 using workload::Collective;
 using workload::ExecutionGraph;
 using workload::GraphOptions;
@@ -276,12 +273,7 @@ TEST(Replay, timeline__draws_recording_and_replay) {
 }
 
 std::string refusal(const std::vector<std::string>& words) {
-  try {
-    parse_replay_jobs(words);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return refusal_of([&] { parse_replay_jobs(words); });
 }
 
 TEST(Replay, words__name_jobs_or_files_of_one) {

@@ -1,4 +1,6 @@
 // Pages of other commands' files: sweeps, clusters and schedules.
+#include "../written.h"
+#include "mltcp/lab/experiment/report/schedule_report.h"
 #include "results_of_runs.h"
 
 namespace mltcp::experiment {
@@ -29,9 +31,7 @@ TEST(ReportFile, other_schemas_and_versions__are_refused_with_a_cure) {
 }
 
 TEST(ReportFile, results__are_read) {
-  std::ostringstream text;
-  write_json(two_jobs(), text);
-  const ReportFile file = parse_report_file(text.str(), "r.json");
+  const ReportFile file = parse_report_file(written(two_jobs()), "r.json");
   EXPECT_EQ(schema_of(file), "mltcp.results/1");
   EXPECT_THAT(visible(render_page(file)), HasSubstr("mltcp is better than fair"));
 }
@@ -88,8 +88,7 @@ TEST(ReportFile, sweep__of_many_points_stays_below_10_megabytes) {
   }
   const std::string page = render_page(parse_report_file(to_json(sweep, table), "s.json"));
   EXPECT_LT(page.size(), 4'000'000U);
-  EXPECT_THAT(visible(page), HasSubstr("These are the first 1000 of 5000 points"));
-  EXPECT_THAT(visible(page), HasSubstr("better at 5000 of 5000 points"));
+  EXPECT_THAT(visible(page), HasAll("These are the first 1000 of 5000 points", "better at 5000 of 5000 points"));
 }
 
 TEST(ReportFile, cluster__tells_each_scheme_beside_locality) {
@@ -121,10 +120,9 @@ TEST(ReportFile, cluster__tells_each_scheme_beside_locality) {
   const std::string page = render_page(file);
   const std::string text = visible(page);
   EXPECT_THAT(
-      text, HasSubstr("Beside locality, locality+mltcp is worse in the mean and in the tail. The mean slow-down of an "
-                      "iteration is 1.50× instead of 1.20×, 25% more time"));
-  EXPECT_THAT(text, HasSubstr("Beside locality, ideal is better in the mean and in the tail."));
-  EXPECT_THAT(text, HasSubstr("ended before random with seed 3"));
+      text, HasAll("Beside locality, locality+mltcp is worse in the mean and in the tail. The mean slow-down of an "
+                   "iteration is 1.50× instead of 1.20×, 25% more time",
+                   "Beside locality, ideal is better in the mean and in the tail.", "ended before random with seed 3"));
   EXPECT_EQ(count_of(text, "VGG 6"), 3U);
   EXPECT_EQ(count_of(text, "VGG 2"), 3U);
   EXPECT_EQ(count_of(text, "VGG 1"), 0U);

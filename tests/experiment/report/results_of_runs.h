@@ -3,30 +3,19 @@
 
 #include "mltcp/lab/experiment/report/report.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <array>
-#include <cctype>
-#include <numeric>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "../../message_of.h"
-#include "mltcp/base/error.h"
 #include "mltcp/lab/experiment/report/report_comparison.h"
 #include "mltcp/lab/experiment/report/report_file.h"
 #include "mltcp/lab/experiment/report/report_picture.h"
-#include "mltcp/lab/experiment/report/schedule_report.h"
 #include "mltcp/lab/experiment/results/results.h"
 
 namespace mltcp::experiment::testing_results {
 
-using ::testing::HasSubstr;
-using ::testing::Not;
 using PolicyRun = Run;  // inside a test, Run is a member of testing::Test
 
 inline constexpr std::int64_t kBin = 2'000'000;

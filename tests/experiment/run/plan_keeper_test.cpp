@@ -1,17 +1,13 @@
 // The keeper of plans with jobs that only pretend to run: when it moves slots, when it gives them up.
 #include "mltcp/lab/experiment/run/plan_keeper.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
+#include "../../matchers.h"
 #include "mltcp/cc/aggressiveness.h"
 
 namespace mltcp::experiment::plan_keeper_test {
 namespace {
 
 using namespace literals;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 /// Notes what it is told, and says what it was told to say.
 class FakeJob final : public RunningJob {

@@ -1,15 +1,13 @@
 // The main job in virtual time: two training jobs on one link, fair and under MLTCP, against the fluid limit.
 #include "mltcp/lab/experiment/run/runner.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <cstdio>
 #include <map>
 #include <set>
-#include <sstream>
 
+#include "../../message_of.h"
+#include "../written.h"
 #include "mltcp/base/error.h"
 #include "mltcp/cc/fluid_model.h"
 #include "mltcp/lab/experiment/backends/datapath.h"
@@ -19,9 +17,6 @@
 
 namespace mltcp::experiment {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 // Two identical jobs, 150 ms of compute and 13.5 MB each, the second one 3 ms later: examples/two-vgg19.toml.
 Experiment two_jobs(const std::string& policies, int iterations = 60) {
@@ -230,11 +225,7 @@ TEST(Runner, virtual_time__is_the_same_bit_for_bit_from_the_same_seed) {
   experiment.bottleneck.faults.reordering = 0.001;
   experiment.bottleneck.ecn = {.enabled = true, .kmin_bytes = 30'000, .kmax_bytes = 60'000, .pmax = 0.5};
   for (workload::Job& job : experiment.jobs) job.jitter = Nanos(2'000'000);
-  const auto text = [&] {
-    std::ostringstream out;
-    write_json(run(experiment), out);
-    return out.str();
-  };
+  const auto text = [&] { return written(run(experiment)); };
   const std::string first = text();
   EXPECT_EQ(first, text());
   experiment.seed = 2;
@@ -247,9 +238,7 @@ TEST(Runner, threads__change_nothing_but_the_order_in_which_policies_end) {
   for (workload::Job& job : experiment.jobs) job.jitter = Nanos(2'000'000);
   const auto text = [&](std::uint32_t threads, RunOptions options = {}) {
     options.threads = threads;
-    std::ostringstream out;
-    write_json(run_experiment(experiment, *make_sim_datapath(), {}, options), out);
-    return out.str();
+    return written(run_experiment(experiment, *make_sim_datapath(), {}, options));
   };
   const std::string one = text(1);
   RunOptions watched;
@@ -273,12 +262,9 @@ TEST(Runner, threads__the_first_policy_that_fails_is_told) {
   for (const std::uint32_t threads : {1U, 3U}) {
     RunOptions options;
     options.threads = threads;
-    try {
-      run_experiment(experiment, *make_flow_datapath(), {}, options);
-      FAIL() << threads;
-    } catch (const InputError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("priority")) << threads;
-    }
+    EXPECT_THAT(refusal_of([&] { run_experiment(experiment, *make_flow_datapath(), {}, options); }),
+                HasSubstr("priority"))
+        << threads;
   }
 }
 
@@ -432,13 +418,9 @@ TEST(Runner, priority__that_starves_a_job_is_what_the_error_names) {
   experiment.jobs[0].priority = 7;
   experiment.jobs[0].flows = 4;
   experiment.jobs[0].phases.erase(experiment.jobs[0].phases.begin());
-  try {
-    run(experiment);
-    ADD_FAILURE() << "no error";
-  } catch (const RunError& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("policy priority: no job has finished an iteration"));
-    EXPECT_THAT(error.what(), testing::HasSubstr("give the jobs of higher priority less to send"));
-  }
+  const std::string refused = message_of<RunError>([&] { run(experiment); });
+  EXPECT_THAT(refused, HasAll("policy priority: no job has finished an iteration",
+                              "give the jobs of higher priority less to send"));
 }
 
 // The seed draws each job's start, the same under all policies and another one with another seed.
@@ -523,12 +505,8 @@ TEST(Runner, interrupted__keeps_the_policies_that_are_complete) {
 TEST(Runner, interrupted__before_any_policy_is_complete_is_an_error) {
   const Experiment experiment = two_jobs(R"(["fair", "mltcp"])", 8);
   for (const char* when : {"a alone", "policy fair"}) {
-    try {
-      interrupted_at(experiment, *make_sim_datapath(), when);
-      ADD_FAILURE() << when;
-    } catch (const RunError& error) {
-      EXPECT_STREQ(error.what(), "interrupted by a test; no policy was complete, so there is nothing to keep");
-    }
+    EXPECT_EQ(message_of<RunError>([&] { interrupted_at(experiment, *make_sim_datapath(), when); }),
+              "interrupted by a test; no policy was complete, so there is nothing to keep");
   }
 }
 
@@ -555,13 +533,9 @@ TEST(Runner, interrupted__in_the_middle_of_an_iteration_ends) {
 
 TEST(Runner, unfinished_policies__read_back) {
   Results results = run(two_jobs(R"(["fair"])", 2));
-  std::ostringstream complete;
-  write_json(results, complete);
-  EXPECT_EQ(complete.str().find("unfinished_policies"), std::string::npos);
+  EXPECT_THAT(written(results), Not(HasSubstr("unfinished_policies")));
   results.unfinished = {"mltcp"};
-  std::ostringstream text;
-  write_json(results, text);
-  EXPECT_EQ(parse_json(text.str(), "r.json").unfinished, results.unfinished);
+  EXPECT_EQ(parse_json(written(results), "r.json").unfinished, results.unfinished);
 }
 
 }  // namespace

@@ -1,13 +1,12 @@
 // Policies schedule and mltcp+schedule in virtual time: jobs that keep their slots, jobs that drift, and plans that
 // come from a file while the jobs run.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
+#include "../../matchers.h"
 #include "../../temporary_folder.h"
+#include "../written.h"
 #include "mltcp/base/error.h"
 #include "mltcp/lab/experiment/backends/datapath.h"
 #include "mltcp/lab/experiment/backends/flow_level.h"
@@ -21,9 +20,6 @@ namespace mltcp::experiment::schedule_run_test {
 namespace {
 
 using namespace literals;
-using testing::AnyOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 Experiment two_jobs(const std::string& policies, int iterations, const std::string& of_a = "",
                     const std::string& of_b = "", const std::string& schedule = "") {
@@ -84,7 +80,7 @@ TEST(Schedule, both_policies__interleave_from_the_first_iteration_on) {
     // The plan itself: the up phases of both, half a period apart.
     const std::vector<ScheduleSummary::Slot>& slots = one.schedule->slots;
     ASSERT_EQ(slots.size(), 2U);
-    EXPECT_THAT(one.schedule->without_slots, testing::IsEmpty());
+    EXPECT_THAT(one.schedule->without_slots, IsEmpty());
     EXPECT_EQ(slots[0].job, "a");
     EXPECT_EQ(slots[1].job, "b");
     for (std::size_t i = 0; i < 2; ++i) {
@@ -149,7 +145,7 @@ TEST(Schedule, unaware_job__has_no_slots) {
     EXPECT_EQ(job.gate_waited, 0_ns);
   }
   EXPECT_EQ(results.runs[0].schedule->links, 0U);
-  EXPECT_THAT(results.runs[0].schedule->slots, testing::IsEmpty());
+  EXPECT_THAT(results.runs[0].schedule->slots, IsEmpty());
   EXPECT_THAT(results.runs[0].schedule->without_slots, ElementsAre("a"));
 }
 
@@ -377,11 +373,8 @@ mtu = 9000
 
 TEST(Schedule, virtual_time__is_the_same_bit_for_bit_from_the_same_seed) {
   const auto text = [] {
-    std::ostringstream out;
-    write_json(run(two_jobs(R"(["mltcp+schedule"])", 15, "jitter = \"2 ms\"",
-                            "change = { iteration = 5, compute_scale = 1.1 }", "max_stretch = 0.08")),
-               out);
-    return out.str();
+    return written(run(two_jobs(R"(["mltcp+schedule"])", 15, "jitter = \"2 ms\"",
+                                "change = { iteration = 5, compute_scale = 1.1 }", "max_stretch = 0.08")));
   };
   const std::string first = text();
   EXPECT_EQ(first, text());
@@ -434,7 +427,7 @@ TEST_F(SchedulePlanFile, replaced_while_jobs_run__is_taken_over) {
   const Results results = run(two_jobs(R"(["schedule"])", 25), options);
   const auto& one = results.runs[0];
   EXPECT_TRUE(replaced);
-  EXPECT_THAT(problems, testing::IsEmpty());
+  EXPECT_THAT(problems, IsEmpty());
   EXPECT_FALSE(one.schedule.has_value()) << "nobody has computed a plan";
   for (std::size_t i = 1; i < 8; ++i) {
     EXPECT_NEAR(phase(one.jobs[0], i).millis(), 60, 0.5) << i;
@@ -501,12 +494,12 @@ TEST_F(SchedulePlanFile, jobs_that_are_not_in_it__are_named) {
   plan.jobs = {{"a", 110_ms, 60_ms}};
   write_plan(plan, file);
   static_cast<void>(run(two_jobs(R"(["schedule", "mltcp+schedule"])", 3), options));
-  EXPECT_THAT(problems, ElementsAre(testing::EndsWith(" has no slots for \"b\", which runs without")));
+  EXPECT_THAT(problems, ElementsAre(EndsWith(" has no slots for \"b\", which runs without")));
   problems.clear();
   plan.jobs.clear();
   write_plan(plan, file);
   static_cast<void>(run(two_jobs(R"(["schedule"])", 3), options));
-  EXPECT_THAT(problems, ElementsAre(testing::EndsWith(" has no slots for \"a\", \"b\", which run without")));
+  EXPECT_THAT(problems, ElementsAre(EndsWith(" has no slots for \"a\", \"b\", which run without")));
 }
 
 TEST_F(SchedulePlanFile, jobs_without_slots__are_named) {
@@ -517,11 +510,11 @@ TEST_F(SchedulePlanFile, jobs_without_slots__are_named) {
   Experiment experiment = two_jobs(R"(["schedule"])", 3);
   experiment.jobs[1].unaware = true;
   static_cast<void>(run(experiment, options));
-  EXPECT_THAT(problems,
-              ElementsAre(testing::EndsWith(
-                  "of the 6 jobs in serial 0, \"b\" is unaware, \"v\" isn't in the experiment, \"w\" isn't in "
-                  "the experiment, \"x\" isn't in the experiment, \"y\" isn't in the experiment, and 1 more "
-                  "are left out; nobody has slots")));
+  EXPECT_THAT(
+      problems,
+      ElementsAre(EndsWith("of the 6 jobs in serial 0, \"b\" is unaware, \"v\" isn't in the experiment, \"w\" isn't in "
+                           "the experiment, \"x\" isn't in the experiment, \"y\" isn't in the experiment, and 1 more "
+                           "are left out; nobody has slots")));
 }
 
 TEST_F(SchedulePlanFile, unusable__is_refused_before_anything_runs) {

@@ -1,13 +1,11 @@
 // Jobs on a topology: what the experiment file says of it, where jobs are placed, and whole runs.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <sstream>
 
+#include "../../message_of.h"
 #include "../../temporary_folder.h"
+#include "../written.h"
 #include "mltcp/base/error.h"
 #include "mltcp/lab/experiment/backends/datapath.h"
 #include "mltcp/lab/experiment/files/experiment_file.h"
@@ -17,9 +15,6 @@
 
 namespace mltcp::experiment::topology_test {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 const std::string kFabric = R"([topology]
 kind = "leaf-spine"
@@ -41,12 +36,7 @@ hosts = [0, 4]
 Experiment parse(const std::string& text) { return parse_experiment(text, "e.toml", FileOptions{}); }
 
 std::string refusal(const std::string& text, const FileOptions& options = {}) {
-  try {
-    parse_experiment(text, "e.toml", options);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
+  return refusal_of([&] { parse_experiment(text, "e.toml", options); });
 }
 
 /// The fabric with `from` replaced by `to`.
@@ -72,7 +62,7 @@ TEST(Topology, parse__refuses_headroom_for_less_than_a_packet) {
         refusal(changed("buffer = \"250 kB\"",
                         "shared_buffer = \"20 MB\"\npfc = { xoff = \"30 kB\", headroom = \"" + headroom + "\" }") +
                 kRing),
-        testing::AllOf(HasSubstr("topology.pfc.headroom: "), HasSubstr("less than one packet in its Ethernet frame")));
+        HasAll("topology.pfc.headroom: ", "less than one packet in its Ethernet frame"));
   EXPECT_EQ(refusal(changed("buffer = \"250 kB\"",
                             "shared_buffer = \"20 MB\"\npfc = { xoff = \"30 kB\", headroom = \"9014 B\" }") +
                     kRing),
@@ -187,7 +177,7 @@ TEST(Topology, parse__priorities) {
   const std::string two = "policies = [\"priority\"]\n" + kFabric + kRing +
                           "[[job]]\nname = \"b\"\ncompute = \"9 ms\"\ncommunicate = \"1 MB\"\n";
   EXPECT_THAT(parse(two).warnings, ElementsAre(HasSubstr("one priority")));
-  EXPECT_THAT(parse(two + "priority = 1\n").warnings, testing::IsEmpty());
+  EXPECT_THAT(parse(two + "priority = 1\n").warnings, IsEmpty());
 }
 
 TEST(Topology, parse__warns_of_a_host_link_that_is_too_full) {
@@ -196,7 +186,7 @@ TEST(Topology, parse__warns_of_a_host_link_that_is_too_full) {
   for (const std::string name : {"a", "b", "c"})
     text += "[[job]]\nname = \"" + name + "\"\ncompute = \"15 ms\"\ncommunicate = \"13.5 MB\"\nhosts = [6, 2]\n";
   EXPECT_THAT(parse(text).warnings, ElementsAre(HasSubstr("126% of the link of host 2")));
-  EXPECT_THAT(parse(kFabric + kRing).warnings, testing::IsEmpty());
+  EXPECT_THAT(parse(kFabric + kRing).warnings, IsEmpty());
 }
 
 TEST(Topology, place__rings_and_single_workers) {
@@ -234,7 +224,7 @@ TEST(Topology, mltcp__interleaves_two_rings_on_an_oversubscribed_uplink) {
     EXPECT_EQ(job.bytes, 24 * 2 * 13'500'000U);
     EXPECT_EQ(job.bytes_per_iteration, 2 * 13'500'000U);
   }
-  EXPECT_THAT(mltcp.bottleneck.name, testing::AnyOf("leaf 0 -> spine 0", "leaf 1 -> spine 0"));
+  EXPECT_THAT(mltcp.bottleneck.name, AnyOf("leaf 0 -> spine 0", "leaf 1 -> spine 0"));
   EXPECT_EQ(mltcp.bottleneck.usage.jobs.size(), 2U);
   ASSERT_EQ(mltcp.links.size(), 8U + 2 + 8 + 2);
   for (const LinkResult& link : mltcp.links) EXPECT_LE(link.utilization, mltcp.bottleneck.utilization) << link.name;
@@ -323,9 +313,7 @@ TEST(Topology, virtual_time__is_the_same_bit_for_bit_from_the_same_seed) {
     file.replace(file.find("iterations = 24"), 15, "seed = " + seed + "\niterations = 3");
     file.replace(file.find("spines = 1"), 10, "spines = 3");
     file += "flows = 4\njitter = \"1 ms\"\n";
-    std::ostringstream out;
-    write_json(run(file), out);
-    return out.str();
+    return written(run(file));
   };
   const std::string first = text("1");
   EXPECT_EQ(first, text("1"));
@@ -451,9 +439,8 @@ TEST_F(Kinds, parse__one_clear_error) {
             "e.toml:4: topology.k: 128 is out of range; write 2 to 64");
   EXPECT_EQ(topology("kind = \"single-switch\"\nhosts = 1000000\nhost_rate = \"1 Gbps\"\n"),
             "e.toml:3: topology.hosts: 1000000 is out of range; write 2 to 65536");
-  EXPECT_THAT(
-      topology("kind = \"single-switch\"\nhosts = 4\nhost_rate = \"1 Gbps\"\nspines = 1\n"),
-      testing::StartsWith("e.toml:5: topology.spines: unknown key; the keys here are kind, hosts, host_rate, "));
+  EXPECT_THAT(topology("kind = \"single-switch\"\nhosts = 4\nhost_rate = \"1 Gbps\"\nspines = 1\n"),
+              StartsWith("e.toml:5: topology.spines: unknown key; the keys here are kind, hosts, host_rate, "));
   EXPECT_EQ(topology("kind = \"file\"\nhosts = \"h*\"\n"),
             "e.toml:1: topology.file: the key is missing; write file = \"network.csv\"");
   EXPECT_EQ(topology("kind = \"file\"\nfile = \"none.csv\"\nhosts = \"h*\"\n"),
@@ -526,7 +513,7 @@ TEST_F(Kinds, run__jobs_interleave) {
 TEST(Topology, load__example_of_a_file_of_links) {
   const Experiment experiment =
       load_experiment(std::filesystem::path(MLTCP_EXAMPLES) / "network-from-file.toml", FileOptions{});
-  EXPECT_THAT(experiment.warnings, testing::IsEmpty());
+  EXPECT_THAT(experiment.warnings, IsEmpty());
   EXPECT_EQ(experiment.topology->hosts(), 12U);
   EXPECT_EQ(experiment.topology->topology->racks(), 3U);
   EXPECT_EQ(experiment.topology->topology->oversubscription(), 4.0);

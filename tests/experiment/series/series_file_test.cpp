@@ -1,9 +1,6 @@
 // Files of series: what is written is read again, tables have cells of one type, and bad files get one line.
 #include "mltcp/lab/experiment/series/series_file.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -14,10 +11,6 @@ namespace mltcp::experiment::series_file_test {
 namespace {
 
 using namespace literals;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
 using PolicyRun = Run;  // inside a test, Run is a member of testing::Test
 
 /// Two connections and a link at three times; numbers that differ in each cell.

@@ -1,19 +1,16 @@
 // Series that several have recorded of one run, as one.
 #include "mltcp/lab/experiment/series/series_join.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <string>
 #include <vector>
 
+#include "../../matchers.h"
 #include "mltcp/lab/experiment/series/series_recorder.h"
 
 namespace mltcp::experiment::series_join_test {
 namespace {
 
 using namespace literals;
-using testing::ElementsAre;
 
 /// A connection that has sent so many bytes at each time, with a window as large.
 RunSeries sent(const std::string& job, Nanos interval, const std::vector<std::pair<Nanos, Bytes>>& rows) {

@@ -1,9 +1,6 @@
 // Recording in bounded memory: what is kept when rows are left out.
 #include "mltcp/lab/experiment/series/series_recorder.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 
 #include "../../message_of.h"
@@ -59,7 +56,7 @@ TEST(SeriesRecorder, usual_interval__is_longer_with_many_connections) {
 
 TEST(SeriesRecorder, rows__of_a_short_run_are_its_samples_and_its_end) {
   const RunSeries series = recorded(5, 10'000, 3, 52_us);
-  EXPECT_THAT(series.times, testing::ElementsAre(0_us, 10_us, 20_us, 30_us, 40_us, 50_us, 52_us));
+  EXPECT_THAT(series.times, ElementsAre(0_us, 10_us, 20_us, 30_us, 40_us, 50_us, 52_us));
   EXPECT_EQ(series.interval, kInterval);
   EXPECT_EQ(series.sampled_every, kInterval);
   EXPECT_EQ(series.connection(3, 0).cwnd_bytes, 900);

@@ -2,26 +2,18 @@
 #include "mltcp/lab/experiment/sweep/sweep_file.h"
 #include "../../temporary_folder.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <string>
 
-#include "mltcp/base/error.h"
+#include "../../message_of.h"
 
 namespace mltcp::experiment {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::StartsWith;
 
 const std::string kExperiment =
     "name = \"pair\"\niterations = 3\nseed = 7\n[bottleneck]\nrate = \"1 Gbps\"\nbuffer = \"75 kB\"\n"
@@ -41,12 +33,7 @@ class SweepFile : public ::testing::Test {
     return load_sweep("s.toml", options);
   }
   std::string refusal(const std::string& text, const SweepOptions& options = {}) const {
-    try {
-      load(text, options);
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "no error";
+    return refusal_of([&] { load(text, options); });
   }
   static Sweep vary(const std::vector<std::string>& options) {
     SweepOptions sweep;
@@ -54,12 +41,7 @@ class SweepFile : public ::testing::Test {
     return load_sweep("e.toml", sweep);
   }
   static std::string refused(const std::vector<std::string>& options) {
-    try {
-      vary(options);
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "no error";
+    return refusal_of([&] { vary(options); });
   }
   static std::vector<std::string> described(const Sweep& sweep) {
     std::vector<std::string> texts;

@@ -2,31 +2,22 @@
 #include "mltcp/lab/experiment/sweep/sweep_run.h"
 #include "../../temporary_folder.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <set>
 #include <string>
 
+#include "../../message_of.h"
 #include "mltcp/base/error.h"
 
 namespace mltcp::experiment {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-
-std::string content(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 class SweepRun : public ::testing::Test {
  protected:
@@ -269,12 +260,7 @@ TEST_F(SweepRun, failure__is_kept_and_the_rest_goes_on) {
 
 TEST_F(SweepRun, write__that_fails_ends_the_sweep) {
   settings_.write = [](const std::string&, const std::string&) { throw RunError("the disk is full"); };
-  try {
-    run_sweep(sweep(), settings_);
-    ADD_FAILURE() << "no error";
-  } catch (const RunError& error) {
-    EXPECT_STREQ(error.what(), "the disk is full");
-  }
+  EXPECT_EQ(message_of<RunError>([&] { run_sweep(sweep(), settings_); }), "the disk is full");
 }
 
 TEST_F(SweepRun, experiment__whose_trace_changes_meanwhile_is_refused) {
@@ -282,12 +268,7 @@ TEST_F(SweepRun, experiment__whose_trace_changes_meanwhile_is_refused) {
   put(folder_ / "e.toml", "[bottleneck]\nrate = \"1 Gbps\"\n[[job]]\nname = \"a\"\ntrace = \"t.txt\"\n");
   const Sweep read = sweep({}, 1);
   put(folder_ / "t.txt", "DATA\n1\na -1 100 NONE 0 0 NONE 0 500 ALLREDUCE 13501 0\n");
-  try {
-    run_sweep(read, settings_);
-    ADD_FAILURE() << "no error";
-  } catch (const RunError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("has changed while the sweep runs"));
-  }
+  EXPECT_THAT(message_of<RunError>([&] { run_sweep(read, settings_); }), HasSubstr("has changed while the sweep runs"));
   EXPECT_EQ(runs_, 0);
 }
 

@@ -1,21 +1,14 @@
 // The table of a sweep against numbers worked out by hand.
 #include "mltcp/lab/experiment/sweep/sweep_table.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <string>
 #include <vector>
+#include "../../matchers.h"
 #include "mltcp/lab/experiment/results/table.h"
 
 namespace mltcp::experiment {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 JobResult job(std::int64_t mean, std::int64_t half, std::int64_t p99, std::optional<std::uint64_t> from) {
   JobResult result;
@@ -173,8 +166,7 @@ TEST(SweepTable, texts__are_escaped) {
                     HasSubstr("| 1\\|2, \"3\" | fair |")));
   EXPECT_THAT(to_csv(all.sweep, all.table),
               AllOf(StartsWith("cc,bottleneck.buffer,policy,"), HasSubstr("\nreno,\"1|2, \"\"3\"\"\",fair,2,2,1.3,")));
-  EXPECT_THAT(to_json(all.sweep, all.table),
-              AllOf(HasSubstr("\"schema\": \"mltcp.sweep/1\""), HasSubstr("\"worst_seed\": 1.3,")));
+  EXPECT_THAT(to_json(all.sweep, all.table), HasAll("\"schema\": \"mltcp.sweep/1\"", "\"worst_seed\": 1.3,"));
 }
 
 }  // namespace

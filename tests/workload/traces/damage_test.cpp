@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "../../damaged.h"
 #include "mltcp/base/error.h"
-#include "mltcp/base/random.h"
 #include "mltcp/lab/workload/graph_phases.h"
 #include "mltcp/lab/workload/traces/read_traces.h"
 
@@ -60,34 +60,34 @@ std::vector<Seed> seeds() {
           {"comms": "all_reduce", "in_msg_size": 10, "dtype": "float", "pg_id": 1, "world_size": 2, "req": 1, "startTime_ns": 10},
           {"comms": "wait", "req": 1, "startTime_ns": 20}, {"comms": "send", "in_msg_size": 4, "dtype": "int", "dst_rank": 1},
           {"comms": "recv", "out_msg_size": 4, "dtype": "int", "src_rank": 1, "markers": ["## step 4 ##"]}])"},
+      {"t.cm",
+       "Nodes 3\nConnections 2\nTriggers 1\n0->1 id 1 start 0 size 10 recv_done_trigger 1\n1->2 trigger 1 size 20\n"
+       "trigger id 1 oneshot\n"},
+      {"t.csv",
+       "[rank0 ~ rank3]\n"
+       "comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,busbw,count\n"
+       "CommType.all_reduce,CommGroup.tp_group,2,1000,forward,None,None,,None,None,None,1\n"
+       "CommType.all_gather,CommGroup.dp_group,2,1000,step,None,None,,2.5,None,None,1\n"},
+      {"t.txt",
+       "HYBRID_TRANSFORMER model_parallel_NPU_group: 2 all_gpus: 6\n2\n"
+       "qkv -1 5000 ALLREDUCE 1000 6000 NONE 0 7000 ALLREDUCE 9000 10\n"
+       "mlp -1 8000 NONE 0 9000 NONE 0 4000 ALLREDUCE 6000 10\n"},
+      {"nccl.log",
+       "h:7:8 [0] NCCL INFO comm 0xa rank 0 nranks 2 cudaDev 0 commId 0x7 - Init COMPLETE\nh:7:8 [0] NCCL INFO "
+       "AllGather: opCount 1 sendbuff 0x1 recvbuff 0x2 count 10 datatype 7 op 0 root 0 comm 0xa [nranks=2] stream "
+       "0x1\n"},
+      {"i.json",
+       R"({"header":{"id":"0x1","rank":0,"n_ranks":2},"metadata":{"hostname":"h","pid":1},"coll_perf":{"coll":"AllReduce",)"
+       R"("coll_sn":1,"coll_msg_size_bytes":64,"coll_exec_time_us":5,"event_trace_ts":{"coll_start_ts":5}}})"},
+      {"k.json",
+       R"({"distributedInfo":{"rank":0,"world_size":2,"pg_config":[{"pg_name":"0","ranks":[0,1]}]},"traceEvents":[)"
+       R"({"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","pid":9,"tid":1,"ts":1000,"dur":1000},)"
+       R"({"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":9,"tid":1,"ts":1050,"dur":5,"args":{"correlation":2}},)"
+       R"({"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":1100.5,"dur":5,"args":{"correlation":2,"stream":7}},)"
+       R"({"ph":"X","cat":"kernel","name":"ncclKernel_AllReduce","pid":0,"tid":40,"ts":1100,"dur":50,"args":)"
+       R"({"Group size":2,"Input Dims":[[100],[2,3]],"Input type":["float","double"],"Process Group Name":"0",)"
+       R"("Process Group Ranks":"[0, 1]"}}]})"},
   };
-}
-
-std::string changed(std::string text, Random& random) {
-  const std::uint64_t changes = 1 + random.below(4);
-  for (std::uint64_t i = 0; i < changes && !text.empty(); ++i) {
-    const std::size_t at = random.below(text.size());
-    switch (random.below(6)) {
-      case 0:
-        text[at] = static_cast<char>(random.next());
-        break;
-      case 1:
-        text[at] = static_cast<char>(text[at] ^ (1 << random.below(8)));
-        break;
-      case 2:
-        text.resize(at);
-        break;
-      case 3:
-        text.erase(at, 1 + random.below(20));
-        break;
-      case 4:
-        text.insert(at, text.substr(random.below(text.size()), random.below(40)));
-        break;
-      default:
-        text.insert(at, std::string(1 + random.below(18), '9'));
-    }
-  }
-  return text;
 }
 
 TEST(Damage, changed_traces__become_a_graph_or_one_line) {
@@ -95,7 +95,7 @@ TEST(Damage, changed_traces__become_a_graph_or_one_line) {
   std::size_t read = 0;
   for (int round = 0; round < 3000; ++round)
     for (const Seed& seed : seeds()) {
-      const std::string text = changed(seed.text, random);
+      const std::string text = damaged(seed.text, random);
       try {
         const ExecutionGraph graph = parse_trace_graph(text, seed.name);
         ASSERT_NO_THROW(check(graph));

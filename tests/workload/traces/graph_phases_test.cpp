@@ -1,13 +1,11 @@
 // Steps, overlap, phases and the period of graphs, and how sure it is.
 #include "mltcp/lab/workload/graph_phases.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <string>
 #include <vector>
 
+#include "../../matchers.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
 #include "mltcp/lab/workload/inspection.h"
@@ -17,7 +15,6 @@ namespace {
 
 using ::testing::DoubleEq;
 using ::testing::DoubleNear;
-using ::testing::HasSubstr;
 using Kind = GraphNode::Kind;
 
 constexpr std::int64_t kMs = 1'000'000;
@@ -115,7 +112,7 @@ TEST(GraphPhases, phases__of_what_was_laid_out_hold_no_waiting_for_the_link) {
   const std::uint32_t last = maker.reduce(1'250'000, {second});
   maker.compute(3, {last});
   const GraphSummary summary = summarise(maker.graph(), at_a_gigabit());
-  EXPECT_THAT(sketch_of(summary), testing::ElementsAre(10, -12'500, 2, 1'250, 3));
+  EXPECT_THAT(sketch_of(summary), ElementsAre(10, -12'500, 2, 1'250, 3));
   EXPECT_EQ(ideal_iteration(summary.phases, Rate(1'000'000'000)).length, Nanos((10 + 100 + 10 + 3) * kMs));
 }
 
@@ -126,7 +123,7 @@ TEST(GraphPhases, times__without_lengths_of_communications_are_laid_out) {
   const GraphSummary summary = summarise(maker.graph(), at_a_gigabit());
   EXPECT_FALSE(summary.recorded);
   EXPECT_EQ(summary.steps[0].both, Nanos(10 * kMs));
-  EXPECT_THAT(sketch_of(summary), testing::ElementsAre(-1'250, 30));
+  EXPECT_THAT(sketch_of(summary), ElementsAre(-1'250, 30));
 }
 
 TEST(GraphPhases, phases__let_wait_what_was_held_up_by_a_communication) {
@@ -139,7 +136,7 @@ TEST(GraphPhases, phases__let_wait_what_was_held_up_by_a_communication) {
     maker.compute(100, {reduce, small});
     const GraphSummary summary = summarise(maker.graph(), at_a_gigabit());
     EXPECT_EQ(summary.steps[0].length, Nanos(210 * kMs));
-    EXPECT_THAT(sketch_of(summary), testing::ElementsAre(10, -125 * beside, beside, 12'500 - 125 * beside, 100));
+    EXPECT_THAT(sketch_of(summary), ElementsAre(10, -125 * beside, beside, 12'500 - 125 * beside, 100));
     const IdealIteration ideal = ideal_iteration(summary.phases, Rate(1'000'000'000));
     EXPECT_EQ(ideal.length, Nanos(210 * kMs)) << beside;
     EXPECT_EQ(ideal.sending, Nanos(100 * kMs)) << beside;
@@ -150,7 +147,7 @@ TEST(GraphPhases, phases__let_wait_what_was_held_up_by_a_communication) {
   maker.reduce(12'500'000, {first});
   const std::uint32_t second = maker.compute(100, {first});
   maker.compute(5, {second});
-  EXPECT_THAT(sketch_of(summarise(maker.graph(), at_a_gigabit())), testing::ElementsAre(10, -12'500, 105));
+  EXPECT_THAT(sketch_of(summarise(maker.graph(), at_a_gigabit())), ElementsAre(10, -12'500, 105));
 }
 
 TEST(GraphPhases, phases__take_as_long_alone_as_what_was_laid_out) {
@@ -201,12 +198,7 @@ TEST(GraphPhases, step__without_times_is_laid_out_by_dependencies) {
   EXPECT_EQ(step.communicate, Nanos(12 * kMs));
   EXPECT_EQ(step.both, Nanos(12 * kMs));
   EXPECT_EQ(step.sent, 1'500'000u) << "2 (n-1)/n of what two ranks reduce";
-  ASSERT_EQ(summary.phases.size(), 5u);
-  EXPECT_EQ(summary.phases[0].compute, Nanos(10 * kMs));
-  EXPECT_EQ(summary.phases[1].bytes, 1'000'000u);
-  EXPECT_TRUE(summary.phases[1].overlap);
-  EXPECT_EQ(summary.phases[2].compute, Nanos(20 * kMs));
-  EXPECT_EQ(summary.phases[4].compute, Nanos(5 * kMs));
+  EXPECT_THAT(sketch_of(summary), ElementsAre(10, -1'000, 20, -500, 5));
   EXPECT_EQ(ideal_iteration(summary.phases, Rate(1'000'000'000)).length, step.length) << "the phases take as long";
 }
 
@@ -218,8 +210,7 @@ TEST(GraphPhases, step__that_waits_for_its_communication_has_no_overlap) {
   const GraphSummary summary = summarise(maker.graph(), at_a_gigabit());
   EXPECT_EQ(summary.steps[0].length, Nanos(23 * kMs));
   EXPECT_EQ(summary.steps[0].both, Nanos(0));
-  ASSERT_EQ(summary.phases.size(), 3u);
-  EXPECT_FALSE(summary.phases[1].overlap);
+  EXPECT_THAT(sketch_of(summary), ElementsAre(10, 1'000, 5));
   EXPECT_EQ(summary.period, GraphSummary::Period::single);
   EXPECT_EQ(summary.confidence, 0);
 }
@@ -308,11 +299,10 @@ TEST(GraphPhases, period__is_looked_for_in_bounded_time) {
   for (int i = 0; i < 100'000; ++i) nearly.reduce(i < 89'000 ? 1 : static_cast<Bytes>(i));
   const GraphSummary given_up = summarise(nearly.graph_of_one());
   EXPECT_EQ(given_up.period, GraphSummary::Period::single);
-  EXPECT_THAT(given_up.warnings,
-              testing::ElementsAre(HasSubstr("t: whether it repeats itself takes too long to find")));
+  EXPECT_THAT(given_up.warnings, ElementsAre(HasSubstr("t: whether it repeats itself takes too long to find")));
   Maker many;
   for (int i = 0; i < 200'001; ++i) many.reduce(1 + static_cast<Bytes>(i % 2));
-  EXPECT_THAT(summarise(many.graph_of_one()).warnings, testing::SizeIs(1));
+  EXPECT_THAT(summarise(many.graph_of_one()).warnings, SizeIs(1));
   Maker pairs;
   for (int i = 0; i < 100'000; ++i) pairs.reduce(1 + static_cast<Bytes>(i % 2));
   const GraphSummary summary = summarise(pairs.graph_of_one());
@@ -349,10 +339,10 @@ TEST(GraphPhases, text__tells_iterations_bytes_and_the_circle) {
   const auto first = maker.step("ProfilerStep#3").compute(10);
   maker.reduce(1'000'000, {first});
   const std::string text = describe(summarise(maker.graph(), at_a_gigabit()), Rate(1'000'000'000));
-  EXPECT_THAT(text, HasSubstr("iterations  1, marked by the trace, confidence 0.50"));
-  EXPECT_THAT(text, HasSubstr("ProfilerStep#3    18.000 ms (typical): computes 10.000 ms, communicates 8.000 ms"));
-  EXPECT_THAT(text, HasSubstr("all-reduce        1 of 1.000 MB in all; sends 1.000 MB"));
-  EXPECT_THAT(text, HasSubstr("circle      of 18.000 ms, 1 arc: 200.0 to 360.0 degrees"));
+  EXPECT_THAT(text, HasAll("iterations  1, marked by the trace, confidence 0.50",
+                           "ProfilerStep#3    18.000 ms (typical): computes 10.000 ms, communicates 8.000 ms",
+                           "all-reduce        1 of 1.000 MB in all; sends 1.000 MB",
+                           "circle      of 18.000 ms, 1 arc: 200.0 to 360.0 degrees"));
   const Job job = to_job(summarise(maker.graph()), "j");
   EXPECT_EQ(job.bytes_per_iteration(), 1'000'000u);
 }

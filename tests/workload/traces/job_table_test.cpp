@@ -1,35 +1,13 @@
 // Tables of jobs that ran on clusters: what is read, and what is left out and told.
 #include "mltcp/lab/workload/traces/job_table.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <functional>
-#include <utility>
-
-#include "mltcp/base/error.h"
+#include "../../message_of.h"
 
 namespace mltcp::workload {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::SizeIs;
-
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr Nanos kJune(1'590'969'600 * kSecond);  // 2020-06-01
-
-std::string refusal(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const InputError& error) {
-    const std::string what = error.what();
-    EXPECT_EQ(what.find('\n'), std::string::npos) << what;
-    return what;
-  }
-  return "no error";
-}
 
 const std::string head =
     "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n";
@@ -160,9 +138,7 @@ TEST(job_table, philly__counts_what_is_left_out_by_reason) {
 }
 
 TEST(job_table, bad_input__is_refused) {
-  const auto says = [](const std::string& text) {
-    return refusal([&] { static_cast<void>(parse_job_table(text, "t", {})); });
-  };
+  const auto says = [](const std::string& text) { return refusal_of([&] { return parse_job_table(text, "t", {}); }); };
   EXPECT_THAT(says("job_id,gpu_num,submit_time\n"), HasSubstr("t:1: columns: \"start_time\" is missing"));
   EXPECT_THAT(says("gpu_num,gpus\n"), HasSubstr("t:1: columns: \"gpus\" is not known; the columns are submit_time"));
   EXPECT_THAT(says(head + "1,2\n"), HasSubstr("t:2: columns: the line has 2 fields"));

@@ -3,27 +3,20 @@
 #include "mltcp/lab/workload/traces/kineto_graph.h"
 
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
 #include <vector>
 
+#include "../../message_of.h"
+#include "../graph_text.h"
 #include "../traces.h"
-#include "mltcp/base/error.h"
 #include "mltcp/lab/workload/graph_phases.h"
 
 namespace mltcp::workload::kineto_graph_test {
 namespace {
 
 using namespace mltcp::literals;
-using ::testing::AllOf;
-using ::testing::Contains;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::StartsWith;
 using Kind = GraphNode::Kind;
 
 /// Ends of a rank's nodes if every communication takes as long as recorded: computations one at a time, in order.
@@ -80,18 +73,7 @@ ExecutionGraph graph_of(const std::vector<std::string>& events) {
   return parse_trace_graph(trace_of(events), "t.json");
 }
 std::string refusal(const std::string& text) {
-  try {
-    parse_trace_graph(text, "t.json");
-  } catch (const InputError& error) {
-    EXPECT_THAT(std::string(error.what()), AllOf(StartsWith("t.json"), HasSubstr("; ")));
-    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
-    return error.what();
-  }
-  return "no error";
-}
-std::vector<std::uint32_t> waits_of(const RankGraph& rank, std::size_t node) {
-  const GraphNode& of = rank.nodes[node];
-  return {rank.waits.begin() + of.first_wait, rank.waits.begin() + of.first_wait + of.waits};
+  return refusal_of([&] { parse_trace_graph(text, "t.json"); }, "t.json");
 }
 
 // A kernel launched while the communication goes on, and begun when it has ended, was held up by it.
@@ -101,16 +83,9 @@ TEST(KinetoGraph, waiting__is_no_computation) {
                 host("cudaLaunchKernel", 1190, 5, 2), reduce(1200, 300, 2, 1000), host("cudaLaunchKernel", 1210, 5, 3),
                 kernel("adam", 1502, 98, 3, 7)});
   ASSERT_EQ(graph.ranks.size(), 2u);
-  const RankGraph& rank = graph.ranks[0];
-  ASSERT_EQ(rank.nodes.size(), 4u);
-  EXPECT_EQ(rank.nodes[0].length, 200_us) << "up to the communication";
-  EXPECT_EQ(rank.nodes[1].kind, Kind::collective);
-  EXPECT_EQ(rank.nodes[1].bytes, 4000u);
-  EXPECT_EQ(rank.nodes[1].length, 300_us);
-  EXPECT_THAT(waits_of(rank, 1), ElementsAre(0));
-  EXPECT_EQ(rank.nodes[2].length, 20_us) << "what the host needed to launch, and a kernel to begin";
-  EXPECT_EQ(rank.nodes[3].length, 500_us) << "from its end to that of the step";
-  EXPECT_THAT(waits_of(rank, 3), ElementsAre(1, 2));
+  // Up to the communication; what the host needed to launch, and a kernel to begin; from its end to that of the step.
+  EXPECT_THAT(nodes_of(graph, 0), ElementsAre("compute 200 us", "all-reduce 4000 B for 300 us after 0",
+                                              "compute 20 us after 0", "compute 500 us after 1 2"));
   EXPECT_THAT(step_ends(graph, 0), ElementsAre(1000_us));
 }
 
@@ -122,10 +97,8 @@ TEST(KinetoGraph, waiting__of_the_host_counts) {
                                         host("cudaLaunchKernel", 1700, 5, 3),
                                         kernel("adam", 1710, 90, 3, 7)};
   const ExecutionGraph graph = graph_of(events);
-  ASSERT_EQ(graph.ranks[0].nodes.size(), 4u);
-  EXPECT_EQ(graph.ranks[0].nodes[2].length, 20_us);
-  EXPECT_EQ(graph.ranks[0].nodes[3].length, 500_us);
-  EXPECT_THAT(waits_of(graph.ranks[0], 3), ElementsAre(1, 2));
+  EXPECT_THAT(nodes_of(graph, 0), ElementsAre("compute 200 us", "all-reduce 4000 B for 300 us after 0",
+                                              "compute 20 us after 0", "compute 500 us after 1 2"));
 }
 
 // The GPU idles because the host is slow: that it begins again after the communication is chance.
@@ -133,9 +106,7 @@ TEST(KinetoGraph, computation__launched_later_was_not_held_up) {
   const ExecutionGraph graph =
       graph_of({step(1, 1000, 1000), host("cudaLaunchKernel", 1190, 5, 2), reduce(1200, 300, 2, 1000),
                 host("cudaLaunchKernel", 1497, 5, 3), kernel("adam", 1503, 90, 3, 7)});
-  ASSERT_EQ(graph.ranks[0].nodes.size(), 3u);
-  EXPECT_EQ(graph.ranks[0].nodes[2].length, 800_us);
-  EXPECT_THAT(waits_of(graph.ranks[0], 2), ElementsAre(0));
+  EXPECT_EQ(nodes_of(graph, 0).at(2), "compute 800 us after 0");
 }
 
 // The second was launched while the first went on: it waits for what was computed before its launch only.
@@ -144,26 +115,22 @@ TEST(KinetoGraph, communication__queued_behind_another_is_ready_before) {
       {step(1, 1000, 1000), host("cudaLaunchKernel", 1090, 5, 2), reduce(1100, 300, 2, 1000),
        host("cudaLaunchKernel", 1100, 5, 3), kernel("gemm", 1110, 40, 3, 7), host("cudaLaunchKernel", 1140, 5, 4),
        reduce(1402, 100, 4, 500), host("cudaLaunchKernel", 1150, 5, 5), kernel("gemm", 1160, 600, 5, 7)});
-  const RankGraph& rank = graph.ranks[0];
-  ASSERT_EQ(rank.nodes.size(), 5u);
-  EXPECT_EQ(rank.nodes[2].kind, Kind::compute);
-  EXPECT_EQ(rank.nodes[0].length + rank.nodes[2].length, 160_us) << "the end of the kernel launched before, and 10 us";
-  EXPECT_THAT(waits_of(rank, 3), ElementsAre(1, 2));
-  EXPECT_EQ(rank.nodes[3].bytes, 2000u);
+  EXPECT_THAT(nodes_of(graph, 0),
+              ElementsAre("compute 100 us", "all-reduce 4000 B for 300 us after 0", "compute 60 us after 0",
+                          "all-reduce 2000 B for 100 us after 1 2", "compute 840 us after 2"))
+      << "60 us: to the end of the kernel launched before, and 10 us";
 }
 
 TEST(KinetoGraph, steps__wait_for_what_the_one_before_has_communicated) {
   const ExecutionGraph graph =
       graph_of({step(1, 1000, 990), step(2, 2000, 1000), host("cudaLaunchKernel", 1490, 5, 2),
                 reduce(1500, 300, 2, 1000), host("cudaLaunchKernel", 2490, 5, 3), reduce(2500, 300, 3, 1000)});
-  const RankGraph& rank = graph.ranks[0];
   ASSERT_EQ(graph.steps.size(), 2u);
   EXPECT_EQ(graph.steps[0].name, "ProfilerStep#1");
   EXPECT_EQ(graph.steps[0].length, 990_us);
   EXPECT_EQ(graph.steps[1].start, 1000_us);
-  ASSERT_EQ(rank.nodes.size(), 6u);
-  EXPECT_THAT(waits_of(rank, 3), ElementsAre(1, 2));
-  EXPECT_EQ(rank.nodes[3].step, 1u);
+  ASSERT_EQ(graph.ranks[0].nodes.size(), 6u);
+  EXPECT_EQ(nodes_of(graph, 0)[3], "compute 500 us step 1 after 1 2");
   EXPECT_THAT(step_ends(graph, 0), ElementsAre(1000_us, 2000_us));
 }
 
@@ -302,15 +269,12 @@ TEST(KinetoGraph, groups__of_messages_go_on_together) {
     options.as_recorded = true;
     const ExecutionGraph graph = parse_trace_graph(trace_of(events), "t.json", options);
     EXPECT_THAT(graph.warnings, IsEmpty());
-    const RankGraph& rank = graph.ranks[0];
-    ASSERT_EQ(rank.nodes.size(), 8u);
-    EXPECT_EQ(rank.nodes[1].kind, Kind::send);
-    EXPECT_EQ(rank.nodes[2].kind, Kind::receive);
-    EXPECT_EQ(rank.nodes[1].bytes, 2'000'000u);
-    EXPECT_EQ(rank.nodes[2].bytes, 2'000'000u);
-    EXPECT_EQ(rank.nodes[2].peer, 1u);
-    EXPECT_THAT(waits_of(rank, 2), ElementsAre(0)) << "not for the other message of the group";
-    EXPECT_THAT(waits_of(rank, 5), ElementsAre(1, 2, 4)) << "the next group waits for both";
+    // A message does not wait for the other of its group; the next group waits for both.
+    EXPECT_THAT(nodes_of(graph, 0),
+                ElementsAre("compute 200 us", "send 2000000 B to 1 for 300 us after 0",
+                            "receive 2000000 B from 1 for 300 us after 0", "compute 800 us after 0",
+                            "compute 200 us step 1 after 1 2 3", "send 2000000 B to 1 for 300 us step 1 after 1 2 4",
+                            "receive 2000000 B from 1 for 300 us step 1 after 1 2 4", "compute 790 us step 1 after 4"));
     const GraphSummary summary = summarise(graph);
     EXPECT_EQ(summary.steps[1].sent, 2'000'000u);
     EXPECT_EQ(summary.steps[1].communications, 2u);
@@ -365,23 +329,21 @@ TEST(KinetoGraph, wait_calls__are_matched_in_the_order_of_launches) {
     events.push_back(host("cudaLaunchKernel", at + 10, 5, correlation));
     events.push_back(kernel("copy", at + 20, 30, correlation, 7));
   }
-  const RankGraph rank = graph_of(events).ranks[0];
-  ASSERT_EQ(rank.nodes.size(), 7u);
-  EXPECT_THAT(waits_of(rank, 5), ElementsAre(1, 4));
-  EXPECT_EQ(rank.nodes[5].length, 200_us);
-  EXPECT_THAT(waits_of(rank, 6), ElementsAre(3, 5));
+  const std::vector<std::string> nodes = nodes_of(graph_of(events), 0);
+  ASSERT_EQ(nodes.size(), 7u);
+  EXPECT_EQ(nodes[5], "compute 200 us after 1 4");
+  EXPECT_THAT(nodes[6], EndsWith(" after 3 5"));
 }
 
 TEST(KinetoGraph, stream_waits__that_were_recorded_count_instead) {
   const std::string wait =
       R"({"ph":"X","cat":"cuda_sync","name":"Stream Wait Event","pid":0,"tid":7,"ts":1600,"dur":0,"args":{"stream":7,)"
       R"("correlation":8,"wait_on_stream":40,"wait_on_cuda_event_record_corr_id":5}})";
-  const RankGraph rank = graph_of({step(1, 1000, 1000), host("cudaLaunchKernel", 1090, 5, 2), reduce(1100, 90, 2, 1000),
-                                   wait, host("cudaLaunchKernel", 1690, 5, 9), kernel("adam", 1700, 30, 9, 7)})
-                             .ranks[0];
-  ASSERT_EQ(rank.nodes.size(), 4u);
-  EXPECT_EQ(rank.nodes[2].length, 600_us);
-  EXPECT_THAT(waits_of(rank, 3), ElementsAre(1, 2));
+  const ExecutionGraph graph =
+      graph_of({step(1, 1000, 1000), host("cudaLaunchKernel", 1090, 5, 2), reduce(1100, 90, 2, 1000), wait,
+                host("cudaLaunchKernel", 1690, 5, 9), kernel("adam", 1700, 30, 9, 7)});
+  EXPECT_THAT(nodes_of(graph, 0), ElementsAre("compute 100 us", "all-reduce 4000 B for 90 us after 0",
+                                              "compute 600 us after 0", "compute 300 us after 1 2"));
 }
 
 TEST(KinetoGraph, messages__have_their_other_end) {
@@ -395,18 +357,14 @@ TEST(KinetoGraph, messages__have_their_other_end) {
   TraceOptions options;
   options.as_recorded = true;
   const ExecutionGraph graph = parse_trace_graph(sender, "t.json", options);
-  ASSERT_GE(graph.ranks[0].nodes.size(), 2u);
-  const GraphNode& node = graph.ranks[0].nodes[1];
-  EXPECT_EQ(node.kind, Kind::send);
-  EXPECT_EQ(node.peer, 1u);
-  EXPECT_EQ(node.bytes, 40u);
+  EXPECT_EQ(nodes_of(graph, 0).at(1), "send 40 B to 1 for 10 us after 0");
 }
 
 TEST(KinetoGraph, malformed__is_refused_in_one_line) {
   const std::string good = trace_of({step(1, 1000, 1000), reduce(1100, 10, 2, 1000)});
   EXPECT_THAT(refusal(good.substr(0, good.size() - 40)), HasSubstr("it ends in the middle, after 2 events"));
   EXPECT_THAT(refusal(trace_of({step(1, 1000, 1000), reduce(1100, -10, 2, 1000)})),
-              AllOf(HasSubstr("event 2 (byte "), HasSubstr("but \"-10\"")));
+              HasAll("event 2 (byte ", "but \"-10\""));
   EXPECT_THAT(refusal(trace_of({step(1, 1000, 50000), step(2, 20000, 50000)})),
               HasSubstr("\"ProfilerStep#2\" begins 31.000 ms before \"ProfilerStep#1\" ends"));
   EXPECT_THAT(refusal(R"({"traceEvents":[]})"), HasSubstr("neither \"ProfilerStep#\" nor kernels"));
@@ -504,10 +462,7 @@ TEST(KinetoGraph, dlrm__joins_eight_ranks) {
   ASSERT_EQ(graph.ranks.size(), 8u);
   ASSERT_EQ(graph.steps.size(), 1u);
   for (std::size_t r = 0; r < 8; ++r) {
-    std::vector<Bytes> sizes;
-    for (const GraphNode& node : graph.ranks[r].nodes)
-      if (node.kind == Kind::collective) sizes.push_back(node.bytes);
-    EXPECT_THAT(sizes, ElementsAre(24'576, 192, 1536, 13'568, 1'576'964, 24'576, 448, 907'840));
+    EXPECT_THAT(bytes_of(graph.ranks[r]), ElementsAre(24'576, 192, 1536, 13'568, 1'576'964, 24'576, 448, 907'840));
     EXPECT_EQ(to_job(summarise(graph, {.rank = static_cast<std::uint32_t>(r)}), "job").bytes_per_iteration(),
               4'405'583u);
   }

@@ -1,23 +1,14 @@
 // Traces of PyTorch's profiler: sizes from every place that they may stand, steps, and what is left out or refused.
 #include "mltcp/lab/workload/traces/kineto_graph.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <string>
 #include <vector>
 
-#include "mltcp/base/error.h"
+#include "../../message_of.h"
 #include "mltcp/lab/workload/graph_phases.h"
 
 namespace mltcp::workload::kineto_test {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::Contains;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 std::string event(const std::string& cat, const std::string& name, const std::string& ts, const std::string& dur,
                   const std::string& args = "{}", int tid = 1) {
@@ -80,14 +71,7 @@ Steps parse_text(const std::string& text) {
 Steps parse(const std::vector<std::string>& events) { return parse_text(trace_of(events)); }
 
 std::string refusal(const std::string& text) {
-  try {
-    parse_text(text);
-  } catch (const InputError& error) {
-    EXPECT_THAT(std::string(error.what()), AllOf(testing::StartsWith("t.json: "), HasSubstr("; ")));
-    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
-    return error.what();
-  }
-  return "no error";
+  return refusal_of([&] { parse_text(text); }, "t.json: ");
 }
 
 TEST(Kineto, sizes__stand_in_the_kernel_of_a_newer_trace) {

@@ -1,32 +1,18 @@
 // Reading of layer-by-layer traces: what is read, what is tolerated with a warning, what is refused and how.
 #include "mltcp/lab/workload/traces/layer_trace.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <string>
 #include <vector>
 
-#include "mltcp/base/error.h"
+#include "../../message_of.h"
 
 namespace mltcp::workload::layer_trace_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::StartsWith;
-
 const std::string kLayer = "conv1 -1 5 NONE 0 6 ALLTOALL 10 7 ALLREDUCE 1000 3\n";
 
 std::string refusal(const std::string& text) {
-  try {
-    parse_trace(text, "t.txt");
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
+  return refusal_of([&] { parse_trace(text, "t.txt"); });
 }
 
 // The layer with one of its columns replaced, in line 1.
@@ -268,12 +254,7 @@ TEST(LayerTrace, parse__bounds_what_is_recomputed) {
 }
 
 TEST(LayerTrace, parse__errors_are_one_line) {
-  try {
-    parse_trace("", "a\nb\x1b");
-    ADD_FAILURE();
-  } catch (const InputError& error) {
-    EXPECT_THAT(error.what(), StartsWith("a?b?:1: text: "));
-  }
+  EXPECT_THAT(refusal_of([&] { parse_trace("", "a\nb\x1b"); }), StartsWith("a?b?:1: text: "));
   EXPECT_THAT(parse_trace("DATA\n7\n" + kLayer, "a\nb").warnings, ElementsAre(StartsWith("a?b:2: ")));
   EXPECT_EQ(refusal("a\rb").find_first_of("\r\n"), std::string::npos);
   EXPECT_LT(refusal(std::string(100'000, 'x')).size(), 300U);

@@ -1,11 +1,10 @@
 // What is kept of a trace while it is read counts, and what a reader kept for itself is given back.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <memory>
 #include <string>
 
+#include "../../matchers.h"
 #include "mltcp/base/error.h"
 #include "mltcp/lab/workload/traces/kineto_graph.h"
 #include "mltcp/lab/workload/traces/trace_formats.h"
@@ -14,7 +13,6 @@ namespace mltcp::workload::memory_test {
 namespace {
 
 using ::testing::Eq;
-using ::testing::HasSubstr;
 
 constexpr std::size_t kKiB = 1024;
 

@@ -1,8 +1,6 @@
 // Exports of Nsight Systems as SQLite: what is read of them, and that nothing else of a database is used.
 
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sqlite3.h>
 
 #include <chrono>
@@ -10,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "../../message_of.h"
+#include "../graph_text.h"
 #include "mltcp/base/error.h"
 #include "mltcp/lab/workload/graph_phases.h"
 #include "mltcp/lab/workload/traces/trace_formats.h"
@@ -18,13 +18,6 @@ namespace mltcp::workload::nsight_sqlite_test {
 namespace {
 
 using namespace mltcp::literals;
-using ::testing::AllOf;
-using ::testing::AnyOf;
-using ::testing::Contains;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::StartsWith;
 using Kind = GraphNode::Kind;
 
 constexpr std::int64_t kThread = 5LL << 24 | 7;  // process 5
@@ -94,26 +87,8 @@ class Export {
 ExecutionGraph graph_of(const std::string& bytes, const std::string& name = "report.sqlite") {
   return parse_trace_graph(bytes, name, {.as_recorded = true});
 }
-std::vector<GraphNode> communications(const RankGraph& rank) {
-  std::vector<GraphNode> found;
-  for (const GraphNode& node : rank.nodes)
-    if (node.kind != Kind::compute) found.push_back(node);
-  return found;
-}
-std::vector<Bytes> bytes_of(const RankGraph& rank) {
-  std::vector<Bytes> bytes;
-  for (const GraphNode& node : communications(rank)) bytes.push_back(node.bytes);
-  return bytes;
-}
 std::string refusal(const std::string& bytes) {
-  try {
-    parse_trace_graph(bytes, "r.sqlite");
-  } catch (const InputError& error) {
-    EXPECT_THAT(std::string(error.what()), AllOf(StartsWith("r.sqlite: "), HasSubstr("; ")));
-    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
-    return error.what();
-  }
-  return "no error";
+  return refusal_of([&] { parse_trace_graph(bytes, "r.sqlite"); }, "r.sqlite: ");
 }
 
 /// Steps of 10 ms: 4 ms of computation, an all-reduce of 2 ms beside 1 ms of it, an all-gather in a group of two.
@@ -144,12 +119,8 @@ TEST(NsightSqlite, kernels__get_their_sizes_from_the_calls_that_launched_them) {
   ASSERT_EQ(graph.ranks.size(), 4u);
   const RankGraph& rank = graph.ranks[2];
   EXPECT_THAT(bytes_of(rank), ElementsAre(4096u, 2000u, 4096u, 2000u, 4096u, 2000u, 4096u, 2000u));
-  const auto nodes = communications(rank);
-  EXPECT_EQ(nodes[0].collective, Collective::all_reduce);
-  EXPECT_EQ(nodes[0].length, 2_ms);
-  EXPECT_EQ(nodes[1].collective, Collective::all_gather);
-  EXPECT_EQ(graph.groups[nodes[0].group].size(), 4u);
-  EXPECT_EQ(graph.groups[nodes[1].group].size(), 2u);
+  EXPECT_THAT(nodes_of(graph, 2), AllOf(Contains(StartsWith("all-reduce 4096 B for 2 ms")),
+                                        Contains(StartsWith("all-gather 2000 B of 2 3 for 1 ms"))));
   ASSERT_EQ(graph.steps.size(), 4u);
   EXPECT_EQ(graph.steps[3].name, "iteration 3");
   const GraphSummary summary = summarise(graph, {.rank = 2});
@@ -189,14 +160,9 @@ TEST(NsightSqlite, messages__of_one_kernel_are_several) {
   one.range("ncclGroupEnd", 16, 20);
   one.kernel(4, 18, 30, 40);
   const ExecutionGraph graph = graph_of(one.bytes());
-  const auto nodes = communications(graph.ranks.at(1));
-  ASSERT_EQ(nodes.size(), 2u);
-  EXPECT_EQ(nodes[0].kind, Kind::send);
-  EXPECT_EQ(nodes[0].bytes, 500u);
-  EXPECT_EQ(nodes[0].peer, 2u);
-  EXPECT_EQ(nodes[1].kind, Kind::receive);
-  EXPECT_EQ(nodes[1].bytes, 300u);
-  EXPECT_EQ(nodes[1].peer, 0u);
+  EXPECT_THAT(nodes_of(graph, 1),
+              AllOf(Contains(StartsWith("send 500 B to 2 ")), Contains(StartsWith("receive 300 B from 0 "))));
+  EXPECT_EQ(bytes_of(graph.ranks[1]).size(), 2u);
 }
 
 TEST(NsightSqlite, messages__of_an_all_to_all_of_many_ranks_are_read) {
@@ -211,7 +177,7 @@ TEST(NsightSqlite, messages__of_an_all_to_all_of_many_ranks_are_read) {
   one.range("nccl:all_reduce", 1300, 1400);
   one.kernel(4, 1400, 1500, 1600);
   const ExecutionGraph graph = graph_of(one.bytes());
-  EXPECT_EQ(communications(graph.ranks.at(1)).size(), 2u * (ranks - 1)) << "none to itself";
+  EXPECT_EQ(bytes_of(graph.ranks.at(1)).size(), 2u * (ranks - 1)) << "none to itself";
   EXPECT_THAT(graph.warnings, AllOf(Not(Contains(HasSubstr("left out"))), Not(Contains(HasSubstr("have no size")))));
 }
 
@@ -239,7 +205,7 @@ TEST(NsightSqlite, one_process__of_several_is_read) {
   second.call("ncclAllReduce", 20, 77, 9);
   second.kernel(2, 25, 30, 40);
   const ExecutionGraph graph = graph_of(serialized(kSchema + second.sql() + first.sql()));
-  EXPECT_EQ(communications(graph.ranks.at(0)).size(), 8u);
+  EXPECT_EQ(bytes_of(graph.ranks.at(0)).size(), 8u);
   EXPECT_THAT(graph.warnings, Contains(HasSubstr("it holds 2 processes or GPUs that communicate: only GPU 0 is read")));
 }
 

@@ -3,13 +3,12 @@
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "../../message_of.h"
 #include "../../temporary_folder.h"
 #include "mltcp/base/error.h"
 #include "mltcp/lab/workload/traces/read_traces.h"
@@ -17,8 +16,6 @@
 namespace mltcp::workload::trace_input_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::Pair;
 
 using Files = std::vector<std::pair<std::string, std::string>>;
@@ -64,13 +61,7 @@ Files read(const std::string& bytes) {
   return files;
 }
 std::string refusal(const std::string& bytes) {
-  try {
-    read(bytes);
-  } catch (const InputError& error) {
-    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
-    return error.what();
-  }
-  return "no error";
+  return refusal_of([&] { read(bytes); });
 }
 
 /// Not to be packed much, so that its parts lie apart.
@@ -199,12 +190,7 @@ TEST(TraceInput, small_files__may_keep_less_than_large_ones) {
   std::string text = std::to_string(flows) + "\n";
   for (std::size_t i = 0; i < flows; ++i) text += "0 1 3 1 1 2\n";
   const auto refused = [](const std::string& bytes) -> std::string {
-    try {
-      parse_trace_graph(bytes, "t", {.as_recorded = true});
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "no error";
+    return refusal_of([&] { parse_trace_graph(bytes, "t", {.as_recorded = true}); });
   };
   EXPECT_EQ(refused(text), "no error");
   EXPECT_THAT(refused(gzip(text)), HasSubstr("takes more than 160 MiB"));
@@ -226,12 +212,7 @@ TEST(TraceInput, folders__are_read_in_the_order_of_names) {
   for_each_input(folder, [&](TraceInput& input) { files.emplace_back(input.name(), all_of(input)); });
   EXPECT_THAT(files, ElementsAre(Pair(folder.string() + "/a", "one"), Pair(folder.string() + "/b.gz", "two")));
   const auto of = [&](const std::filesystem::path& path) {
-    try {
-      for_each_input(path, [](TraceInput&) {});
-    } catch (const InputError& error) {
-      return std::string(error.what());
-    }
-    return std::string("no error");
+    return refusal_of([&] { for_each_input(path, [](TraceInput&) {}); });
   };
   EXPECT_THAT(of(folder / "d"), HasSubstr("no such file"));
   EXPECT_THAT(of(folder / "c"), HasSubstr("the folder has no files"));

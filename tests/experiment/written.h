@@ -1,0 +1,17 @@
+// Results as a file says them.
+#pragma once
+
+#include <sstream>
+#include <string>
+
+#include "mltcp/lab/experiment/results/results.h"
+
+namespace mltcp::experiment {
+
+inline std::string written(const Results& results) {
+  std::ostringstream out;
+  write_json(results, out);
+  return out.str();
+}
+
+}  // namespace mltcp::experiment

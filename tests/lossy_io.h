@@ -1,0 +1,44 @@
+// A datapath that loses packets on their way out, for programs that count their allocations.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "count_allocations.h"
+#include "mltcp/base/random.h"
+#include "mltcp/transport/packet_io.h"
+
+namespace mltcp {
+namespace {
+
+/// Another's datapath, whose own allocations don't count.
+class LossyIo final : public PacketIo {
+ public:
+  LossyIo(PacketIo& io, std::uint64_t seed) : io_(io), random_(seed) {}
+
+  [[nodiscard]] const Limits& limits() const override { return io_.limits(); }
+  std::size_t receive(std::span<RxPacket> out) override {
+    const bool before = counting.exchange(false);
+    const std::size_t count = io_.receive(out);
+    counting = before;
+    return count;
+  }
+  std::size_t send(std::span<const TxPacket> packets) override {
+    const bool before = counting.exchange(false);
+    std::size_t count = 0;
+    for (; count < packets.size(); ++count)
+      if (!random_.chance(loss) && io_.send(packets.subspan(count, 1)) == 0) break;
+    counting = before;
+    return count;
+  }
+
+  double loss = 0;
+
+ private:
+  PacketIo& io_;
+  Random random_;
+};
+
+}  // namespace
+}  // namespace mltcp

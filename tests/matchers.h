@@ -1,0 +1,29 @@
+// GoogleTest, and the matchers that tests use most, by their own names in all of namespace mltcp.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace mltcp {
+
+using testing::AllOf;
+using testing::AnyOf;
+using testing::Contains;
+using testing::ContainsRegex;
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::MatchesRegex;
+using testing::Not;
+using testing::SizeIs;
+using testing::StartsWith;
+using testing::UnorderedElementsAre;
+
+/// A text that has all of these in it.
+template <typename... Part>
+auto HasAll(const Part&... parts) {
+  return AllOf(HasSubstr(parts)...);
+}
+
+}  // namespace mltcp

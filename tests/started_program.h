@@ -1,0 +1,92 @@
+// A program that a test starts, and looks at and signals while it runs. It ends with the test, however that ends.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "temporary_folder.h"
+
+namespace mltcp {
+
+/// Whether it is true within that time; for what other processes do.
+inline bool soon(const std::function<bool()>& is_true, std::chrono::seconds within = std::chrono::seconds(20)) {
+  const auto give_up = std::chrono::steady_clock::now() + within;
+  while (!is_true()) {
+    if (std::chrono::steady_clock::now() > give_up) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return true;
+}
+
+class StartedProgram {
+ public:
+  /// Runs `words` in `folder`, with a group of its own as a shell would give it. What it prints is in NAME.out and
+  /// NAME.err there, or all in NAME.out.
+  StartedProgram(std::vector<std::string> words, const std::filesystem::path& folder, const std::string& name,
+                 bool in_one = false)
+      : out_(folder / (name + ".out")), err_(in_one ? out_ : folder / (name + ".err")) {
+    std::vector<char*> raw;
+    for (std::string& word : words) raw.push_back(word.data());
+    raw.push_back(nullptr);
+    for (const auto& file : {out_, err_}) std::filesystem::remove(file);  // what one before it printed is none of it
+    process_ = fork();
+    if (process_ != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setsid();
+    dup2(open("/dev/null", O_RDONLY), 0);  // NOLINT(android-cloexec-*): these are for the program
+    dup2(open(out_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644), 1);
+    dup2(open(err_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644), 2);
+    if (chdir(folder.c_str()) == 0) execvp(raw[0], raw.data());
+    _exit(127);
+  }
+  ~StartedProgram() {
+    signal(SIGKILL);
+    finish();
+  }
+  StartedProgram(const StartedProgram&) = delete;
+  StartedProgram& operator=(const StartedProgram&) = delete;
+
+  [[nodiscard]] pid_t process() const { return process_; }
+  [[nodiscard]] std::string out() const { return content(out_); }
+  [[nodiscard]] std::string err() const { return content(err_); }
+  /// All that it has printed.
+  [[nodiscard]] std::string said() const { return err_ == out_ ? out() : out() + err(); }
+  void signal(int number) const {
+    if (!status_) kill(process_, number);
+  }
+  [[nodiscard]] bool runs() {
+    int status = 0;
+    if (!status_ && waitpid(process_, &status, WNOHANG) == process_)
+      status_ = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    return !status_;
+  }
+  /// Waits until it has printed that, or has ended; whether it has printed it.
+  bool says(const std::string& text, std::chrono::seconds within = std::chrono::seconds(200)) {
+    const auto has_said = [&] { return said().find(text) != std::string::npos; };
+    soon([&] { return has_said() || !runs(); }, within);
+    return has_said();
+  }
+  /// Exit status, or minus the signal; -1000 if it does not end.
+  int finish(std::chrono::seconds within = std::chrono::seconds(200)) {
+    return soon([&] { return !runs(); }, within) ? *status_ : -1000;
+  }
+
+ private:
+  std::filesystem::path out_;
+  std::filesystem::path err_;
+  pid_t process_ = -1;
+  std::optional<int> status_;
+};
+
+}  // namespace mltcp
