@@ -26,9 +26,9 @@ namespace mltcp::fabric {
 
 /// Faults of a link, each decided independently per packet by random numbers from the link's seed.
 struct FaultConfig {
-  double loss = 0;         ///< probability in [0, 1] that a packet is duplicated
-  double duplication = 0;  ///< probability in [0, 1] that bits of a packet are flipped
-  double corruption = 0;   ///< probability that bits of it are flipped
+  double loss = 0;         ///< probability in [0, 1] that a packet is lost
+  double duplication = 0;  ///< probability in [0, 1] that a packet is duplicated
+  double corruption = 0;   ///< probability in [0, 1] that bits of a packet are flipped
   /// Probability in [0, 1] that a packet is delayed by a time uniform in (0, reorder_delay], so that packets that
   /// follow within that time overtake it.
   double reordering = 0;

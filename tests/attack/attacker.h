@@ -83,6 +83,13 @@ ByteVector packet(const wire::Header& header, Frames frames) {
   return {bytes.begin(), bytes.end()};
 }
 
+inline void acknowledge(wire::Writer& writer, std::uint64_t first, std::uint64_t last) {
+  wire::AckFrame ack;
+  ack.range_count = 1;
+  ack.ranges[0] = {first, last};
+  writer.ack(ack);
+}
+
 /// Asks for a connection, as number `source` of who asks.
 inline ByteVector connect_packet(std::uint32_t source, std::uint64_t tag, std::uint32_t credit = 1) {
   return packet({}, [&](wire::Writer& writer) {

@@ -20,6 +20,7 @@
 #include "mltcp/socket/socket_io.h"
 #include "mltcp/transport/security/packet_key.h"
 #include "mltcp/transport/shard.h"
+#include "real_hosts.h"
 
 namespace mltcp::attack::opening_attack_test {
 namespace {
@@ -28,39 +29,6 @@ using namespace mltcp::literals;
 using Kind = mltcp::Completion::Kind;
 
 constexpr std::uint32_t kPlaces = 16;
-
-/// A shard and its socket, and what it has sent. What the test sends by forge() comes from the shard's address.
-class Host final : public PacketIo {
- public:
-  explicit Host(const ShardConfig& config = {}) : address(Attacker().address()), io_({.address = address}) {
-    shard = std::make_unique<Shard>(*this, config);
-  }
-  [[nodiscard]] const Limits& limits() const override { return io_.limits(); }
-  std::size_t receive(std::span<RxPacket> out) override { return io_.receive(out); }
-  std::size_t send(std::span<const TxPacket> packets) override {
-    const std::size_t sent = io_.send(packets);
-    for (const TxPacket& packet : packets.first(sent)) heard.emplace_back(packet.header.begin(), packet.header.end());
-    return sent;
-  }
-  void forge(const Address& to, const ByteVector& bytes) {
-    TxPacket packet;
-    packet.destination = &to;
-    packet.header = bytes;
-    io_.send({&packet, 1});
-  }
-  [[nodiscard]] std::size_t count(Kind kind) const {
-    return static_cast<std::size_t>(
-        std::ranges::count_if(completions, [kind](const auto& completion) { return completion.kind == kind; }));
-  }
-
-  Address address;  ///< with a port that was free
-  std::unique_ptr<Shard> shard;
-  std::vector<mltcp::Completion> completions;
-  std::vector<ByteVector> heard;  ///< by whoever listens on the path
-
- private:
-  socket::SocketIo io_;
-};
 
 /// What a packet begins with, as CONNECT, ACCEPT and RETRY do.
 std::optional<wire::Frame> first_frame(const ByteVector& bytes) {
@@ -76,30 +44,9 @@ std::optional<wire::Frame> first_frame(const ByteVector& bytes) {
   return reader.next(frame) ? std::optional(frame) : std::nullopt;
 }
 
-class OpeningAttack : public ::testing::Test {
+class OpeningAttack : public RealHosts {
  protected:
-  void poll(Host& host) {
-    host.shard->poll(clock.now());
-    mltcp::Completion completion;
-    while (host.shard->take_completions({&completion, 1}) == 1) host.completions.push_back(completion);
-  }
-  /// Until `stop`; false if that does not happen in time.
-  bool run(const std::function<bool()>& stop, Nanos within = 10_s) {
-    const Nanos end = clock.now() + within;
-    while (!stop()) {
-      if (clock.now() > end) return false;
-      poll(client);
-      poll(server);
-    }
-    return true;
-  }
-  void run_for(Nanos duration) {
-    run([] { return false; }, duration);
-  }
-  void digest(Host& victim, std::uint64_t packets) {
-    const std::uint64_t until = victim.shard->stats().packets_received + packets;
-    ASSERT_TRUE(run([&] { return victim.shard->stats().packets_received >= until; }));
-  }
+  OpeningAttack() : RealHosts({.max_connections = 1024}, {.max_connections = kPlaces}) {}
   /// The client's id; 0: it was not connected in time.
   ConnectionId connect(Nanos within = 10_s) {
     const std::size_t before = client.count(Kind::connected);
@@ -123,10 +70,7 @@ class OpeningAttack : public ::testing::Test {
   }
   void use_a_key() { config.keys = {security::packet_key(security::JobKey::generate())}; }
 
-  Clock clock;
   ConnectionConfig config;
-  Host client{{.max_connections = 1024}};
-  Host server{{.max_connections = kPlaces}};
 };
 
 // ---- on the path, without the key -----------------------------------------------------------------------------------
@@ -316,10 +260,7 @@ class Sluggish {
       header.connection = waiting_.front().server.source_connection;
       header.tag = waiting_.front().server.tag;
       attacker_.send(victim_, packet(header, [&](wire::Writer& writer) {
-                       wire::AckFrame ack;
-                       ack.range_count = 1;
-                       ack.ranges[0] = {waiting_.front().number, waiting_.front().number};
-                       writer.ack(ack);
+                       acknowledge(writer, waiting_.front().number, waiting_.front().number);
                        writer.ping();
                      }));
       ++proven;

@@ -13,6 +13,7 @@
 #include "mltcp/socket/socket_io.h"
 #include "mltcp/transport/shard.h"
 #include "mltcp/transport/wire.h"
+#include "real_hosts.h"
 
 namespace mltcp::attack::shard_attack_test {
 namespace {
@@ -22,93 +23,40 @@ using Kind = mltcp::Completion::Kind;
 
 constexpr std::size_t kConnectBytes = wire::kHeaderBytes + wire::kConnectFrameBytes;
 
-/// A shard and its socket. What the test sends through the socket comes from the shard's address, as if forged.
-struct Host {
-  Host() : address(Attacker().address()), io({.address = address}), shard(io, {}) {}
-
-  void forge(const Address& to, const ByteVector& bytes) {
-    TxPacket packet;
-    packet.destination = &to;
-    packet.header = bytes;
-    io.send({&packet, 1});
-  }
-  [[nodiscard]] std::size_t count(Kind kind) const {
-    std::size_t count = 0;
-    for (const mltcp::Completion& completion : completions) count += completion.kind == kind ? 1 : 0;
-    return count;
-  }
-  [[nodiscard]] const mltcp::Completion& last() const { return completions.back(); }
-
-  Address address;  ///< with a port that was free
-  socket::SocketIo io;
-  Shard shard;
-  std::vector<mltcp::Completion> completions;
-  std::function<void(const mltcp::Completion&)> on_completion;
-};
-
-class ShardAttack : public ::testing::Test {
+class ShardAttack : public RealHosts {
  protected:
-  void poll(Host& host) {
-    host.shard.poll(clock.now());
-    mltcp::Completion completion;
-    while (host.shard.take_completions({&completion, 1}) == 1) {
-      host.completions.push_back(completion);
-      if (host.on_completion) host.on_completion(completion);
-    }
-  }
-  /// Until `stop`; false if that does not happen in time.
-  bool run(const std::function<bool()>& stop, Nanos within = 10_s) {
-    const Nanos end = clock.now() + within;
-    while (!stop()) {
-      if (clock.now() > end) return false;
-      for (Host* host : hosts) poll(*host);
-    }
-    return true;
-  }
-  void run_for(Nanos duration) {
-    run([] { return false; }, duration);
-  }
-  /// Until the victim has looked at `packets` more.
-  void digest(std::uint64_t packets) {
-    const std::uint64_t until = server.shard.stats().packets_received + packets;
-    ASSERT_TRUE(run([&] { return server.shard.stats().packets_received >= until; }));
-  }
   void connect() {
-    server.shard.listen({});
-    c = client.shard.connect(server.address, {}, clock.now());
+    server.shard->listen({});
+    c = client.shard->connect(server.address, {}, clock.now());
     ASSERT_TRUE(run([&] { return client.count(Kind::connected) == 1 && server.count(Kind::accepted) > 0; }));
     s = server.last().connection;
-    ASSERT_TRUE(run([&] { return server.shard.stats().half_open == 0; }));
+    ASSERT_TRUE(run([&] { return server.shard->stats().half_open == 0; }));
   }
   void expect_to_talk() {
     const ByteVector message = random_bytes(100'000);
     ByteVector buffer(message.size());
     const std::size_t received = server.count(Kind::received);
-    ASSERT_EQ(server.shard.receive(s, buffer, 0), PostResult::ok);
-    ASSERT_EQ(client.shard.send(c, message, 0), PostResult::ok);
+    ASSERT_EQ(server.shard->receive(s, buffer, 0), PostResult::ok);
+    ASSERT_EQ(client.shard->send(c, message, 0), PostResult::ok);
     EXPECT_TRUE(run([&] { return server.count(Kind::received) > received; }));
     EXPECT_EQ(buffer, message);
   }
 
-  Clock clock;
-  Host client;
-  Host server;
-  std::vector<Host*> hosts{&client, &server};
   ConnectionId c = 0;
   ConnectionId s = 0;
 };
 
 TEST_F(ShardAttack, message_in_another_s_name__reaches_nobody) {
-  server.shard.listen({});
+  server.shard->listen({});
   ByteVector buffer(100);
   server.on_completion = [&](const mltcp::Completion& completion) {
     if (completion.kind == Kind::accepted) {
-      EXPECT_EQ(server.shard.receive(completion.connection, buffer, 0), PostResult::ok);
+      EXPECT_EQ(server.shard->receive(completion.connection, buffer, 0), PostResult::ok);
     }
   };
   Attacker attacker(0x7F000077);
   attacker.send(server.address, connect_packet(5, 6));
-  digest(1);
+  digest(server, 1);
   ASSERT_EQ(server.count(Kind::accepted), 1U);
   // By id 0 and all that who connects has chosen himself; and by the connection's id, without its tag.
   const auto data = [](wire::Writer& writer) {
@@ -126,20 +74,20 @@ TEST_F(ShardAttack, message_in_another_s_name__reaches_nobody) {
     header.tag = number;
     attacker.send(server.address, packet(header, data));
   }
-  digest(200);
+  digest(server, 200);
   EXPECT_EQ(server.count(Kind::received), 0U);
-  EXPECT_EQ(server.shard.stats().malformed_packets, 100U);
-  EXPECT_EQ(server.shard.stats().forged_packets, 100U);
-  server.shard.abort(server.last().connection, clock.now());
+  EXPECT_EQ(server.shard->stats().malformed_packets, 100U);
+  EXPECT_EQ(server.shard->stats().forged_packets, 100U);
+  server.shard->abort(server.last().connection, clock.now());
   run_for(10_ms);
 }
 
 TEST_F(ShardAttack, connect_in_another_s_name__sends_him_three_bytes_for_one_at_most) {
-  server.shard.listen({});
+  server.shard->listen({});
   const ByteVector message = random_bytes(1'000'000);
   server.on_completion = [&](const mltcp::Completion& completion) {
     if (completion.kind == Kind::accepted) {
-      EXPECT_EQ(server.shard.send(completion.connection, message, 0), PostResult::ok);
+      EXPECT_EQ(server.shard->send(completion.connection, message, 0), PostResult::ok);
     }
   };
   Attacker named(0x7F000077);  // whose address is in the CONNECT: it hears what is sent to it, and says nothing
@@ -150,7 +98,7 @@ TEST_F(ShardAttack, connect_in_another_s_name__sends_him_three_bytes_for_one_at_
     EXPECT_GT(named.received_bytes, 0U);
     EXPECT_LE(named.received_bytes, named.sent_bytes * 3);
   }
-  server.shard.abort(server.last().connection, clock.now());
+  server.shard->abort(server.last().connection, clock.now());
   run_for(10_ms);
 }
 
@@ -165,13 +113,13 @@ TEST_F(ShardAttack, close_with_every_tag_that_can_be_tried__ends_nothing) {
       header.tag = random.next();
       client.forge(server.address, packet(header, [](wire::Writer& w) { w.close(wire::CloseReason::aborted); }));
     }
-    digest(100);
+    digest(server, 100);
   }
-  EXPECT_EQ(server.shard.stats().forged_packets, 20'000U);
+  EXPECT_EQ(server.shard->stats().forged_packets, 20'000U);
   // Nor with every id of the shard.
   for (std::uint32_t id = 1; id <= 4096; ++id) {
     client.forge(server.address, closing_packet(s ^ id << 20));
-    if (id % 64 == 0) digest(64);
+    if (id % 64 == 0) digest(server, 64);
   }
   EXPECT_EQ(server.count(Kind::closed), 0U);
   expect_to_talk();
@@ -181,9 +129,9 @@ TEST_F(ShardAttack, connect_under_the_victim_s_id__ends_nothing) {
   connect();
   for (std::uint64_t tag = 1; tag <= 1000; ++tag) {
     client.forge(server.address, connect_packet(c, tag));
-    if (tag % 50 == 0) digest(50);
+    if (tag % 50 == 0) digest(server, 50);
   }
-  EXPECT_EQ(server.shard.stats().retries_sent, 1000U);
+  EXPECT_EQ(server.shard->stats().retries_sent, 1000U);
   EXPECT_EQ(server.count(Kind::closed), 0U);
   expect_to_talk();
 }
@@ -195,27 +143,27 @@ TEST_F(ShardAttack, reset_with_every_tag_that_can_be_tried__ends_nothing) {
     wire::Header header;
     header.tag = random.next();
     client.forge(server.address, packet(header, [&](wire::Writer& w) { w.reset(c); }));
-    if (i % 50 == 49) digest(50);
+    if (i % 50 == 49) digest(server, 50);
   }
-  EXPECT_EQ(server.shard.stats().forged_resets, 5000U);
+  EXPECT_EQ(server.shard->stats().forged_resets, 5000U);
   expect_to_talk();
 }
 
 TEST_F(ShardAttack, flood_of_connects__keeps_nobody_out) {
-  server.shard.listen({});
+  server.shard->listen({});
   std::vector<std::unique_ptr<Attacker>> attackers;
   for (std::uint32_t i = 0; i < 50; ++i) attackers.push_back(std::make_unique<Attacker>(0x7F000100 + i));
   std::uint32_t asked = 0;
   const auto flood = [&] {
     for (int i = 0; i < 40; ++i, ++asked) attackers[asked % 50]->send(server.address, connect_packet(1 + asked, asked));
   };
-  while (server.shard.stats().retries_sent < 1000) {
+  while (server.shard->stats().retries_sent < 1000) {
     flood();
     run_for(1_ms);
   }
-  EXPECT_LE(server.shard.stats().half_open, 256U) << "a quarter of 1024";
+  EXPECT_LE(server.shard->stats().half_open, 256U) << "a quarter of 1024";
   for (std::size_t i = 1; i <= 10; ++i) {
-    const ConnectionId id = client.shard.connect(server.address, {}, clock.now());
+    const ConnectionId id = client.shard->connect(server.address, {}, clock.now());
     EXPECT_TRUE(run(
         [&] {
           flood();
@@ -267,11 +215,11 @@ struct LyingClient {
 };
 
 TEST_F(ShardAttack, receiver_that_acknowledges_ahead__is_sent_away) {
-  server.shard.listen({});
+  server.shard->listen({});
   const ByteVector message = random_bytes(50'000'000);
   server.on_completion = [&](const mltcp::Completion& completion) {
     if (completion.kind == Kind::accepted) {
-      EXPECT_EQ(server.shard.send(completion.connection, message, 0), PostResult::ok);
+      EXPECT_EQ(server.shard->send(completion.connection, message, 0), PostResult::ok);
     }
   };
   LyingClient liar(server.address);
@@ -279,25 +227,20 @@ TEST_F(ShardAttack, receiver_that_acknowledges_ahead__is_sent_away) {
   // It takes nothing more, and acknowledges as a fast receiver would.
   std::uint64_t last = 0;
   for (int i = 0; i < 5000 && server.count(Kind::closed) == 0; ++i, last += 2) {
-    liar.say([&](wire::Writer& writer) {
-      wire::AckFrame ack;
-      ack.range_count = 1;
-      ack.ranges[0] = {0, last};
-      writer.ack(ack);
-    });
+    liar.say([&](wire::Writer& writer) { acknowledge(writer, 0, last); });
     run_for(100_us);
   }
   ASSERT_EQ(server.count(Kind::closed), 1U);
   EXPECT_EQ(server.last().status, Status::violation);
-  EXPECT_EQ(server.shard.stats().violations, 1U);
+  EXPECT_EQ(server.shard->stats().violations, 1U);
   EXPECT_LT(last, 1400U) << "one number in 128 to 640 is never sent, and the first might be somebody else's";
   // Another program of the same address is late, too; one of another is not.
   const Nanos found_out = clock.now();
   LyingClient again(server.address);
   EXPECT_FALSE(run([&] { return again.accept(); }, 500_ms));
-  EXPECT_GT(server.shard.stats().held_off, 0U);
+  EXPECT_GT(server.shard->stats().held_off, 0U);
   EXPECT_EQ(again.attacker.received, 0U) << "not a word";
-  client.shard.connect(server.address, {}, clock.now());
+  client.shard->connect(server.address, {}, clock.now());
   EXPECT_TRUE(run([&] { return client.count(Kind::connected) == 1; }, 400_ms));
   run_for(found_out + 1_s - clock.now());
   again.attacker.send(server.address, connect_packet(5, 6, 1000));
@@ -308,25 +251,25 @@ TEST_F(ShardAttack, honest_receiver__is_not_taken_for_one_that_hides_marks) {
   ConnectionConfig config;
   config.congestion_control = "dctcp";
   config.ecn = config.check_peer = true;
-  server.shard.listen(config);
-  c = client.shard.connect(server.address, config, clock.now());
+  server.shard->listen(config);
+  c = client.shard->connect(server.address, config, clock.now());
   ASSERT_TRUE(run([&] { return client.count(Kind::connected) == 1 && server.count(Kind::accepted) > 0; }));
   s = server.last().connection;
   const ByteVector message = random_bytes(20'000'000);
   ByteVector buffer(message.size());
-  ASSERT_EQ(server.shard.receive(s, buffer, 0), PostResult::ok);
-  ASSERT_EQ(client.shard.send(c, message, 0), PostResult::ok);
+  ASSERT_EQ(server.shard->receive(s, buffer, 0), PostResult::ok);
+  ASSERT_EQ(client.shard->send(c, message, 0), PostResult::ok);
   EXPECT_TRUE(run([&] { return client.count(Kind::sent) == 1 || client.count(Kind::closed) == 1; }));
   EXPECT_EQ(buffer, message);
-  EXPECT_EQ(client.shard.stats().violations, 0U) << "some 35 packets were sent marked";
-  EXPECT_EQ(client.shard.stats(c)->ce_packets, 0U) << "which do not count";
+  EXPECT_EQ(client.shard->stats().violations, 0U) << "some 35 packets were sent marked";
+  EXPECT_EQ(client.shard->stats(c)->ce_packets, 0U) << "which do not count";
 }
 
 TEST_F(ShardAttack, sender_that_leaves_holes__is_given_what_is_there_for_all) {
-  server.shard.listen({});
+  server.shard->listen({});
   server.on_completion = [&](const mltcp::Completion& completion) {
     for (int i = 0; completion.kind == Kind::accepted && i < 1000; ++i) {
-      EXPECT_EQ(server.shard.receive_virtual(completion.connection, 1'000'000, 0), PostResult::ok);
+      EXPECT_EQ(server.shard->receive_virtual(completion.connection, 1'000'000, 0), PostResult::ok);
     }
   };
   LyingClient liar(server.address);
@@ -340,29 +283,29 @@ TEST_F(ShardAttack, sender_that_leaves_holes__is_given_what_is_there_for_all) {
           writer.copy(&byte, 1);
         }
       });
-    digest(10);
+    digest(server, 10);
     if (HasFatalFailure()) return;
   }
-  EXPECT_LE(server.shard.stats().hole_bytes, ShardConfig{}.reassembly_bytes);
-  EXPECT_GT(server.shard.stats().beyond_holes, 0U);
-  server.shard.abort(server.last().connection, clock.now());
-  EXPECT_EQ(server.shard.stats().hole_bytes, 0U);
+  EXPECT_LE(server.shard->stats().hole_bytes, ShardConfig{}.reassembly_bytes);
+  EXPECT_GT(server.shard->stats().beyond_holes, 0U);
+  server.shard->abort(server.last().connection, clock.now());
+  EXPECT_EQ(server.shard->stats().hole_bytes, 0U);
 }
 
 TEST_F(ShardAttack, restarted_peer__is_noticed_at_once) {
   auto old = std::make_unique<Host>();
   const Address place = old->address;
-  old->shard.listen({});
+  old->shard->listen({});
   hosts.push_back(old.get());
-  const ConnectionId id = client.shard.connect(place, {}, clock.now());
-  ASSERT_TRUE(run([&] { return client.count(Kind::connected) == 1 && old->shard.stats().half_open == 0; }));
+  const ConnectionId id = client.shard->connect(place, {}, clock.now());
+  ASSERT_TRUE(run([&] { return client.count(Kind::connected) == 1 && old->shard->stats().half_open == 0; }));
   hosts.pop_back();
   old.reset();
   socket::SocketIo again({.address = place});
   Shard restarted(again, {});
   const ByteVector message(100);
-  ASSERT_EQ(client.shard.send(id, message, 0), PostResult::ok);
-  ASSERT_EQ(client.shard.receive_virtual(id, 10, 0), PostResult::ok);
+  ASSERT_EQ(client.shard->send(id, message, 0), PostResult::ok);
+  ASSERT_EQ(client.shard->receive_virtual(id, 10, 0), PostResult::ok);
   const Nanos begin = clock.now();
   ASSERT_TRUE(run([&] {
     restarted.poll(clock.now());

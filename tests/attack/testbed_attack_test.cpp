@@ -199,12 +199,7 @@ class Attack {
         w.data({.last = true, .message = 0, .offset = 0, .length = 4});
         w.copy(random_bytes(4).data(), 4);
       });
-      say([&](wire::Writer& w) {
-        wire::AckFrame ack;
-        ack.range_count = 1;
-        ack.ranges[0] = {0, header.packet_number + 1000};
-        w.ack(ack);
-      });
+      say([&](wire::Writer& w) { acknowledge(w, 0, header.packet_number + 1000); });
       // The same as if it were sealed.
       ByteVector pretended = packet(header, [](wire::Writer& w) { w.close(wire::CloseReason::aborted); });
       pretended[1] |= std::byte{wire::sealed | wire::clear};

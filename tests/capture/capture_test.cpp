@@ -108,9 +108,13 @@ RxPacket incoming(std::span<const std::byte> bytes) {
   return packet;
 }
 
-TEST(Capture, both_ways__headers_as_on_the_wire) {
+class CaptureTest : public testing::Test {
+ protected:
   const Folder folder;
   const std::string file = folder.file("a.pcapng");
+};
+
+TEST_F(CaptureTest, both_ways__headers_as_on_the_wire) {
   const std::vector<std::byte> header(40, std::byte{1});
   const std::vector<std::byte> payload(60, std::byte{2});
   Capture capture({.file = file}, [] { return Nanos(5'000'000'123); });
@@ -159,9 +163,7 @@ TEST(Capture, both_ways__headers_as_on_the_wire) {
   ASSERT_EQ(of_type(all, kStatistics).size(), 1U);
 }
 
-TEST(Capture, ipv6__is_captured_too) {
-  const Folder folder;
-  const std::string file = folder.file("a.pcapng");
+TEST_F(CaptureTest, ipv6__is_captured_too) {
   const Address own = Address::parse("[fd00::1]:62400");
   const Address peer = Address::parse("[fd00::2]:62400");
   const std::vector<std::byte> bytes(40);
@@ -177,9 +179,7 @@ TEST(Capture, ipv6__is_captured_too) {
   EXPECT_EQ(packets[0].at<std::uint32_t>(12), 40U + 8U + 40U);
 }
 
-TEST(Capture, snap__fewer_bytes_and_the_true_length) {
-  const Folder folder;
-  const std::string file = folder.file("a.pcapng");
+TEST_F(CaptureTest, snap__fewer_bytes_and_the_true_length) {
   const std::vector<std::byte> bytes(1000);
   Capture capture({.file = file, .snap_bytes = 64}, [] { return Nanos(1); });
   Tap& tap = capture.add("a", "", kOwn);
@@ -194,9 +194,7 @@ TEST(Capture, snap__fewer_bytes_and_the_true_length) {
   }
 }
 
-TEST(Capture, size__stops_and_tells) {
-  const Folder folder;
-  const std::string file = folder.file("a.pcapng");
+TEST_F(CaptureTest, size__stops_and_tells) {
   const std::vector<std::byte> bytes(1000);
   Capture capture({.file = file, .file_bytes = 64'000}, [] { return Nanos(1); });
   Tap& tap = capture.add("a", "", kOwn);
@@ -220,8 +218,7 @@ TEST(Capture, size__stops_and_tells) {
   EXPECT_NE(text.find("it is full, and "), std::string::npos) << text;
 }
 
-TEST(Capture, files__the_latest_stay) {
-  const Folder folder;
+TEST_F(CaptureTest, files__the_latest_stay) {
   const std::vector<std::byte> bytes(1000);
   Capture capture({.file = folder.file("a.pcapng"), .file_bytes = 64'000, .files = 2}, [] { return Nanos(1); });
   Tap& tap = capture.add("a", "", kOwn);
@@ -248,22 +245,19 @@ TEST(Capture, unwritable__one_line_at_once) {
   }
 }
 
-TEST(Capture, size_that_has_no_room_for_a_packet__refused) {
-  const Folder folder;
+TEST_F(CaptureTest, size_that_has_no_room_for_a_packet__refused) {
   Capture capture({.file = folder.file("a.pcapng"), .file_bytes = 64'000}, [] { return Nanos(1); });
   for (int i = 0; i < 600; ++i) capture.add("interface " + std::to_string(i), "", kOwn);
   EXPECT_THROW(capture.start(), RunError);
 }
 
-TEST(Capture, pipe_that_nobody_reads__refused_at_once) {
-  const Folder folder;
-  const std::string file = folder.file("pipe");
-  ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
-  EXPECT_THROW(Capture({.file = file}), RunError);
+TEST_F(CaptureTest, pipe_that_nobody_reads__refused_at_once) {
+  const std::string pipe = folder.file("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THROW(Capture({.file = pipe}), RunError);
 }
 
-TEST(Capture, file__is_this_user_s_alone_and_no_stranger_s) {
-  const Folder folder;
+TEST_F(CaptureTest, file__is_this_user_s_alone_and_no_stranger_s) {
   const auto mode_of = [&](const std::string& name) {
     struct stat found {};
     return stat(folder.file(name).c_str(), &found) == 0 ? found.st_mode & 07777U : 0U;
@@ -287,9 +281,7 @@ TEST(Capture, file__is_this_user_s_alone_and_no_stranger_s) {
   }
 }
 
-TEST(Capture, written_by_another__refused_and_left_alone) {
-  const Folder folder;
-  const std::string file = folder.file("a.pcapng");
+TEST_F(CaptureTest, written_by_another__refused_and_left_alone) {
   const Capture first({.file = file});
   EXPECT_THROW(Capture({.file = file}), RunError);
 }
@@ -310,9 +302,7 @@ TEST(Capture, full_disk__the_data_path_goes_on_and_the_end_tells) {
             "bytes of each packet (snap=)");
 }
 
-TEST(Capture, real_time__two_interfaces_in_order_of_time) {
-  const Folder folder;
-  const std::string file = folder.file("a.pcapng");
+TEST_F(CaptureTest, real_time__two_interfaces_in_order_of_time) {
   const std::vector<std::byte> bytes(100);
   Capture capture({.file = file});
   Tap& one = capture.add("a", "", kOwn);
@@ -331,9 +321,7 @@ TEST(Capture, real_time__two_interfaces_in_order_of_time) {
   }
 }
 
-TEST(Capture, faster_than_written__counted_in_the_file) {
-  const Folder folder;
-  const std::string file = folder.file("a.pcapng");
+TEST_F(CaptureTest, faster_than_written__counted_in_the_file) {
   const std::vector<std::byte> bytes(60'000);
   Capture capture({.file = file});
   Tap& tap = capture.add("a", "", kOwn);

@@ -19,7 +19,6 @@
 #include <exception>
 #include <functional>
 #include <string>
-#include <vector>
 
 #include "mltcp/base/clock.h"
 #include "mltcp/dpdk/eal.h"

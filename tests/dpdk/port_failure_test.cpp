@@ -26,7 +26,6 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <optional>
 
 #include "mltcp/base/error.h"
 #include "mltcp/dpdk/port.h"

@@ -6,13 +6,9 @@
 #include <netinet/in.h>
 #include <sys/prctl.h>
 
-#include <algorithm>
-#include <atomic>
 #include <bit>
 #include <chrono>
 #include <memory>
-#include <optional>
-#include <thread>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"

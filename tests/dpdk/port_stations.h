@@ -11,8 +11,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
-#include <optional>
 
 #include "../random_bytes.h"
 #include "mltcp/base/error.h"

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <optional>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"

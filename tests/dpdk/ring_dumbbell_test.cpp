@@ -373,52 +373,50 @@ TEST_F(RingDumbbellTest, EqualSeedsGiveEqualFaults) {
   EXPECT_EQ(lost[0], lost[1]);
 }
 
+using Change = std::function<ByteVector(ByteVector)>;
+
+Change resized(std::size_t bytes) {
+  return [=](ByteVector frame) {
+    frame.resize(bytes);
+    return frame;
+  };
+}
+
+enum class Checksums {
+  as_they_are,
+  of_ip_right,
+  of_udp_none,  ///< which covers addresses and ports; that of IP is right
+};
+
+Change with(std::size_t at, unsigned value, Checksums checksums = Checksums::as_they_are) {
+  return [=](ByteVector frame) {
+    frame[at] = static_cast<std::byte>(value);
+    if (checksums == Checksums::of_udp_none) frame[40] = frame[41] = std::byte{0};
+    if (checksums != Checksums::as_they_are) reseal_ipv4(frame);
+    return frame;
+  };
+}
+
 struct Damage {
   const char* name;
   Reject reason;
   bool at_switch;  ///< the switch sees it too, when it comes from a host
-  ByteVector (*change)(ByteVector);
+  Change change;
 };
 
-ByteVector with(ByteVector frame, std::size_t at, unsigned value, bool seal) {
-  frame[at] = static_cast<std::byte>(value);
-  if (seal) reseal_ipv4(frame);
-  return frame;
-}
-
-const Damage kDamages[] = {
-    {"empty", Reject::truncated, true, [](ByteVector) { return ByteVector(1); }},
-    {"truncated", Reject::truncated, true,
-     [](ByteVector frame) {
-       frame.resize(40);
-       return frame;
-     }},
-    {"wrong EtherType", Reject::not_ip, true, [](ByteVector frame) { return with(std::move(frame), 12, 0x88, false); }},
-    {"TCP", Reject::not_udp, true, [](ByteVector frame) { return with(std::move(frame), 23, 6, true); }},
-    {"fragment", Reject::fragment, true, [](ByteVector frame) { return with(std::move(frame), 20, 0x20, true); }},
-    {"IP checksum", Reject::bad_ip_checksum, true,
-     [](ByteVector frame) { return with(std::move(frame), 22, 1, false); }},
-    {"UDP checksum", Reject::bad_udp_checksum, false,
-     [](ByteVector frame) { return with(std::move(frame), 50, 0xEE, false); }},
-    {"UDP length", Reject::bad_length, true, [](ByteVector frame) { return with(std::move(frame), 39, 7, false); }},
-    {"wrong IP address", Reject::not_for_us, true,
-     [](ByteVector frame) {
-       // The UDP checksum covers the address; 0 says that there is none.
-       frame[40] = frame[41] = std::byte{0};
-       return with(std::move(frame), 33, 77, true);
-     }},
-    {"wrong port", Reject::not_for_us, false,
-     [](ByteVector frame) {
-       frame[40] = frame[41] = std::byte{0};
-       return with(std::move(frame), 37, 77, false);
-     }},
-    {"wrong MAC address", Reject::not_for_us, false,
-     [](ByteVector frame) { return with(std::move(frame), 5, 0xEE, false); }},
-    {"oversized", Reject::oversized, true,
-     [](ByteVector frame) {
-       frame.resize(1515);
-       return frame;
-     }},
+const std::vector<Damage> kDamages{
+    {"empty", Reject::truncated, true, resized(1)},
+    {"truncated", Reject::truncated, true, resized(40)},
+    {"wrong EtherType", Reject::not_ip, true, with(12, 0x88)},
+    {"TCP", Reject::not_udp, true, with(23, 6, Checksums::of_ip_right)},
+    {"fragment", Reject::fragment, true, with(20, 0x20, Checksums::of_ip_right)},
+    {"IP checksum", Reject::bad_ip_checksum, true, with(22, 1)},
+    {"UDP checksum", Reject::bad_udp_checksum, false, with(50, 0xEE)},
+    {"UDP length", Reject::bad_length, true, with(39, 7)},
+    {"wrong IP address", Reject::not_for_us, true, with(33, 77, Checksums::of_udp_none)},
+    {"wrong port", Reject::not_for_us, false, with(37, 77, Checksums::of_udp_none)},
+    {"wrong MAC address", Reject::not_for_us, false, with(5, 0xEE)},
+    {"oversized", Reject::oversized, true, resized(1515)},
 };
 
 TEST_F(RingDumbbellTest, MalformedFramesAreCountedByReasonAndDropped) {

@@ -6,7 +6,6 @@
 #include <sched.h>
 
 #include <array>
-#include <atomic>
 
 #include "mltcp/lab/realtime/ring_dumbbell.h"
 #include "ring_fixture.h"

@@ -24,7 +24,6 @@
 #include <array>
 #include <bit>
 #include <fstream>
-#include <map>
 #include <sstream>
 
 #include "mltcp/dpdk/port.h"

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
-#include <optional>
 #include <thread>
 
 #include "endpoint_pair.h"
@@ -546,17 +545,8 @@ TEST(AheadStress, threads__send_receive_and_cancel_and_lose_nothing) {
     config.seed.reset();
     ends[side] = std::make_unique<Endpoint>(config);
   }
-  std::array<ConnectionHandle, 2> connections{};
-  OperationHandle connecting = 0;
-  ASSERT_EQ(ends[0]->connect(ends[1]->address().bytes(), {.kind = ConnectionKind::tagged, .post = {}}, connections[0],
-                             &connecting),
-            Code::ok);
-  Completion end;
-  ASSERT_EQ(ends[0]->wait(connecting, end, 10_s), Code::ok);
-  ASSERT_EQ(end.code, Code::ok);
-  std::size_t count = 0;
-  ASSERT_EQ(ends[1]->events().wait({&end, 1}, count, 10_s), Code::ok);
-  connections[1] = end.connection;
+  const std::array<ConnectionHandle, 2> connections{
+      connection_to(ends[1]->address().bytes(), *ends[0], ConnectionKind::tagged), next_event(*ends[1]).connection};
 
   constexpr std::uint64_t kTags = 3;
   std::array<std::atomic<std::uint64_t>, 2> received{};

@@ -31,8 +31,7 @@ class AttackAheadTest : public LiarTest {
 
 // A send that is held back is looked up by the grant that comes, and goes for the first of its tag that is at hand.
 TEST_F(AttackAheadTest, grants__of_one_tag_twice_end_the_connection_and_lose_no_send) {
-  liar->greet_tagged();
-  const ConnectionHandle connection = accept();
+  const ConnectionHandle connection = greet();
   const ByteVector brief = bytes_of(10);
   const ByteVector lengthy = bytes_of(4000);
   for (int i = 0; i < 4; ++i)
@@ -88,9 +87,7 @@ TEST_F(AttackAheadTest, receive_from_any__is_for_the_first_peer_alone) {
 // Of the message for the grant a part has come when the same message comes as EAGER: the transport has the buffer yet.
 TEST_F(AttackAheadTest, message__that_comes_half_and_then_another_way_ends_once_and_is_not_written_afterwards) {
   for (const bool rest_comes : {true, false}) {
-    liar->frames.clear();
-    liar->greet_tagged();
-    const ConnectionHandle connection = accept();
+    const ConnectionHandle connection = greet();
     ByteVector buffer(5000);
     const OperationHandle receiving = receive_tagged(*right, connection, buffer, 1);
     ASSERT_TRUE(run([&] { return liar->heard(FrameType::grant); }, 100_ms));
@@ -123,8 +120,7 @@ TEST_F(AttackAheadTest, message__that_comes_half_and_then_another_way_ends_once_
 }
 
 TEST_F(AttackAheadTest, floods__of_withdrawals_and_of_grants_used_up_cost_nothing_that_lasts) {
-  liar->greet_tagged();
-  const ConnectionHandle connection = accept();
+  const ConnectionHandle connection = greet();
   liar->listens_on = true;
   for (std::uint64_t n = 1; n <= 2000; ++n) {
     liar->accept_data(1);
@@ -142,8 +138,7 @@ TEST_F(AttackAheadTest, floods__of_withdrawals_and_of_grants_used_up_cost_nothin
 
 // Each announced message that has run into its time limit is owed an empty one when it is asked for.
 TEST_F(AttackAheadTest, messages__asked_for_after_their_end_without_a_buffer_are_not_remembered_without_end) {
-  liar->greet_tagged();
-  const ConnectionHandle connection = accept();
+  const ConnectionHandle connection = greet();
   liar->listens_on = true;
   const ByteVector lengthy = bytes_of(4000);
   std::uint32_t credit = 4;
@@ -170,9 +165,7 @@ TEST_F(AttackAheadTest, messages__asked_for_after_their_end_without_a_buffer_are
 
 TEST_F(AttackAheadTest, frames__while_the_connection_closes_do_not_hold_it_up) {
   for (const FrameType type : {FrameType::grant, FrameType::withdraw, FrameType::used, FrameType::rts}) {
-    liar->frames.clear();
-    liar->greet_tagged();
-    const ConnectionHandle connection = accept();
+    const ConnectionHandle connection = greet();
     liar->listens_on = true;
     ByteVector buffer(5000);
     const OperationHandle receiving = receive_tagged(*right, connection, buffer, 1);
@@ -394,11 +387,8 @@ TEST_F(AttackAheadTest, lies_at_random__touch_no_memory_that_has_gone_back_and_l
   Random random(7);
   for (std::uint64_t seed = 1; seed <= rounds && !HasFailure(); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    liar.reset();
-    run_for(5_ms);
-    liar = std::make_unique<Liar>(*network, right->address());
-    liar->greet_tagged();
-    const ConnectionHandle connection = accept();
+    renew_liar();
+    const ConnectionHandle connection = greet();
     Round round(*right, *liar, connection, seed);
     if (seed % 2 == 0)
       network->loses = [&](const Address&, const Address&, std::span<const std::byte>) { return random.chance(0.03); };

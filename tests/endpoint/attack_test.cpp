@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <optional>
-
 #include "liar.h"
 #include "mltcp/transport/wire.h"
 
@@ -63,9 +61,7 @@ TEST_F(AttackTest, hello__that_never_comes_costs_a_place_for_a_while_only) {
   EXPECT_GE(liar->closed, 61);
   expect_honest_goes_on();
   third = std::make_unique<Endpoint>(config(3));
-  OperationHandle operation = 0;
-  ASSERT_EQ(third->connect(right->address().bytes(), {}, here, &operation), Code::ok);
-  EXPECT_EQ(end_of(*third, operation).code, Code::ok);
+  EXPECT_EQ(connected(*third, right->address(), ConnectionKind::ordered, here).code, Code::ok);
 }
 
 /// Asks for connections from an address at which nobody is, and hears nothing.
@@ -142,10 +138,7 @@ TEST_F(AttackTest, questions__in_one_burst_leave_room_for_what_begins_here) {
   for (int i = 0; i < 200; ++i) spoofer.ask(right->address().base());  // more than there are places in the transport
   step();
   for (int i = 0; i < 7; ++i) {  // all that there may be beside the honest one
-    OperationHandle operation = 0;
-    ASSERT_EQ(right->connect(third->address().bytes(), {.kind = ConnectionKind::tagged, .post = {}}, here, &operation),
-              Code::ok);
-    const Completion end = end_of(*right, operation);
+    const Completion end = connected(*right, third->address(), ConnectionKind::tagged, here);
     EXPECT_EQ(end.code, Code::ok) << to_text(end);
   }
 }
@@ -154,9 +147,7 @@ TEST_F(AttackTest, questions__without_end_wash_away_no_end_of_an_earlier_connect
   third = std::make_unique<Endpoint>(config(3));
   ConnectionHandle ended = 0;
   OperationHandle operation = 0;
-  ASSERT_EQ(right->connect(third->address().bytes(), {.kind = ConnectionKind::ordered, .post = {}}, ended, &operation),
-            Code::ok);
-  ASSERT_EQ(end_of(*right, operation).code, Code::ok);
+  EXPECT_EQ(connected(*right, third->address(), ConnectionKind::ordered, ended).code, Code::ok);
   third.reset();
   run_for(400_ms);
   Code end = Code::ok;
@@ -232,8 +223,7 @@ TEST_F(AttackTest, answer__that_can_not_be_ends_the_connect_and_says_whose_it_wa
 
 TEST_F(AttackTest, frame__that_can_not_be_ends_the_connection) {
   for (int kind = 0; kind < 6; ++kind) {
-    liar->greet_tagged();
-    accept();
+    greet();
     Frame frame{.type = FrameType::eager, .credit = 4, .tag = 1, .id = 0, .length = 10};
     switch (kind) {
       case 0:
@@ -259,9 +249,7 @@ TEST_F(AttackTest, frame__that_can_not_be_ends_the_connection) {
       default:
         liar->say(liar->control, std::span<const std::byte>());
     }
-    const Completion closed = event(*right, 100_ms);
-    EXPECT_EQ(closed.code, Code::protocol) << kind;
-    EXPECT_EQ(closed.cause, Cause::malformed_frame) << kind;
+    EXPECT_TRUE(ended(event(*right, 100_ms), Code::protocol, Cause::malformed_frame)) << kind;
     run_for(5_ms);
   }
   expect_honest_goes_on();
@@ -269,8 +257,7 @@ TEST_F(AttackTest, frame__that_can_not_be_ends_the_connection) {
 
 TEST_F(AttackTest, messages__beyond_the_window_end_the_connection) {
   for (const FrameType type : {FrameType::eager, FrameType::rts}) {
-    liar->greet_tagged();
-    const ConnectionHandle connection = accept();
+    const ConnectionHandle connection = greet();
     const bool eager = type == FrameType::eager;
     Frame frame{.type = type, .credit = 4, .tag = 1, .id = 1, .length = eager ? Bytes{10} : Bytes{10'000}};
     for (int i = 0; i < 8; ++i) liar->say(frame, eager ? 10 : 0);
@@ -279,42 +266,18 @@ TEST_F(AttackTest, messages__beyond_the_window_end_the_connection) {
     ASSERT_EQ(right->report(connection, held), Code::ok);
     EXPECT_EQ(held.unexpected_messages, 8U);
     for (int i = 0; i < 40; ++i) liar->say(frame, eager ? 10 : 0);
-    const Completion closed = event(*right, 100_ms);
-    EXPECT_EQ(closed.code, Code::protocol);
-    EXPECT_EQ(closed.cause, Cause::beyond_credit);
+    EXPECT_TRUE(ended(event(*right, 100_ms), Code::protocol, Cause::beyond_credit));
     right->close(connection);
     run_for(5_ms);
   }
   expect_honest_goes_on();
 }
 
-TEST_F(AttackTest, credit__that_nobody_can_have_ends_the_connection) {
-  liar->greet_tagged();
-  accept();
-  liar->say({.type = FrameType::credit, .credit = 4 + 1});  // the window is 4, and nothing was sent
-  expect_broken(Cause::beyond_credit);
-}
-
-TEST_F(AttackTest, credit__that_falls_ends_the_connection) {
-  liar->greet_tagged();
-  accept();
-  liar->say({.type = FrameType::credit, .credit = 3});
-  expect_broken(Cause::beyond_credit);
-}
-
-TEST_F(AttackTest, cts__for_what_was_not_announced_ends_the_connection) {
-  liar->greet_tagged();
-  accept();
-  liar->say({.type = FrameType::cts, .credit = 4, .id = (std::uint64_t{70} << 32) | 1, .length = 1});
-  expect_broken(Cause::unasked);
-}
-
 TEST_F(AttackTest, cts__for_another_connections_message_ends_the_connection) {
   const ByteVector lengthy = bytes_of(20'000);
   const OperationHandle sending = send_tagged(*right, there, lengthy, 3);  // announced to the honest peer
   run_for(1_ms);
-  liar->greet_tagged();
-  accept();
+  greet();
   liar->say({.type = FrameType::cts, .credit = 4, .id = sending, .length = 20'000});
   expect_broken(Cause::unasked);
   ByteVector buffer(20'000);
@@ -324,9 +287,7 @@ TEST_F(AttackTest, cts__for_another_connections_message_ends_the_connection) {
 
 TEST_F(AttackTest, cts__that_comes_twice_or_asks_for_more_ends_the_connection) {
   for (const bool twice : {true, false}) {
-    liar->frames.clear();
-    liar->greet_tagged();
-    const ConnectionHandle connection = accept();
+    const ConnectionHandle connection = greet();
     const ByteVector lengthy = bytes_of(20'000);
     const OperationHandle sending = send_tagged(*right, connection, lengthy, 3);
     ASSERT_TRUE(run([&] { return liar->heard(FrameType::rts); }, 100_ms));
@@ -334,9 +295,7 @@ TEST_F(AttackTest, cts__that_comes_twice_or_asks_for_more_ends_the_connection) {
     const Frame cts{.type = FrameType::cts, .credit = 5, .id = id, .length = twice ? Bytes{20'000} : Bytes{20'001}};
     liar->say(cts);
     if (twice) liar->say(cts);
-    const Completion closed = event(*right, 100_ms);
-    EXPECT_EQ(closed.code, Code::protocol);
-    EXPECT_EQ(closed.cause, twice ? Cause::unasked : Cause::wrong_length);
+    EXPECT_TRUE(ended(event(*right, 100_ms), Code::protocol, twice ? Cause::unasked : Cause::wrong_length));
     EXPECT_EQ(end_of(*right, sending).code, Code::protocol);
     run_for(5_ms);
   }
@@ -344,8 +303,7 @@ TEST_F(AttackTest, cts__that_comes_twice_or_asks_for_more_ends_the_connection) {
 }
 
 TEST_F(AttackTest, cancelled__that_nobody_asked_for_ends_the_connection) {
-  liar->greet_tagged();
-  const ConnectionHandle connection = accept();
+  const ConnectionHandle connection = greet();
   const ByteVector lengthy = bytes_of(20'000);
   const OperationHandle sending = send_tagged(*right, connection, lengthy, 3);
   ASSERT_TRUE(run([&] { return liar->heard(FrameType::rts); }, 100_ms));
@@ -355,8 +313,7 @@ TEST_F(AttackTest, cancelled__that_nobody_asked_for_ends_the_connection) {
 }
 
 TEST_F(AttackTest, cancel__of_anything_any_number_of_times_does_no_harm) {
-  liar->greet_tagged();
-  const ConnectionHandle connection = accept();
+  const ConnectionHandle connection = greet();
   for (std::uint64_t i = 0; i < 1000; ++i) {
     liar->say({.type = FrameType::cancel, .credit = 4, .id = i});
     if (i % 50 == 0) run_for(1_ms);
@@ -379,9 +336,7 @@ TEST_F(AttackTest, cancel__of_anything_any_number_of_times_does_no_harm) {
 
 TEST_F(AttackTest, data__of_another_length_than_announced_ends_the_connection) {
   for (const std::size_t length : {std::size_t{4999}, std::size_t{5001}}) {
-    liar->frames.clear();
-    liar->greet_tagged();
-    const ConnectionHandle connection = accept();
+    const ConnectionHandle connection = greet();
     ByteVector buffer(5000);
     liar->say({.type = FrameType::rts, .credit = 4, .tag = 1, .id = 77, .length = 5000});
     run_for(1_ms);
@@ -389,9 +344,7 @@ TEST_F(AttackTest, data__of_another_length_than_announced_ends_the_connection) {
     ASSERT_TRUE(run([&] { return liar->heard(FrameType::cts); }, 100_ms));
     EXPECT_EQ(liar->last().id, 77U);
     liar->say(liar->data, bytes_of(length));
-    const Completion end = end_of(*right, receiving);
-    EXPECT_EQ(end.code, Code::protocol);
-    EXPECT_EQ(end.cause, Cause::wrong_length);
+    EXPECT_TRUE(ended(end_of(*right, receiving), Code::protocol, Cause::wrong_length));
     EXPECT_EQ(event(*right).cause, Cause::wrong_length);
     run_for(5_ms);
   }
@@ -399,27 +352,21 @@ TEST_F(AttackTest, data__of_another_length_than_announced_ends_the_connection) {
 }
 
 TEST_F(AttackTest, data__for_a_grant_that_is_longer_than_the_buffer_ends_the_connection_and_is_not_written) {
-  liar->greet_tagged();
-  const ConnectionHandle connection = accept();
+  const ConnectionHandle connection = greet();
   ByteVector memory(6000, std::byte{0x55});
-  OperationHandle receiving = 0;
-  ASSERT_EQ(right->receive_tagged(connection, std::span(memory).first(5000), 1, kWholeTag, {}, receiving), Code::ok);
+  const OperationHandle receiving = receive_tagged(*right, connection, std::span(memory).first(5000), 1);
   ASSERT_TRUE(run([&] { return liar->heard(FrameType::grant); }, 100_ms));
   EXPECT_EQ(liar->last().tag, 1U);
   EXPECT_EQ(liar->last().length, 5000U);
   liar->say(liar->data, bytes_of(5001));
-  const Completion end = end_of(*right, receiving);
-  EXPECT_EQ(end.code, Code::protocol);
-  EXPECT_EQ(end.cause, Cause::wrong_length);
+  EXPECT_TRUE(ended(end_of(*right, receiving), Code::protocol, Cause::wrong_length));
   EXPECT_TRUE(std::all_of(memory.begin() + 5000, memory.end(), [](std::byte each) { return each == std::byte{0x55}; }));
   expect_broken(Cause::wrong_length);
 }
 
 TEST_F(AttackTest, data__for_a_grant_whose_message_came_otherwise_ends_the_connection) {
   for (int way = 0; way < 3; ++way) {
-    liar->frames.clear();
-    liar->greet_tagged();
-    const ConnectionHandle connection = accept();
+    const ConnectionHandle connection = greet();
     ByteVector buffer(5000);
     const OperationHandle receiving = receive_tagged(*right, connection, buffer, 1);
     ASSERT_TRUE(run([&] { return liar->heard(FrameType::grant); }, 100_ms));
@@ -447,13 +394,18 @@ TEST_F(AttackTest, data__for_a_grant_whose_message_came_otherwise_ends_the_conne
   expect_honest_goes_on();
 }
 
-TEST_F(AttackTest, grants__that_can_not_be_end_the_connection) {
+TEST_F(AttackTest, credit_and_grants__that_can_not_be_end_the_connection) {
   struct Case {
     Frame frame;
     int times;
     Cause cause;
   };
   const std::vector<Case> cases{
+      // The window is 4, and nothing was sent.
+      {{.type = FrameType::credit, .credit = 4 + 1}, 1, Cause::beyond_credit},
+      {{.type = FrameType::credit, .credit = 3}, 1, Cause::beyond_credit},
+      // Of nothing that was announced.
+      {{.type = FrameType::cts, .credit = 4, .id = (std::uint64_t{70} << 32) | 1, .length = 1}, 1, Cause::unasked},
       {{.type = FrameType::grant, .credit = 4, .tag = 1, .id = 0, .length = 100}, 17, Cause::beyond_credit},
       {{.type = FrameType::grant, .credit = 4, .tag = 1, .id = 0, .length = 0}, 1, Cause::malformed_frame},
       {{.type = FrameType::grant, .credit = 4, .tag = 1, .id = 1, .length = 100}, 1, Cause::malformed_frame},
@@ -463,24 +415,20 @@ TEST_F(AttackTest, grants__that_can_not_be_end_the_connection) {
       {{.type = FrameType::used, .credit = 4, .tag = 1, .id = 1, .length = 10}, 1, Cause::unasked},
   };
   for (const Case& lie : cases) {
-    liar->greet_tagged();
-    accept();
+    greet();
     for (int i = 0; i < lie.times; ++i) {
       Frame frame = lie.frame;
       frame.tag += static_cast<std::uint64_t>(i);
       liar->say(frame);
     }
-    const Completion closed = event(*right, 100_ms);
-    EXPECT_EQ(closed.code, Code::protocol) << static_cast<int>(lie.frame.type);
-    EXPECT_EQ(closed.cause, lie.cause) << static_cast<int>(lie.frame.type);
+    EXPECT_TRUE(ended(event(*right, 100_ms), Code::protocol, lie.cause)) << static_cast<int>(lie.frame.type);
     run_for(5_ms);
   }
   expect_honest_goes_on();
 }
 
 TEST_F(AttackTest, grant__without_a_buffer_holds_up_the_liars_own_messages_only) {
-  liar->greet_tagged();
-  const ConnectionHandle connection = accept();
+  const ConnectionHandle connection = greet();
   for (std::uint64_t i = 0; i < 16; ++i)
     liar->say({.type = FrameType::grant, .credit = 4, .tag = i, .id = 0, .length = 30'000});
   run_for(1_ms);
@@ -493,8 +441,7 @@ TEST_F(AttackTest, grant__without_a_buffer_holds_up_the_liars_own_messages_only)
 }
 
 TEST_F(AttackTest, grants__that_are_given_back_at_once_are_remembered_as_long_as_they_may_be) {
-  liar->greet_tagged();
-  const ConnectionHandle connection = accept();
+  const ConnectionHandle connection = greet();
   liar->listen(liar->control, 200);
   // More messages than the victim remembers, so that each grant from before them is given back as it comes.
   const ByteVector brief = bytes_of(10);
@@ -512,8 +459,7 @@ TEST_F(AttackTest, grants__that_are_given_back_at_once_are_remembered_as_long_as
 }
 
 TEST_F(AttackTest, empty_messages__for_grants_without_end_are_answered_a_few_times_only) {
-  liar->greet_tagged();
-  const ConnectionHandle connection = accept();
+  const ConnectionHandle connection = greet();
   liar->listen(liar->control, 100);
   ByteVector buffer(5000);
   const OperationHandle receiving = receive_tagged(*right, connection, buffer, 1);
@@ -530,8 +476,7 @@ TEST_F(AttackTest, empty_messages__for_grants_without_end_are_answered_a_few_tim
 }
 
 TEST_F(AttackTest, withdrawal__that_is_never_answered_ends_with_the_connection) {
-  liar->greet_tagged();
-  const ConnectionHandle connection = accept();
+  const ConnectionHandle connection = greet();
   ByteVector buffer(5000);
   const OperationHandle receiving = receive_tagged(*right, connection, buffer, 1);
   ASSERT_TRUE(run([&] { return liar->heard(FrameType::grant); }, 100_ms));
@@ -546,8 +491,7 @@ TEST_F(AttackTest, withdrawal__that_is_never_answered_ends_with_the_connection) 
 /// Everything that a peer may leave undone that still answers keep-alives.
 TEST_F(AttackTest, close__does_not_wait_without_end_for_who_takes_no_answers) {
   for (const bool many : {false, true}) {
-    liar->greet_tagged();
-    const ConnectionHandle connection = accept();
+    const ConnectionHandle connection = greet();
     liar->listen(liar->control, 100);
     // Grants that have to be given back, for which the liar has no buffers: in the transport, and too many for that.
     for (std::uint64_t n = 1; n <= (many ? 16U : 1U); ++n) {
@@ -557,10 +501,7 @@ TEST_F(AttackTest, close__does_not_wait_without_end_for_who_takes_no_answers) {
     run_for(1_ms);
     const Nanos begin = right->now();
     ASSERT_EQ(right->close(connection), Code::ok);
-    const Completion closed = event(*right);
-    EXPECT_EQ(closed.kind, Completion::Kind::closed);
-    EXPECT_EQ(closed.code, Code::closed);
-    EXPECT_EQ(closed.cause, Cause::here);
+    EXPECT_TRUE(ended(event(*right), Code::closed, Cause::here));
     EXPECT_LE(right->now() - begin, 210_ms) << "peer_timeout is 200 ms";
     run_for(5_ms);
   }
@@ -568,8 +509,7 @@ TEST_F(AttackTest, close__does_not_wait_without_end_for_who_takes_no_answers) {
 }
 
 TEST_F(AttackTest, withdrawal__that_a_live_peer_never_answers_ends_the_connection) {
-  liar->greet_tagged();
-  const ConnectionHandle connection = accept();
+  const ConnectionHandle connection = greet();
   ByteVector buffer(5000);
   ByteVector other(5000);
   const OperationHandle first = receive_tagged(*right, connection, other, 2);
@@ -584,15 +524,12 @@ TEST_F(AttackTest, withdrawal__that_a_live_peer_never_answers_ends_the_connectio
   EXPECT_TRUE(is_pending(*right, receiving));
   const Completion end = end_of(*right, receiving, 400_ms);
   EXPECT_EQ(end.code, Code::cancelled);
-  const Completion closed = event(*right);
-  EXPECT_EQ(closed.code, Code::unreachable);
-  EXPECT_EQ(closed.cause, Cause::silence);
+  EXPECT_TRUE(ended(event(*right), Code::unreachable, Cause::silence));
   expect_honest_goes_on();
 }
 
 TEST_F(AttackTest, grant__for_what_is_far_back_among_held_sends_comes_back_without_a_search) {
-  liar->greet_tagged();
-  const ConnectionHandle connection = accept();
+  const ConnectionHandle connection = greet();
   const ByteVector lengthy = bytes_of(4000);
   for (std::uint64_t tag = 1; tag <= 100; ++tag) send_tagged(*right, connection, lengthy, tag);
   run_for(1_ms);
@@ -611,15 +548,12 @@ TEST_F(AttackTest, grant__for_what_is_far_back_among_held_sends_comes_back_witho
 }
 
 TEST_F(AttackTest, close__of_one_half_alone_ends_the_other_with_that_cause) {
-  liar->greet_tagged();
-  const ConnectionHandle connection = accept();
+  const ConnectionHandle connection = greet();
   const ByteVector lengthy = bytes_of(20'000);
   const OperationHandle sending = send_tagged(*right, connection, lengthy, 3);
   ASSERT_TRUE(run([&] { return liar->heard(FrameType::rts); }, 100_ms));
   liar->close(liar->data);  // and never asks for the message, but answers whatever the transport asks
-  const Completion end = end_of(*right, sending);
-  EXPECT_EQ(end.code, Code::closed);
-  EXPECT_EQ(end.cause, Cause::peer);
+  EXPECT_TRUE(ended(end_of(*right, sending), Code::closed, Cause::peer));
   const Completion closed = event(*right);
   EXPECT_EQ(closed.code, Code::closed);
   EXPECT_EQ(closed.cause, Cause::peer);
@@ -629,11 +563,8 @@ TEST_F(AttackTest, close__of_one_half_alone_ends_the_other_with_that_cause) {
 
 TEST_F(AttackTest, death__after_each_step_ends_the_operations_that_wait_for_it) {
   for (int step_of_death = 0; step_of_death < 4; ++step_of_death) {
-    liar.reset();
-    run_for(5_ms);
-    liar = std::make_unique<Liar>(*network, right->address());
-    liar->greet_tagged();
-    const ConnectionHandle connection = accept();
+    renew_liar();
+    const ConnectionHandle connection = greet();
     const ByteVector lengthy = bytes_of(20'000);
     ByteVector buffer(5000);
     std::vector<OperationHandle> operations{send_tagged(*right, connection, lengthy, 3)};
@@ -660,11 +591,8 @@ TEST_F(AttackTest, death__after_each_step_ends_the_operations_that_wait_for_it) 
 TEST_F(AttackTest, frames__of_random_bytes_never_do_more_than_end_the_connection) {
   Random random(3);
   for (int round = 0; round < 60; ++round) {
-    liar.reset();
-    run_for(5_ms);
-    liar = std::make_unique<Liar>(*network, right->address());
-    liar->greet_tagged();
-    const ConnectionHandle connection = accept();
+    renew_liar();
+    const ConnectionHandle connection = greet();
     const ByteVector lengthy = bytes_of(20'000);
     const OperationHandle sending = send_tagged(*right, connection, lengthy, 3);
     for (int i = 0; i < 20; ++i) {

@@ -99,8 +99,7 @@ TEST_F(CInterface, structs_that_are_written__keep_their_sizes) {
   std::array<Newer<mltcp_completion>, 4> ends;
   mltcp_queue* queue = nullptr;
   ASSERT_EQ(mltcp_queue_create(left, 4, &queue), MLTCP_OK);
-  mltcp_post_options options;
-  mltcp_post_options_init(&options);
+  mltcp_post_options options = post_options();
   options.queue = queue;
   options.time_limit_ns = kMillisecond;
   unsigned char buffer = 0;
@@ -135,8 +134,7 @@ TEST_F(CInterface, a_completion_of_a_wrong_size__leaves_the_operation_as_it_is) 
   EXPECT_EQ(mltcp_wait(left, operation, &end, kPatience), MLTCP_INVALID);
   EXPECT_EQ(mltcp_test(left, operation, &end), MLTCP_INVALID);
   EXPECT_EQ(end_of(left, operation).code, MLTCP_CANCELLED);
-  mltcp_post_options options;
-  mltcp_post_options_init(&options);
+  mltcp_post_options options = post_options();
   options.struct_size = 5;
   EXPECT_EQ(mltcp_receive(left, here, &buffer, 1, 0, &options, &operation), MLTCP_INVALID);
 }
@@ -309,13 +307,8 @@ TEST_F(CInterface, blobs_that_are_none__are_refused) {
   EXPECT_EQ(mltcp_address_text(blob.bytes, 20, text, sizeof text), MLTCP_BAD_ADDRESS);
 }
 
-/// How a connection to `blob` turned out.
-mltcp_completion connect_to(mltcp_endpoint* endpoint, std::span<const std::byte> blob) {
-  mltcp_connection connection = 0;
-  mltcp_operation operation = 0;
-  EXPECT_EQ(mltcp_connect(endpoint, blob.data(), blob.size(), MLTCP_TAGGED, nullptr, &connection, &operation),
-            MLTCP_OK);
-  return end_of(endpoint, operation);
+std::span<const unsigned char> bytes_of(const endpoint::EndpointAddress& address) {
+  return {reinterpret_cast<const unsigned char*>(address.bytes().data()), address.bytes().size()};
 }
 
 TEST_F(CInterface, nobody_there__is_unreachable_within_peer_timeout) {
@@ -324,7 +317,7 @@ TEST_F(CInterface, nobody_there__is_unreachable_within_peer_timeout) {
   for (const char* const place : {"127.0.0.2:9", "127.0.0.1:9"}) {
     const endpoint::EndpointAddress address(Address::parse(place), 1, {1, 2, 3});
     const auto begun = std::chrono::steady_clock::now();
-    const mltcp_completion end = connect_to(left, address.bytes());
+    const mltcp_completion end = connect_to(left, bytes_of(address));
     EXPECT_EQ(end.code, MLTCP_UNREACHABLE) << place << text_of(end);
     EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(3));
     EXPECT_THAT(text_of(end), HasSubstr(place));
@@ -335,16 +328,15 @@ TEST_F(CInterface, an_endpoint_that_was_started_anew__is_another) {
   open_both(options_of());
   const Blob blob = blob_of(right);
   endpoint::EndpointAddress address;
-  ASSERT_EQ(endpoint::EndpointAddress::parse(std::as_bytes(std::span(blob.bytes).first(blob.size)), address),
-            endpoint::Code::ok);
+  ASSERT_EQ(endpoint::EndpointAddress::parse(std::as_bytes(blob.span()), address), endpoint::Code::ok);
   const endpoint::EndpointAddress earlier(address.base(), 1, {1, 2, 3});
-  EXPECT_EQ(connect_to(left, earlier.bytes()).code, MLTCP_WRONG_PEER);
+  EXPECT_EQ(connect_to(left, bytes_of(earlier)).code, MLTCP_WRONG_PEER);
   mltcp_endpoint_options options = options_of();
   options.accepts = 0;
   mltcp_endpoint_destroy(right);
   right = open(options);
   const Blob deaf = blob_of(right);
-  EXPECT_EQ(connect_to(left, std::as_bytes(std::span(deaf.bytes).first(deaf.size))).code, MLTCP_REFUSED);
+  EXPECT_EQ(connect_to(left, deaf.span()).code, MLTCP_REFUSED);
   mltcp_connection none = 0;
   EXPECT_EQ(mltcp_accept(right, &none, nullptr, 0), MLTCP_UNSUPPORTED);
 }
@@ -397,8 +389,7 @@ TEST_F(CInterface, a_queue_of_another_endpoint_or_of_none__is_refused) {
   open_and_connect(MLTCP_ORDERED);
   mltcp_queue* queue = nullptr;
   ASSERT_EQ(mltcp_queue_create(right, 8, &queue), MLTCP_OK);
-  mltcp_post_options options;
-  mltcp_post_options_init(&options);
+  mltcp_post_options options = post_options();
   options.queue = queue;
   unsigned char byte = 0;
   EXPECT_EQ(mltcp_receive(left, here, &byte, 1, 0, &options, nullptr), MLTCP_INVALID);
@@ -413,8 +404,7 @@ TEST_F(CInterface, destroy_in_a_callback__is_fine) {
     std::atomic<int> calls{0};
     std::atomic<int> code{-1};
   } place{.endpoint = right};
-  mltcp_post_options options;
-  mltcp_post_options_init(&options);
+  mltcp_post_options options = post_options();
   options.context = &place;
   options.callback = [](void* context, const mltcp_completion*) {
     auto* const own = static_cast<Place*>(context);

@@ -18,6 +18,7 @@ inline constexpr std::int64_t kPatience = 20'000 * kMillisecond;
 struct Blob {
   unsigned char bytes[MLTCP_ADDRESS_BYTES] = {};
   std::size_t size = sizeof bytes;
+  [[nodiscard]] std::span<const unsigned char> span() const { return std::span(bytes).first(size); }
 };
 
 inline mltcp_endpoint_options options_of(int driving = MLTCP_DRIVEN_BY_THREADS) {
@@ -38,6 +39,14 @@ inline mltcp_endpoint* open(const mltcp_endpoint_options& options) {
   return endpoint;
 }
 
+inline void expect_opens(const mltcp_endpoint_options& options) {
+  EXPECT_EQ(mltcp_endpoint_destroy(open(options)), MLTCP_OK);
+}
+inline mltcp_post_options post_options() {
+  mltcp_post_options options;
+  mltcp_post_options_init(&options);
+  return options;
+}
 inline Blob blob_of(mltcp_endpoint* endpoint) {
   Blob blob;
   EXPECT_EQ(mltcp_endpoint_address(endpoint, blob.bytes, &blob.size), MLTCP_OK) << mltcp_last_error();
@@ -62,6 +71,15 @@ inline mltcp_completion end_of(mltcp_endpoint* endpoint, mltcp_operation operati
   end.code = -1;
   EXPECT_EQ(mltcp_wait(endpoint, operation, &end, limit), MLTCP_OK) << mltcp_last_error();
   return end;
+}
+
+/// How a connection to `blob` turned out.
+inline mltcp_completion connect_to(mltcp_endpoint* endpoint, std::span<const unsigned char> blob,
+                                   std::int32_t kind = MLTCP_TAGGED) {
+  mltcp_connection connection = 0;
+  mltcp_operation operation = 0;
+  EXPECT_EQ(mltcp_connect(endpoint, blob.data(), blob.size(), kind, nullptr, &connection, &operation), MLTCP_OK);
+  return end_of(endpoint, operation);
 }
 
 class CInterface : public testing::Test {

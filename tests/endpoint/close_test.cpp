@@ -50,18 +50,12 @@ TEST_F(CloseTest, receiver__that_closes_as_its_last_receive_ends_leaves_every_se
         Receiver receiver{right.get(), there, kMessages, {}};
         const PostOptions told{.callback = on_received, .context = &receiver};
         std::vector<ByteVector> buffers(kMessages, ByteVector(length));
-        for (ByteVector& buffer : buffers) {
-          OperationHandle operation = 0;
-          ASSERT_EQ(ordered ? right->receive(there, buffer, 1, told, operation)
-                            : right->receive_tagged(there, buffer, 1, kWholeTag, told, operation),
-                    Code::ok);
-        }
+        for (ByteVector& buffer : buffers) receive_of(kind, *right, there, buffer, told);
         run_for(100_us);
         if (seed > 0) lose(seed, 0.25);
         const ByteVector message = bytes_of(length, seed);
         std::vector<OperationHandle> sends;
-        for (std::size_t i = 0; i < kMessages; ++i)
-          sends.push_back(ordered ? send(*left, here, message) : send_tagged(*left, here, message, 1));
+        for (std::size_t i = 0; i < kMessages; ++i) sends.push_back(send_of(kind, *left, here, message));
         for (const OperationHandle operation : sends) {
           const Completion end = end_of(*left, operation, 60_s);
           EXPECT_EQ(end.code, Code::ok) << to_text(end) << " " << ordered << " " << length << " seed " << seed;
@@ -168,8 +162,7 @@ TEST_F(EndTest, closed__is_told_alike_by_whom) {
   for (const ConnectionKind kind : {ConnectionKind::ordered, ConnectionKind::tagged}) {
     connect(kind);
     ByteVector buffer(10);
-    const OperationHandle ours =
-        kind == ConnectionKind::ordered ? receive(*left, here, buffer) : receive_tagged(*left, here, buffer, 1);
+    const OperationHandle ours = receive_of(kind, *left, here, buffer);
     ASSERT_EQ(left->close(here), Code::ok);
     EXPECT_EQ(left->close(here), Code::ok) << "once more, while it closes";
     EXPECT_EQ(end_of(*left, ours).cause, Cause::here);
@@ -223,9 +216,7 @@ TEST_F(EndTest, connect__that_nobody_asks_about_tells_why_it_failed) {
     EXPECT_EQ(left->close(here), Code::ok);
     expect_forgotten(*left, here);
     // Who has an operation is told by that, and not twice.
-    OperationHandle operation = 0;
-    ASSERT_EQ(left->connect(old.bytes(), {.kind = kind, .post = {}}, here, &operation), Code::ok);
-    EXPECT_EQ(end_of(*left, operation).code, Code::wrong_peer);
+    EXPECT_EQ(connected(*left, old, kind, here).code, Code::wrong_peer);
     EXPECT_EQ(event(*left, 1_ms).kind, Completion::Kind{});
     expect_posts_end(*left, here, kind, Code::wrong_peer, Cause::other_endpoint);
   }

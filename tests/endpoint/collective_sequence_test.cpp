@@ -1,7 +1,6 @@
 // Iterations from the collectives that a job calls, in a time of the test's own.
 #include <gtest/gtest.h>
 
-#include <string>
 #include <vector>
 
 #include "mltcp/endpoint/collective_sequence.h"

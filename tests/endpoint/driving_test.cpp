@@ -16,8 +16,6 @@ namespace {
 
 using namespace testing_pair;
 
-constexpr Nanos kPatience{20'000'000'000};
-
 bool is_readable(int file, int millis = 0) {
   pollfd one{file, POLLIN, 0};
   return ::poll(&one, 1, millis) == 1;
@@ -29,39 +27,40 @@ Nanos cpu_time() {
   return Nanos(std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec);
 }
 
-/// Two endpoints with threads of their own, in real time.
-class ThreadsTest : public testing::Test {
+/// Two endpoints in real time; `right` has threads of its own.
+class RealTimeTest : public testing::Test {
  protected:
-  explicit ThreadsTest(Idle idle = Idle::sleep, std::uint16_t shards = 2) {
+  explicit RealTimeTest(Driving driving) {
     loop_network::register_datapath();
     static int number = 0;
-    const std::string name = "threads" + std::to_string(++number);
+    const std::string name = "real" + std::to_string(++number);
     network = loop_network::Network::make(name, false);
     EndpointConfig config = caller_config(name, 1);
-    config.driving = Driving::threads;
-    config.idle = idle;
-    config.shards = shards;
+    config.driving = driving;
+    config.idle = Idle::sleep;
+    config.shards = driving == Driving::threads ? 2 : 1;
     config.peer_timeout = 10_s;
     left = std::make_unique<Endpoint>(config);
     config.address = Address::v4(0x0A000002, 50'000);
     config.seed = 2;
+    config.driving = Driving::threads;
     right = std::make_unique<Endpoint>(config);
   }
-  void connect(ConnectionKind kind) {
-    OperationHandle operation = 0;
-    ASSERT_EQ(left->connect(right->address().bytes(), {.kind = kind, .post = {}}, here, &operation), Code::ok);
-    Completion end;
-    ASSERT_EQ(left->wait(operation, end, kPatience), Code::ok);
-    ASSERT_EQ(end.code, Code::ok) << to_text(end);
-    std::size_t count = 0;
-    ASSERT_EQ(right->events().wait({&end, 1}, count, kPatience), Code::ok);
-    there = end.connection;
+  void connect(ConnectionKind kind = ConnectionKind::ordered) {
+    here = connection_to(right->address().bytes(), *left, kind);
+    there = next_event(*right).connection;
   }
+
   std::shared_ptr<loop_network::Network> network;
   std::unique_ptr<Endpoint> left;
   std::unique_ptr<Endpoint> right;
   ConnectionHandle here = 0;
   ConnectionHandle there = 0;
+};
+
+class ThreadsTest : public RealTimeTest {
+ protected:
+  ThreadsTest() : RealTimeTest(Driving::threads) {}
 };
 
 TEST_F(ThreadsTest, own_port__is_asked_by_who_drives_it) {
@@ -106,11 +105,10 @@ TEST_F(ThreadsTest, queue__collects_ends_and_wakes_an_epoll_loop) {
   const ByteVector message = bytes_of(10);
   for (int round = 0; round < 200; ++round) {
     ByteVector buffer(10);
-    OperationHandle receiving = 0;
-    ASSERT_EQ(right->receive_tagged(kAnyConnection, buffer, 1, kWholeTag, {.queue = queue.get()}, receiving), Code::ok);
+    const OperationHandle receiving =
+        receive_tagged(*right, kAnyConnection, buffer, 1, kWholeTag, {.queue = queue.get()});
     ASSERT_EQ(queue->arm(), Code::nothing);
-    OperationHandle sending = 0;
-    ASSERT_EQ(left->send_tagged(here, message, 1, {}, sending), Code::ok);
+    const OperationHandle sending = send_tagged(*left, here, message, 1);
     ASSERT_EQ(left->forget(sending), Code::ok);
     Completion end;
     while (queue->poll({&end, 1}) == 0) {
@@ -132,10 +130,8 @@ TEST_F(ThreadsTest, queue__goes_as_soon_as_its_last_completion_was_taken) {
     auto queue = right->make_queue(1);
     ByteVector buffer(10);
     const ByteVector message = bytes_of(10);
-    OperationHandle operation = 0;
-    ASSERT_EQ(right->receive(there, buffer, 0, {.queue = queue.get()}, operation), Code::ok);
-    OperationHandle sending = 0;
-    ASSERT_EQ(left->send(here, message, 0, {}, sending), Code::ok);
+    const OperationHandle operation = receive(*right, there, buffer, 0, {.queue = queue.get()});
+    const OperationHandle sending = send(*left, here, message);
     Completion end;
     const Nanos begin = right->now();
     while (queue->poll({&end, 1}) == 0 && right->now() - begin < kPatience) continue;
@@ -223,8 +219,7 @@ TEST_F(ThreadsTest, destructor__in_a_callback_waits_for_nothing) {
 TEST_F(ThreadsTest, close__wakes_who_waits) {
   connect(ConnectionKind::ordered);
   ByteVector buffer(10);
-  OperationHandle operation = 0;
-  ASSERT_EQ(left->receive(here, buffer, 0, {}, operation), Code::ok);
+  const OperationHandle operation = receive(*left, here, buffer);
   std::thread waiter([&] {
     Completion end;
     EXPECT_EQ(left->wait(operation, end, Nanos::never()), Code::ok);
@@ -246,8 +241,7 @@ TEST_F(ThreadsTest, close__wakes_who_waits) {
 TEST_F(ThreadsTest, fork__leaves_the_child_nothing_and_the_parent_whole) {
   connect(ConnectionKind::ordered);
   ByteVector buffer(10);
-  OperationHandle receiving = 0;
-  ASSERT_EQ(right->receive(there, buffer, 0, {}, receiving), Code::ok);
+  const OperationHandle receiving = receive(*right, there, buffer);
   const pid_t child = fork();
   if (child == 0) {
     OperationHandle operation = 0;
@@ -328,44 +322,15 @@ TEST_F(ThreadsTest, report__of_a_connection_from_any_thread) {
   };
   Seen seen{left.get(), -1};
   ByteVector buffer(1);
-  OperationHandle operation = 0;
-  ASSERT_EQ(left->receive(here, buffer, 0, {.callback = Seen::on, .context = &seen}, operation), Code::ok);
+  const OperationHandle operation = receive(*left, here, buffer, 0, {.callback = Seen::on, .context = &seen});
   ASSERT_EQ(left->cancel(operation), Code::ok);
   while (seen.own < 0) std::this_thread::yield();
   EXPECT_EQ(seen.own, static_cast<int>(Code::ok)) << "of its own shard also in a callback";
 }
 
-/// The caller drives, in real time.
-class CallerTest : public testing::Test {
+class CallerTest : public RealTimeTest {
  protected:
-  CallerTest() {
-    loop_network::register_datapath();
-    static int number = 0;
-    const std::string name = "caller" + std::to_string(++number);
-    network = loop_network::Network::make(name, false);
-    EndpointConfig config = caller_config(name, 1);
-    config.peer_timeout = 10_s;
-    left = std::make_unique<Endpoint>(config);
-    config.address = Address::v4(0x0A000002, 50'000);
-    config.seed = 2;
-    config.driving = Driving::threads;
-    right = std::make_unique<Endpoint>(config);
-  }
-  void connect() {
-    OperationHandle operation = 0;
-    ASSERT_EQ(left->connect(right->address().bytes(), {}, here, &operation), Code::ok);
-    Completion end;
-    ASSERT_EQ(left->wait(operation, end, kPatience), Code::ok);
-    ASSERT_EQ(end.code, Code::ok);
-    std::size_t count = 0;
-    ASSERT_EQ(right->events().wait({&end, 1}, count, kPatience), Code::ok);
-    there = end.connection;
-  }
-  std::shared_ptr<loop_network::Network> network;
-  std::unique_ptr<Endpoint> left;
-  std::unique_ptr<Endpoint> right;
-  ConnectionHandle here = 0;
-  ConnectionHandle there = 0;
+  CallerTest() : RealTimeTest(Driving::caller) {}
 };
 
 TEST_F(CallerTest, file__tells_of_packets_posts_and_deadlines) {
@@ -379,12 +344,10 @@ TEST_F(CallerTest, file__tells_of_packets_posts_and_deadlines) {
   std::size_t handled = 0;
   for (int i = 0; i < 50; ++i) {
     ByteVector buffer(10);
-    OperationHandle receiving = 0;
-    ASSERT_EQ(left->receive(here, buffer, 0, {}, receiving), Code::ok);
+    const OperationHandle receiving = receive(*left, here, buffer);
     settle();
     const ByteVector message = bytes_of(10);
-    OperationHandle sending = 0;
-    ASSERT_EQ(right->send(there, message, 0, {}, sending), Code::ok);
+    const OperationHandle sending = send(*right, there, message);
     ASSERT_EQ(right->forget(sending), Code::ok);
     while (left->test(receiving, end) == Code::timed_out) {
       ASSERT_TRUE(is_readable(file, 20'000)) << i;
@@ -478,8 +441,7 @@ TEST_F(CallerTest, posts__beside_the_close_have_their_callbacks_called) {
 TEST_F(CallerTest, posts__from_other_threads_reach_whoever_waits) {
   connect();
   ByteVector buffer(10);
-  OperationHandle receiving = 0;
-  ASSERT_EQ(left->receive(here, buffer, 0, {}, receiving), Code::ok);
+  const OperationHandle receiving = receive(*left, here, buffer);
   const ByteVector message = bytes_of(10);
   std::thread poster([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -488,8 +450,7 @@ TEST_F(CallerTest, posts__from_other_threads_reach_whoever_waits) {
     EXPECT_EQ(left->send(here, message, 0, {}, sending), Code::ok);
     EXPECT_EQ(left->wait(sending, end, kPatience), Code::ok) << "while the other drives";
     EXPECT_EQ(end.code, Code::ok);
-    OperationHandle operation = 0;
-    EXPECT_EQ(right->send(there, message, 0, {}, operation), Code::ok);
+    send(*right, there, message);
   });
   OperationHandle peers = 0;
   ByteVector peers_buffer(10);

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -15,17 +14,11 @@
 #include "../random_bytes.h"
 #include "loop_network.h"
 #include "mltcp/endpoint/endpoint.h"
+#include "posts.h"
 
 namespace mltcp::endpoint {
 
-inline std::ostream& operator<<(std::ostream& out, Code code) { return out << name_of(code); }
-inline std::ostream& operator<<(std::ostream& out, Completion::Kind kind) { return out << static_cast<int>(kind); }
-inline std::ostream& operator<<(std::ostream& out, Cause cause) { return out << "cause " << static_cast<int>(cause); }
-
 namespace testing_pair {
-
-using namespace mltcp::literals;
-using ByteVector = std::vector<std::byte>;
 
 inline ByteVector bytes_of(std::size_t size, std::uint64_t seed = 1) { return random_bytes(size, seed); }
 
@@ -42,6 +35,12 @@ inline EndpointConfig caller_config(const std::string& network, std::uint32_t ho
   config.eager_limit = 1024;
   config.seed = host;
   return config;
+}
+
+/// Whether it ended so.
+inline testing::AssertionResult ended(const Completion& end, Code code, Cause cause) {
+  if (end.code == code && end.cause == cause) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << to_text(end) << ", not " << code << ", " << cause;
 }
 
 class EndpointPair : public testing::Test {
@@ -109,40 +108,19 @@ class EndpointPair : public testing::Test {
     return endpoint.test(operation, end) == Code::timed_out;
   }
 
+  /// How connecting to `to` ended.
+  Completion connected(Endpoint& from, const EndpointAddress& to, ConnectionKind kind, ConnectionHandle& connection) {
+    OperationHandle operation = 0;
+    EXPECT_EQ(from.connect(to.bytes(), {.kind = kind, .post = {}}, connection, &operation), Code::ok);
+    return end_of(from, operation);
+  }
   /// Connects left to right; `here` and `there` are the two handles.
   void connect(ConnectionKind kind) {
-    OperationHandle operation = 0;
-    ASSERT_EQ(left->connect(right->address().bytes(), {.kind = kind, .post = {}}, here, &operation), Code::ok);
-    const Completion end = end_of(*left, operation);
+    const Completion end = connected(*left, right->address(), kind, here);
     ASSERT_EQ(end.code, Code::ok) << to_text(end);
     const Completion accepted = event(*right);
     ASSERT_EQ(accepted.kind, Completion::Kind::accepted);
     there = accepted.connection;
-  }
-
-  OperationHandle send(Endpoint& endpoint, ConnectionHandle connection, const ByteVector& message,
-                       std::uint64_t tag = 0, const PostOptions& options = {}) {
-    OperationHandle operation = 0;
-    EXPECT_EQ(endpoint.send(connection, message, tag, options, operation), Code::ok);
-    return operation;
-  }
-  OperationHandle receive(Endpoint& endpoint, ConnectionHandle connection, ByteVector& buffer, std::uint64_t tag = 0,
-                          const PostOptions& options = {}) {
-    OperationHandle operation = 0;
-    EXPECT_EQ(endpoint.receive(connection, buffer, tag, options, operation), Code::ok);
-    return operation;
-  }
-  OperationHandle send_tagged(Endpoint& endpoint, ConnectionHandle connection, const ByteVector& message,
-                              std::uint64_t tag, const PostOptions& options = {}) {
-    OperationHandle operation = 0;
-    EXPECT_EQ(endpoint.send_tagged(connection, message, tag, options, operation), Code::ok);
-    return operation;
-  }
-  OperationHandle receive_tagged(Endpoint& endpoint, ConnectionHandle connection, ByteVector& buffer, std::uint64_t tag,
-                                 std::uint64_t mask = kWholeTag, const PostOptions& options = {}) {
-    OperationHandle operation = 0;
-    EXPECT_EQ(endpoint.receive_tagged(connection, buffer, tag, mask, options, operation), Code::ok);
-    return operation;
   }
 
   std::string name;

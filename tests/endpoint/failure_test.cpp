@@ -25,11 +25,7 @@ TEST_F(FailureTest, connect__to_nobody_ends_in_time) {
     OperationHandle operation = 0;
     ASSERT_EQ(left->connect(nobody.bytes(), {.kind = kind, .post = {}}, here, &operation), Code::ok);
     const ByteVector message = bytes_of(10);
-    OperationHandle sending = 0;
-    if (kind == ConnectionKind::ordered)
-      sending = send(*left, here, message);
-    else
-      sending = send_tagged(*left, here, message, 1);
+    const OperationHandle sending = send_of(kind, *left, here, message);
     const Nanos begin = left->now();
     const Completion end = end_of(*left, operation);
     EXPECT_LE(left->now() - begin, 301_ms);
@@ -60,9 +56,7 @@ TEST_F(FailureTest, connect__to_an_endpoint_that_accepts_nobody) {
   EndpointConfig deaf = config(2);
   deaf.accepts = false;
   open(config(1), deaf);
-  OperationHandle operation = 0;
-  ASSERT_EQ(left->connect(right->address().bytes(), {}, here, &operation), Code::ok);
-  const Completion end = end_of(*left, operation);
+  const Completion end = connected(*left, right->address(), ConnectionKind::ordered, here);
   EXPECT_EQ(end.code, Code::refused);
   EXPECT_EQ(end.cause, Cause::nobody_listens);
 }
@@ -75,9 +69,7 @@ TEST_F(FailureTest, connect__to_a_restarted_endpoint_is_told_so) {
   again.seed = 77;
   right = std::make_unique<Endpoint>(again);
   for (const ConnectionKind kind : {ConnectionKind::ordered, ConnectionKind::tagged}) {
-    OperationHandle operation = 0;
-    ASSERT_EQ(left->connect(old.bytes(), {.kind = kind, .post = {}}, here, &operation), Code::ok);
-    const Completion end = end_of(*left, operation);
+    const Completion end = connected(*left, old, kind, here);
     EXPECT_EQ(end.code, Code::wrong_peer);
     EXPECT_THAT(to_text(end), HasSubstr("fetch the peer's new address"));
   }
@@ -97,9 +89,7 @@ TEST_F(FailureTest, connect__beyond_what_there_is_room_for) {
     ConnectionHandle more = 0;
     OperationHandle operation = 0;
     ASSERT_EQ(left->connect(right->address().bytes(), {.kind = kind, .post = {}}, more, &operation), Code::ok);
-    const Completion end = end_of(*left, operation);
-    EXPECT_EQ(end.code, Code::refused);
-    EXPECT_EQ(end.cause, Cause::peer_full);
+    EXPECT_TRUE(ended(end_of(*left, operation), Code::refused, Cause::peer_full));
   }
   ConnectionHandle more = 0;
   for (int i = 0; i < 6; ++i) EXPECT_EQ(left->connect(right->address().bytes(), {}, more), Code::ok);

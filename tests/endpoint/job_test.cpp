@@ -38,6 +38,11 @@ class JobTest : public EndpointPair {
     received = end_of(*right, receiving);
     EXPECT_EQ(end_of(*left, sending).code, Code::ok);
   }
+  JobHandle create_job(const JobOptions& options) {
+    JobHandle job = 0;
+    EXPECT_EQ(left->create_job(options, job), Code::ok);
+    return job;
+  }
   JobReport report(JobHandle job) {
     JobReport all;
     EXPECT_EQ(left->report(job, all), Code::ok);
@@ -50,9 +55,7 @@ class JobTest : public EndpointPair {
 
 TEST_F(JobTest, iteration__bytes_follow_the_shards_that_send_them) {
   connect_both();
-  JobHandle job = 0;
-  ASSERT_EQ(left->create_job({.number = 7, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}}, job),
-            Code::ok);
+  const JobHandle job = create_job({.number = 7, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}});
   ASSERT_EQ(left->attach(ours[0], job), Code::ok);
   ASSERT_EQ(left->attach(ours[1], job), Code::ok);
   // The first: by connections, half each.
@@ -89,17 +92,13 @@ TEST_F(JobTest, iteration__bytes_follow_the_shards_that_send_them) {
 // Each shard's part of an iteration is stated as half of what it sends; its second message is beyond that.
 TEST_F(JobTest, report__tells_the_receiver_who_states_too_little) {
   connect_both();
-  JobHandle liar = 0;
-  ASSERT_EQ(left->create_job({.number = 7, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}}, liar),
-            Code::ok);
+  const JobHandle liar = create_job({.number = 7, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}});
   for (const ConnectionHandle connection : ours) ASSERT_EQ(left->attach(connection, liar), Code::ok);
   for (int i = 0; i < 10; ++i) {
     ASSERT_EQ(left->begin_iteration(liar, 40'000), Code::ok);
     for (const std::size_t shard : {0U, 1U, 0U, 1U}) transfer(shard, 20'000);
   }
-  JobHandle honest = 0;
-  ASSERT_EQ(left->create_job({.number = 8, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}}, honest),
-            Code::ok);
+  const JobHandle honest = create_job({.number = 8, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}});
   for (const ConnectionHandle connection : ours) ASSERT_EQ(left->attach(connection, honest), Code::ok);
   for (int i = 0; i < 10; ++i) {
     ASSERT_EQ(left->begin_iteration(honest, 40'000), Code::ok);
@@ -123,11 +122,8 @@ TEST_F(JobTest, report__tells_the_receiver_who_states_too_little) {
 
 TEST_F(JobTest, learn_iterations__forgets_the_size_on_every_shard_until_one_is_named) {
   connect_both();
-  JobHandle job = 0;
-  ASSERT_EQ(
-      left->create_job(
-          {.number = 7, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}, .learn_iterations = true}, job),
-      Code::ok);
+  const JobHandle job =
+      create_job({.number = 7, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}, .learn_iterations = true});
   for (const ConnectionHandle connection : ours) ASSERT_EQ(left->attach(connection, job), Code::ok);
   ASSERT_EQ(left->begin_iteration(job, 40'000), Code::ok);
   transfer(0, 10'000);
@@ -148,8 +144,7 @@ TEST_F(JobTest, learn_iterations__forgets_the_size_on_every_shard_until_one_is_n
 }
 
 TEST_F(JobTest, attach__before_the_connection_is_open_counts_from_the_first_byte) {
-  JobHandle job = 0;
-  ASSERT_EQ(left->create_job({.number = 3, .augmentation = {}, .max_rate = {}}, job), Code::ok);
+  const JobHandle job = create_job({.number = 3, .augmentation = {}, .max_rate = {}});
   OperationHandle operation = 0;
   ASSERT_EQ(left->connect(right->address().bytes(), {.kind = ConnectionKind::tagged, .post = {}}, here, &operation),
             Code::ok);
@@ -171,8 +166,7 @@ TEST_F(JobTest, attach__before_the_connection_is_open_counts_from_the_first_byte
 // Two iterations by tag, of short messages, long ones and empty ones, both ways, under loss: what was posted counts.
 TEST_F(JobTest, iteration__by_tag_counts_the_bytes_that_were_posted_and_no_others) {
   connect(ConnectionKind::tagged);
-  JobHandle job = 0;
-  ASSERT_EQ(left->create_job({}, job), Code::ok);
+  const JobHandle job = create_job({});
   ASSERT_EQ(left->attach(here, job), Code::ok);
   Random random(7);
   network->loses = [&](const Address&, const Address&, std::span<const std::byte>) { return random.below(10) == 0; };
@@ -198,8 +192,7 @@ TEST_F(JobTest, iteration__by_tag_counts_the_bytes_that_were_posted_and_no_other
 
 TEST_F(JobTest, handles__of_removed_jobs_are_refused) {
   connect_both();
-  JobHandle job = 0;
-  ASSERT_EQ(left->create_job({}, job), Code::ok);
+  JobHandle job = create_job({});
   ASSERT_EQ(left->attach(ours[0], job), Code::ok);
   ASSERT_EQ(left->remove_job(job), Code::ok);
   JobReport all;
@@ -225,8 +218,7 @@ TEST_F(JobTest, plan__that_was_given_with_a_job_waits_for_who_knows_where_iterat
   connect_both();
   JobOptions options;
   options.plan = PhasePlan{.slot = left->now() + 10_ms, .period = 1_s, .clock_bound = {}};
-  JobHandle job = 0;
-  ASSERT_EQ(left->create_job(options, job), Code::ok);
+  const JobHandle job = create_job(options);
   for (const ConnectionHandle connection : ours) ASSERT_EQ(left->attach(connection, job), Code::ok);
   ASSERT_EQ(left->begin_iteration(job, 5'000, Beginning::guessed), Code::ok);
   EXPECT_EQ(report(job).iteration, 1U);
@@ -238,8 +230,7 @@ TEST_F(JobTest, plan__that_was_given_with_a_job_waits_for_who_knows_where_iterat
 
 TEST_F(JobTest, plan__holds_the_iteration_on_every_shard) {
   connect_both();
-  JobHandle job = 0;
-  ASSERT_EQ(left->create_job({}, job), Code::ok);
+  const JobHandle job = create_job({});
   for (const ConnectionHandle connection : ours) ASSERT_EQ(left->attach(connection, job), Code::ok);
   const Nanos slot = left->now() + 50_ms;
   PlanState state = PlanState::none;

@@ -11,7 +11,6 @@
 #include <fstream>
 #include <iterator>
 #include <string>
-#include <vector>
 
 #include "../message_of.h"
 #include "../temporary_folder.h"
@@ -33,6 +32,16 @@ using namespace testing_pair;
 std::string text_of(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+/// The end of a pipe from which the key is read.
+int pipe_of(const JobKey& key) {
+  std::array<int, 2> ends{};
+  EXPECT_EQ(::pipe(ends.data()), 0);
+  const std::string text = key.to_text();
+  EXPECT_EQ(::write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  ::close(ends[1]);
+  return ends[0];
 }
 
 class KeyTest : public EndpointPair {
@@ -62,14 +71,13 @@ class KeyTest : public EndpointPair {
       for (const std::size_t size : {text.size(), message.size()}) {
         const ByteVector sent(message.begin(), message.begin() + static_cast<std::ptrdiff_t>(size));
         ByteVector got(size);
-        const bool tagged = kind == ConnectionKind::tagged;
         for (const bool back : {false, true}) {
           Endpoint& from = back ? *right : *left;
           Endpoint& to = back ? *left : *right;
           const ConnectionHandle out = back ? there : here;
           const ConnectionHandle in = back ? here : there;
-          const OperationHandle receiving = tagged ? receive_tagged(to, in, got, 7) : receive(to, in, got);
-          const OperationHandle sending = tagged ? send_tagged(from, out, sent, 7) : send(from, out, sent);
+          const OperationHandle receiving = receive_of(kind, to, in, got);
+          const OperationHandle sending = send_of(kind, from, out, sent);
           EXPECT_EQ(end_of(to, receiving).code, Code::ok);
           EXPECT_EQ(end_of(from, sending).code, Code::ok);
           EXPECT_EQ(got, sent);
@@ -110,10 +118,8 @@ TEST_F(KeyTest, endpoint_with_a_key__connects_with_itself) {
     ASSERT_EQ(end_of(*left, connecting).code, Code::ok);
     const ByteVector sent = bytes_of(100);
     ByteVector got(sent.size());
-    const bool tagged = kind == ConnectionKind::tagged;
-    const OperationHandle receiving =
-        tagged ? receive_tagged(*left, accepted.connection, got, 7) : receive(*left, accepted.connection, got);
-    const OperationHandle sending = tagged ? send_tagged(*left, here, sent, 7) : send(*left, here, sent);
+    const OperationHandle receiving = receive_of(kind, *left, accepted.connection, got);
+    const OperationHandle sending = send_of(kind, *left, here, sent);
     EXPECT_EQ(end_of(*left, receiving).code, Code::ok);
     EXPECT_EQ(end_of(*left, sending).code, Code::ok);
     EXPECT_EQ(got, sent);
@@ -127,18 +133,14 @@ TEST_F(KeyTest, key__is_the_same_wherever_it_comes_from) {
   const std::string copy = write_key("other.key", key);
   open(keyed(1, path), keyed(2, copy));
   exchange("text");
-  std::array<int, 2> pipe{};
-  ASSERT_EQ(::pipe(pipe.data()), 0);
-  const std::string text = key.to_text();
-  ASSERT_EQ(::write(pipe[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
-  ::close(pipe[1]);
+  const int pipe = pipe_of(key);
   EndpointConfig made = config(2);
   made.connection.keys = {security::packet_key(key)};
   left.reset();
   right.reset();
-  open(keyed(1, "fd:" + std::to_string(pipe[0])), made);
+  open(keyed(1, "fd:" + std::to_string(pipe)), made);
   exchange("text");
-  ::close(pipe[0]);
+  ::close(pipe);
 }
 
 TEST_F(KeyTest, peer_without_the_key__is_told_so_in_time) {
@@ -155,9 +157,7 @@ TEST_F(KeyTest, peer_without_the_key__is_told_so_in_time) {
     open(one.client, one.server);
     for (const ConnectionKind kind : {ConnectionKind::ordered, ConnectionKind::tagged}) {
       const Nanos begun = left->now();
-      OperationHandle operation = 0;
-      ASSERT_EQ(left->connect(right->address().bytes(), {.kind = kind, .post = {}}, here, &operation), Code::ok);
-      const Completion end = end_of(*left, operation);
+      const Completion end = connected(*left, right->address(), kind, here);
       EXPECT_EQ(end.code, Code::no_key) << one.what;
       EXPECT_THAT(to_text(end), AllOf(HasSubstr("connecting to 10.0.0.2:50000"), HasSubstr("no key in common"),
                                       HasSubstr("give both the same key file"), Not(HasSubstr("\n"))));
@@ -205,9 +205,7 @@ TEST_F(KeyTest, key_that_authenticates_only__lets_messages_be_read) {
   exchange(marker);
   // Who encrypts has no key in common with them.
   third = std::make_unique<Endpoint>(keyed(3, key));
-  OperationHandle operation = 0;
-  ASSERT_EQ(third->connect(right->address().bytes(), {}, here, &operation), Code::ok);
-  const Completion end = end_of(*third, operation);
+  const Completion end = connected(*third, right->address(), ConnectionKind::ordered, here);
   EXPECT_EQ(end.code, Code::no_key);
   EXPECT_THAT(to_text(end), HasSubstr("or only one encrypts"));
   left.reset();
@@ -242,9 +240,7 @@ TEST_F(KeyOfEnvironment, endpoint_that_names_no_key__takes_that) {
   right = std::make_unique<Endpoint>(keyed(2, key));
   exchange("text");
   third = std::make_unique<Endpoint>(config(3));
-  OperationHandle operation = 0;
-  ASSERT_EQ(third->connect(right->address().bytes(), {}, here, &operation), Code::ok);
-  EXPECT_EQ(end_of(*third, operation).code, Code::no_key);
+  EXPECT_EQ(connected(*third, right->address(), ConnectionKind::ordered, here).code, Code::no_key);
   set(folder_ / "none");
   EXPECT_THAT(refusal(config(4)), AllOf(testing::StartsWith("MLTCP_KEY_FILE: "), HasSubstr("cannot be opened")));
 }
@@ -260,26 +256,20 @@ TEST_F(KeyOfEnvironment, authenticate__is_what_all_of_them_do_with_it) {
   own.authenticate = true;
   right = std::make_unique<Endpoint>(own);
   exchange("text");
-  OperationHandle operation = 0;
-  ASSERT_EQ(third->connect(right->address().bytes(), {}, here, &operation), Code::ok);
-  EXPECT_EQ(end_of(*third, operation).code, Code::no_key);
+  EXPECT_EQ(connected(*third, right->address(), ConnectionKind::ordered, here).code, Code::no_key);
   ::unsetenv("MLTCP_KEY_FILE");
   EXPECT_EQ(refusal(config(4)), "MLTCP_AUTHENTICATE is 1 and MLTCP_KEY_FILE is not set; set both, or neither");
 }
 
 TEST_F(KeyOfEnvironment, pipe__is_read_once_for_all_endpoints) {
   const JobKey key = JobKey::generate();
-  std::array<int, 2> pipe{};
-  ASSERT_EQ(::pipe(pipe.data()), 0);
-  const std::string text = key.to_text();
-  ASSERT_EQ(::write(pipe[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
-  ::close(pipe[1]);
-  set("fd:" + std::to_string(pipe[0]));
+  const int pipe = pipe_of(key);
+  set("fd:" + std::to_string(pipe));
   open();
   exchange("text");
   ASSERT_TRUE(read_environment(&process_variable).key.has_value());
   EXPECT_TRUE(*read_environment(&process_variable).key == key);
-  ::close(pipe[0]);
+  ::close(pipe);
 }
 
 }  // namespace

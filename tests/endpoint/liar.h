@@ -145,6 +145,17 @@ class LiarTest : public EndpointPair {
     each_step = nullptr;
     liar.reset();
   }
+  void renew_liar() {
+    liar.reset();
+    run_for(5_ms);
+    liar = std::make_unique<Liar>(*network, right->address());
+  }
+  /// The victim's handle of a tagged connection that the liar opens.
+  ConnectionHandle greet() {
+    liar->frames.clear();
+    liar->greet_tagged();
+    return accept();
+  }
   ConnectionHandle accept() {
     const Completion accepted = event(*right);
     EXPECT_EQ(accepted.kind, Completion::Kind::accepted);
@@ -159,8 +170,7 @@ class LiarTest : public EndpointPair {
   void expect_broken(Cause cause) {
     const Completion closed = event(*right, 100_ms);
     EXPECT_EQ(closed.kind, Completion::Kind::closed);
-    EXPECT_EQ(closed.code, Code::protocol);
-    EXPECT_EQ(closed.cause, cause);
+    EXPECT_TRUE(ended(closed, Code::protocol, cause));
     EXPECT_EQ(report().broken_protocols, 1U);
     expect_honest_goes_on();
   }

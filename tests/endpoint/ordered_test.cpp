@@ -11,10 +11,15 @@ using namespace testing_pair;
 using testing::HasSubstr;
 
 class OrderedTest : public EndpointPair {};
+class ConnectedTest : public OrderedTest {
+ protected:
+  ConnectedTest() {
+    open();
+    connect(ConnectionKind::ordered);
+  }
+};
 
-TEST_F(OrderedTest, connect__tells_both_ends_who_the_other_is) {
-  open();
-  connect(ConnectionKind::ordered);
+TEST_F(ConnectedTest, connect__tells_both_ends_who_the_other_is) {
   EndpointAddress peer;
   ASSERT_EQ(left->peer(here, peer), Code::ok);
   EXPECT_EQ(peer, right->address());
@@ -22,9 +27,7 @@ TEST_F(OrderedTest, connect__tells_both_ends_who_the_other_is) {
   EXPECT_EQ(peer, left->address());
 }
 
-TEST_F(OrderedTest, messages__land_in_the_buffers_in_their_order) {
-  open();
-  connect(ConnectionKind::ordered);
+TEST_F(ConnectedTest, messages__land_in_the_buffers_in_their_order) {
   std::vector<ByteVector> messages;
   std::vector<ByteVector> buffers;
   std::vector<OperationHandle> sends;
@@ -65,9 +68,7 @@ TEST_F(OrderedTest, post__is_taken_before_the_connection_is_open) {
   EXPECT_EQ(buffer, message);
 }
 
-TEST_F(OrderedTest, receive__of_a_longer_message_is_truncated) {
-  open();
-  connect(ConnectionKind::ordered);
+TEST_F(ConnectedTest, receive__of_a_longer_message_is_truncated) {
   const ByteVector message = bytes_of(100);
   ByteVector buffer(40);
   const OperationHandle receiving = receive(*right, there, buffer);
@@ -91,9 +92,7 @@ TEST_F(OrderedTest, post__beyond_what_the_transport_has_room_for_waits) {
   for (const OperationHandle operation : sends) EXPECT_EQ(end_of(*left, operation).code, Code::ok);
 }
 
-TEST_F(OrderedTest, post__says_at_once_when_the_pool_is_empty) {
-  open();
-  connect(ConnectionKind::ordered);
+TEST_F(ConnectedTest, post__says_at_once_when_the_pool_is_empty) {
   ByteVector buffer(10);
   OperationHandle operation = 0;
   Code code = Code::ok;
@@ -105,9 +104,7 @@ TEST_F(OrderedTest, post__says_at_once_when_the_pool_is_empty) {
   EXPECT_LE(taken, 256 + 64 + 1) << "the pool, and those at hand";
 }
 
-TEST_F(OrderedTest, close__lets_what_was_posted_arrive_and_tells_both_ends) {
-  open();
-  connect(ConnectionKind::ordered);
+TEST_F(ConnectedTest, close__lets_what_was_posted_arrive_and_tells_both_ends) {
   const ByteVector message = bytes_of(50'000);
   ByteVector buffer(50'000);
   const OperationHandle sending = send(*left, here, message);
@@ -133,9 +130,7 @@ TEST_F(OrderedTest, close__lets_what_was_posted_arrive_and_tells_both_ends) {
   EXPECT_EQ(left->close(here), Code::unknown) << "and is forgotten";
 }
 
-TEST_F(OrderedTest, abort__ends_everything_at_both_ends) {
-  open();
-  connect(ConnectionKind::ordered);
+TEST_F(ConnectedTest, abort__ends_everything_at_both_ends) {
   const ByteVector message = bytes_of(50'000);
   const OperationHandle sending = send(*left, here, message);
   ByteVector buffer(10);
@@ -150,9 +145,7 @@ TEST_F(OrderedTest, abort__ends_everything_at_both_ends) {
   EXPECT_EQ(end_of(*right, peers).code, Code::aborted);
 }
 
-TEST_F(OrderedTest, cancel__of_what_has_not_begun_leaves_no_trace) {
-  open();
-  connect(ConnectionKind::ordered);
+TEST_F(ConnectedTest, cancel__of_what_has_not_begun_leaves_no_trace) {
   const ByteVector first = bytes_of(100, 1);
   const ByteVector second = bytes_of(100, 2);
   const OperationHandle cancelled = send(*left, here, first);
@@ -172,9 +165,7 @@ TEST_F(OrderedTest, cancel__of_what_has_not_begun_leaves_no_trace) {
   EXPECT_EQ(end_of(*left, kept).code, Code::ok);
 }
 
-TEST_F(OrderedTest, time_limit__ends_what_the_peer_does_not_take) {
-  open();
-  connect(ConnectionKind::ordered);
+TEST_F(ConnectedTest, time_limit__ends_what_the_peer_does_not_take) {
   const ByteVector message = bytes_of(100);
   const OperationHandle sending = send(*left, here, message, 0, {.time_limit = 20_ms});
   const Nanos begin = left->now();
@@ -188,9 +179,7 @@ TEST_F(OrderedTest, time_limit__ends_what_the_peer_does_not_take) {
   EXPECT_EQ(end_of(*right, receiving).code, Code::ok);
 }
 
-TEST_F(OrderedTest, callback__may_post_cancel_and_close) {
-  open();
-  connect(ConnectionKind::ordered);
+TEST_F(ConnectedTest, callback__may_post_cancel_and_close) {
   struct Echo {
     Endpoint* endpoint = nullptr;
     ConnectionHandle connection = 0;
@@ -219,9 +208,7 @@ TEST_F(OrderedTest, callback__may_post_cancel_and_close) {
   EXPECT_EQ(a.rounds, 9);
 }
 
-TEST_F(OrderedTest, callback__may_destroy_the_endpoint) {
-  open();
-  connect(ConnectionKind::ordered);
+TEST_F(ConnectedTest, callback__may_destroy_the_endpoint) {
   struct Ends {
     std::unique_ptr<Endpoint>* endpoint = nullptr;
     std::vector<Code> codes;
@@ -245,9 +232,7 @@ TEST_F(OrderedTest, callback__may_destroy_the_endpoint) {
   EXPECT_EQ(event(*right).code, Code::aborted);
 }
 
-TEST_F(OrderedTest, close_of_the_endpoint__ends_every_operation) {
-  open();
-  connect(ConnectionKind::ordered);
+TEST_F(ConnectedTest, close_of_the_endpoint__ends_every_operation) {
   ByteVector buffer(100);
   const OperationHandle waited = receive(*left, here, buffer);
   auto queue = left->make_queue(4);
@@ -266,9 +251,7 @@ TEST_F(OrderedTest, close_of_the_endpoint__ends_every_operation) {
   EXPECT_EQ(queue->wait({&end, 1}, count, Nanos::never()), Code::destroyed);
 }
 
-TEST_F(OrderedTest, handles__of_nothing_are_refused) {
-  open();
-  connect(ConnectionKind::ordered);
+TEST_F(ConnectedTest, handles__of_nothing_are_refused) {
   ByteVector buffer(10);
   OperationHandle operation = 0;
   Completion end;
@@ -288,9 +271,7 @@ TEST_F(OrderedTest, handles__of_nothing_are_refused) {
             Code::invalid);
 }
 
-TEST_F(OrderedTest, wait__drives_and_looks_and_refuses) {
-  open();
-  connect(ConnectionKind::ordered);
+TEST_F(ConnectedTest, wait__drives_and_looks_and_refuses) {
   ByteVector buffer(10);
   Completion end;
   const OperationHandle receiving = receive(*left, here, buffer);

@@ -276,9 +276,7 @@ TEST_F(TaggedTest, time_limit__that_crosses_the_match_fails_the_receive_alone) {
   const OperationHandle next = receive_tagged(*right, there, other, 2);
   EXPECT_EQ(end_of(*left, sending).code, Code::timed_out) << "before the CTS could get there";
   network->loses = nullptr;
-  const Completion received = end_of(*right, receiving);
-  EXPECT_EQ(received.code, Code::cancelled);
-  EXPECT_EQ(received.cause, Cause::peer);
+  EXPECT_TRUE(ended(end_of(*right, receiving), Code::cancelled, Cause::peer));
   EXPECT_EQ(end_of(*right, next).code, Code::ok);
   EXPECT_EQ(other, lengthy);
   EXPECT_EQ(end_of(*left, second).code, Code::ok);
@@ -344,9 +342,7 @@ TEST_F(TaggedTest, abort__ends_sends_and_receives_but_not_those_from_any) {
   const OperationHandle any = receive_tagged(*right, kAnyConnection, b, 9);
   left->abort(here);
   EXPECT_EQ(end_of(*left, sending).code, Code::aborted);
-  const Completion end = end_of(*right, named);
-  EXPECT_EQ(end.code, Code::aborted);
-  EXPECT_EQ(end.cause, Cause::peer);
+  EXPECT_TRUE(ended(end_of(*right, named), Code::aborted, Cause::peer));
   EXPECT_TRUE(is_pending(*right, any));
   EXPECT_EQ(peek(*right, kAnyConnection, 1, kWholeTag, Take::no).code, Code::nothing) << "who announced it is gone";
   right->close();

@@ -19,7 +19,6 @@ namespace {
 
 using namespace testing_pair;
 
-constexpr Nanos kPatience{30'000'000'000};
 constexpr std::size_t kLong = 3'000'000;
 
 EndpointConfig udp_config() {
@@ -85,28 +84,6 @@ class Peer {
   ByteVector blob_;
 };
 
-Completion next_event(Endpoint& endpoint) {
-  Completion event{};
-  std::size_t count = 0;
-  EXPECT_EQ(endpoint.events().wait({&event, 1}, count, kPatience), Code::ok);
-  return event;
-}
-
-Completion end_of(Endpoint& endpoint, OperationHandle operation) {
-  Completion end;
-  EXPECT_EQ(endpoint.wait(operation, end, kPatience), Code::ok);
-  return end;
-}
-
-ConnectionHandle connect(Endpoint& endpoint, const ByteVector& blob, ConnectionKind kind) {
-  ConnectionHandle handle = 0;
-  OperationHandle operation = 0;
-  EXPECT_EQ(endpoint.connect(blob, {.kind = kind, .post = {}}, handle, &operation), Code::ok);
-  const Completion end = end_of(endpoint, operation);
-  EXPECT_EQ(end.code, Code::ok) << to_text(end);
-  return handle;
-}
-
 #if !defined(__SANITIZE_THREAD__)  // which takes no fork of a process that has had threads
 
 TEST(Udp, two_processes__exchange_messages_of_both_kinds) {
@@ -114,17 +91,10 @@ TEST(Udp, two_processes__exchange_messages_of_both_kinds) {
     for (int i = 0; i < 2; ++i) {
       const Completion accepted = next_event(endpoint);
       ByteVector buffer(kLong);
-      OperationHandle operation = 0;
-      const bool ordered = accepted.connection_kind == ConnectionKind::ordered;
+      const ConnectionKind kind = accepted.connection_kind;
       for (int round = 0; round < 3; ++round) {
-        EXPECT_EQ(ordered ? endpoint.receive(accepted.connection, buffer, 0, {}, operation)
-                          : endpoint.receive_tagged(kAnyConnection, buffer, 5, kWholeTag, {}, operation),
-                  Code::ok);
-        EXPECT_EQ(end_of(endpoint, operation).bytes, kLong);
-        EXPECT_EQ(ordered ? endpoint.send(accepted.connection, buffer, 0, {}, operation)
-                          : endpoint.send_tagged(accepted.connection, buffer, 6, {}, operation),
-                  Code::ok);
-        EXPECT_EQ(end_of(endpoint, operation).code, Code::ok);
+        EXPECT_EQ(awaited(endpoint, receive_of(kind, endpoint, accepted.connection, buffer)).bytes, kLong);
+        EXPECT_EQ(awaited(endpoint, send_of(kind, endpoint, accepted.connection, buffer)).code, Code::ok);
       }
       EXPECT_EQ(next_event(endpoint).kind, Completion::Kind::closed);
     }
@@ -132,20 +102,13 @@ TEST(Udp, two_processes__exchange_messages_of_both_kinds) {
   Endpoint endpoint(udp_config());
   const ByteVector message = bytes_of(kLong);
   for (const ConnectionKind kind : {ConnectionKind::ordered, ConnectionKind::tagged}) {
-    const ConnectionHandle connection = connect(endpoint, peer.blob(), kind);
-    const bool ordered = kind == ConnectionKind::ordered;
+    const ConnectionHandle connection = connection_to(peer.blob(), endpoint, kind);
     for (int round = 0; round < 3; ++round) {
-      OperationHandle sending = 0;
-      OperationHandle receiving = 0;
       ByteVector buffer(kLong);
-      EXPECT_EQ(ordered ? endpoint.receive(connection, buffer, 0, {}, receiving)
-                        : endpoint.receive_tagged(connection, buffer, 6, kWholeTag, {}, receiving),
-                Code::ok);
-      EXPECT_EQ(ordered ? endpoint.send(connection, message, 0, {}, sending)
-                        : endpoint.send_tagged(connection, message, 5, {}, sending),
-                Code::ok);
-      EXPECT_EQ(end_of(endpoint, sending).code, Code::ok);
-      EXPECT_EQ(end_of(endpoint, receiving).code, Code::ok);
+      const OperationHandle receiving = receive_of(kind, endpoint, connection, buffer);
+      const OperationHandle sending = send_of(kind, endpoint, connection, message);
+      EXPECT_EQ(awaited(endpoint, sending).code, Code::ok);
+      EXPECT_EQ(awaited(endpoint, receiving).code, Code::ok);
       EXPECT_EQ(buffer, message);
     }
     EXPECT_EQ(endpoint.close(connection), Code::ok);
@@ -167,7 +130,7 @@ TEST(Udp, two_processes__sleep_while_there_is_nothing_to_do) {
     EXPECT_LT(idle_share(), 0.01);
   });
   Endpoint endpoint(udp_config());
-  connect(endpoint, peer.blob(), ConnectionKind::tagged);
+  connection_to(peer.blob(), endpoint, ConnectionKind::tagged);
   const double share = idle_share();
   RecordProperty("idle_share", std::to_string(share));
   EXPECT_LT(share, 0.01);
@@ -182,8 +145,8 @@ TEST(Udp, a_killed_process__ends_what_waits_for_it_in_time) {
   const ByteVector message = bytes_of(kLong);
   ByteVector buffer(10);
   std::vector<OperationHandle> operations(4);
-  const ConnectionHandle ordered = connect(endpoint, peer.blob(), ConnectionKind::ordered);
-  const ConnectionHandle tagged = connect(endpoint, peer.blob(), ConnectionKind::tagged);
+  const ConnectionHandle ordered = connection_to(peer.blob(), endpoint, ConnectionKind::ordered);
+  const ConnectionHandle tagged = connection_to(peer.blob(), endpoint, ConnectionKind::tagged);
   EXPECT_EQ(endpoint.send(ordered, message, 0, {}, operations[0]), Code::ok);
   EXPECT_EQ(endpoint.receive(ordered, buffer, 0, {}, operations[1]), Code::ok);
   EXPECT_EQ(endpoint.send_tagged(tagged, message, 1, {}, operations[2]), Code::ok);
@@ -191,7 +154,7 @@ TEST(Udp, a_killed_process__ends_what_waits_for_it_in_time) {
   peer.kill();
   const Nanos begin = monotonic_now();
   for (const OperationHandle operation : operations) {
-    const Completion end = end_of(endpoint, operation);
+    const Completion end = awaited(endpoint, operation);
     EXPECT_TRUE(end.code == Code::unreachable || end.code == Code::closed) << to_text(end);
     EXPECT_THAT(to_text(end), testing::HasSubstr("127.0.0.1:"));
   }
@@ -205,8 +168,7 @@ TEST(Udp, several_endpoints__of_one_process_find_ports_and_each_other) {
   for (int i = 0; i < 4; ++i) endpoints.push_back(std::make_unique<Endpoint>(udp_config()));
   for (auto& from : endpoints) {
     for (auto& to : endpoints) {
-      const auto blob = to->address().bytes();
-      connect(*from, ByteVector(blob.begin(), blob.end()), ConnectionKind::ordered);
+      connection_to(to->address().bytes(), *from, ConnectionKind::ordered);
     }
   }
 }

@@ -7,9 +7,7 @@
 #include <array>
 #include <cstring>
 #include <set>
-#include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "../random_bytes.h"

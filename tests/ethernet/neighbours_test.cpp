@@ -6,9 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "mltcp/base/error.h"

@@ -3,8 +3,6 @@
 //
 // Input: a byte of settings, then operations: time, questions, frames.
 #include <algorithm>
-#include <array>
-#include <cstring>
 
 #include "mltcp/transport/ethernet/neighbours.h"
 #include "seal_discovery.h"

@@ -76,8 +76,8 @@ class Run {
     job.learn_iterations = true;
     job_ = pair_.c().add_job(job);
     pair_.fate = [this](const Parsed& packet, Fate& fate) {
-      const ParsedFrame* const accept = packet.find(wire::FrameType::accept);
-      if (packet.to == kNumberOfStranger && accept != nullptr) strange_id_ = accept->source;
+      const wire::Frame* const accept = packet.find(wire::FrameType::accept);
+      if (packet.to == kNumberOfStranger && accept != nullptr) strange_id_ = accept->connect.source_connection;
       decide(fate);
     };
   }

@@ -104,8 +104,12 @@ void expect_exact(const Rank& rank, std::size_t first, std::uint64_t size) {
   ASSERT_GE(rank.ends.size(), first + 1);
 }
 
-TEST(CollectiveIterations, ddp__with_buckets_that_are_rebuilt_after_the_first_step) {
+class CollectiveIterationsTest : public testing::Test {
+ protected:
   Rank rank;
+};
+
+TEST_F(CollectiveIterationsTest, ddp__with_buckets_that_are_rebuilt_after_the_first_step) {
   for (const std::uint64_t parameter : {70 * kMega, 19 * kMega}) rank.collective(parameter, kBroadcast);
   rank.step({13 * kMega, 25 * kMega, 25 * kMega, 25 * kMega, 1 * kMega});
   for (int step = 1; step < 20; ++step) rank.step(kBuckets);
@@ -117,8 +121,7 @@ TEST(CollectiveIterations, ddp__with_buckets_that_are_rebuilt_after_the_first_st
   EXPECT_EQ(rank.ends.back(), rank.sent);
 }
 
-TEST(CollectiveIterations, gradient_accumulation__sends_once_in_several_backward_passes) {
-  Rank rank;
+TEST_F(CollectiveIterationsTest, gradient_accumulation__sends_once_in_several_backward_passes) {
   for (int step = 0; step < 20; ++step) {
     for (int part = 0; part < 3; ++part) rank.compute(80);
     rank.step(kBuckets);
@@ -127,8 +130,7 @@ TEST(CollectiveIterations, gradient_accumulation__sends_once_in_several_backward
   expect_exact(rank, 0, kStep);
 }
 
-TEST(CollectiveIterations, buffers_barriers_and_metrics__do_not_count) {
-  Rank rank;
+TEST_F(CollectiveIterationsTest, buffers_barriers_and_metrics__do_not_count) {
   for (int step = 0; step < 30; ++step) {
     rank.collective(8192, kBroadcast);  // running means, before the forward pass
     rank.compute(60);
@@ -141,8 +143,7 @@ TEST(CollectiveIterations, buffers_barriers_and_metrics__do_not_count) {
   for (const Rank::Event& begin : rank.begins) EXPECT_NEAR(static_cast<double>(begin.size), kStep, 10'000);
 }
 
-TEST(CollectiveIterations, validation__ends_what_was_sure_and_it_is_so_again_after_two_steps) {
-  Rank rank;
+TEST_F(CollectiveIterationsTest, validation__ends_what_was_sure_and_it_is_so_again_after_two_steps) {
   for (int step = 0; step < 10; ++step) rank.step(kBuckets);
   ASSERT_TRUE(rank.sure());
   for (int batch = 0; batch < 9; ++batch) {
@@ -163,8 +164,7 @@ TEST(CollectiveIterations, validation__ends_what_was_sure_and_it_is_so_again_aft
   EXPECT_EQ(again->size, kStep);
 }
 
-TEST(CollectiveIterations, an_error__is_noticed_within_a_collective_behind_it) {
-  Rank rank;
+TEST_F(CollectiveIterationsTest, an_error__is_noticed_within_a_collective_behind_it) {
   for (int step = 0; step < 10; ++step) rank.step(kBuckets);
   ASSERT_TRUE(rank.sure());
   rank.step({1 * kMega, 25 * kMega, 24 * kMega});  // the third is another
@@ -174,8 +174,7 @@ TEST(CollectiveIterations, an_error__is_noticed_within_a_collective_behind_it) {
   EXPECT_EQ(rank.learns, 1U);
 }
 
-TEST(CollectiveIterations, two_models__that_alternate_are_one_iteration) {
-  Rank rank;
+TEST_F(CollectiveIterationsTest, two_models__that_alternate_are_one_iteration) {
   for (int step = 0; step < 20; ++step) {
     rank.step({3 * kMega, 25 * kMega, 8 * kMega}, 90);
     rank.step({2 * kMega, 25 * kMega, 25 * kMega}, 150);
@@ -185,8 +184,7 @@ TEST(CollectiveIterations, two_models__that_alternate_are_one_iteration) {
   EXPECT_EQ((rank.begins.back().at - 36 * kMega) % (88 * kMega), 0U) << "begins behind the longer silence";
 }
 
-TEST(CollectiveIterations, neighbours_that_swap__are_what_they_would_be_in_order) {
-  Rank rank;
+TEST_F(CollectiveIterationsTest, neighbours_that_swap__are_what_they_would_be_in_order) {
   for (int step = 0; step < 30; ++step) {
     rank.compute(100);
     rank.collective(1 * kMega);
@@ -202,8 +200,7 @@ TEST(CollectiveIterations, neighbours_that_swap__are_what_they_would_be_in_order
   expect_exact(rank, 0, 64 * kMega);
 }
 
-TEST(CollectiveIterations, variable_sizes__are_never_sure) {
-  Rank rank;
+TEST_F(CollectiveIterationsTest, variable_sizes__are_never_sure) {
   std::uint64_t random = 7;
   for (int step = 0; step < 300; ++step) {
     rank.compute(100);
@@ -216,16 +213,14 @@ TEST(CollectiveIterations, variable_sizes__are_never_sure) {
   EXPECT_EQ(rank.learns, 0U);
 }
 
-TEST(CollectiveIterations, one_bucket__is_an_iteration_each) {
-  Rank rank;
+TEST_F(CollectiveIterationsTest, one_bucket__is_an_iteration_each) {
   for (int step = 0; step < 60; ++step) rank.step({4 * kMega});
   EXPECT_EQ(rank.learns, 0U);
   ASSERT_GE(rank.begins.size(), 36U);
   expect_exact(rank, 0, 4 * kMega);
 }
 
-TEST(CollectiveIterations, equal_buckets_between_others__do_not_mislead_for_more_than_two_steps) {
-  Rank rank;
+TEST_F(CollectiveIterationsTest, equal_buckets_between_others__do_not_mislead_for_more_than_two_steps) {
   std::vector<std::uint64_t> buckets(22, 25 * kMega);
   buckets.front() = 1 * kMega;
   buckets.back() = 7 * kMega;
@@ -240,8 +235,7 @@ TEST(CollectiveIterations, equal_buckets_between_others__do_not_mislead_for_more
   EXPECT_EQ(rank.begins.back().size, size);
 }
 
-TEST(CollectiveIterations, equal_buckets_alone__are_left_to_the_traffic) {
-  Rank rank;
+TEST_F(CollectiveIterationsTest, equal_buckets_alone__are_left_to_the_traffic) {
   const std::vector<std::uint64_t> buckets(14, 25 * kMega);
   for (int step = 0; step < 40; ++step) rank.step(buckets, 400);
   EXPECT_FALSE(rank.sure());
@@ -251,8 +245,7 @@ TEST(CollectiveIterations, equal_buckets_alone__are_left_to_the_traffic) {
   }
 }
 
-TEST(CollectiveIterations, pauses_now_and_then__are_no_measure) {
-  Rank rank;
+TEST_F(CollectiveIterationsTest, pauses_now_and_then__are_no_measure) {
   for (int step = 0; step < 100; ++step) {
     if (step % 20 == 19) rank.compute(20'000);  // a checkpoint
     rank.step({10 * kMega, 25 * kMega});
@@ -262,8 +255,7 @@ TEST(CollectiveIterations, pauses_now_and_then__are_no_measure) {
   expect_exact(rank, 0, 35 * kMega);
 }
 
-TEST(CollectiveIterations, a_period_that_was_sure__is_so_again_after_one) {
-  Rank rank;
+TEST_F(CollectiveIterationsTest, a_period_that_was_sure__is_so_again_after_one) {
   std::vector<std::uint64_t> buckets(24);
   std::uint64_t size = 0;
   for (std::uint64_t i = 0; i < buckets.size(); ++i) size += buckets[i] = (10 + i) * kMega;
@@ -279,8 +271,7 @@ TEST(CollectiveIterations, a_period_that_was_sure__is_so_again_after_one) {
   EXPECT_EQ(again->at - trained, 3 * size) << "one that is like those before, one that is like it, and on";
 }
 
-TEST(CollectiveIterations, equal_buffers_of_which_less_is_sent__are_another_iteration) {
-  Rank rank;
+TEST_F(CollectiveIterationsTest, equal_buffers_of_which_less_is_sent__are_another_iteration) {
   const auto step = [&](std::uint64_t bytes) {
     rank.compute(100);
     rank.partial_collective(8 * kMega, bytes);
@@ -293,8 +284,7 @@ TEST(CollectiveIterations, equal_buffers_of_which_less_is_sent__are_another_iter
   EXPECT_EQ(rank.learns, 1U);
 }
 
-TEST(CollectiveIterations, a_stall_within_the_bursts_that_were_looked_at__is_found_out) {
-  Rank rank;
+TEST_F(CollectiveIterationsTest, a_stall_within_the_bursts_that_were_looked_at__is_found_out) {
   for (int step = 0; step < 20; ++step) {
     rank.compute(100);
     rank.collective(1 * kMega);
@@ -307,8 +297,7 @@ TEST(CollectiveIterations, a_stall_within_the_bursts_that_were_looked_at__is_fou
   EXPECT_EQ(rank.begins.back().size, 39 * kMega);
 }
 
-TEST(CollectiveIterations, another_size_of_the_same_buffers__is_not_taken_for_the_same) {
-  Rank rank;
+TEST_F(CollectiveIterationsTest, another_size_of_the_same_buffers__is_not_taken_for_the_same) {
   for (int step = 0; step < 30; ++step) rank.step({4 * kMega, 6 * kMega});
   ASSERT_TRUE(rank.sure());
   // The other group is as large, and its collectives are not those of the first.
@@ -320,8 +309,7 @@ TEST(CollectiveIterations, another_size_of_the_same_buffers__is_not_taken_for_th
   EXPECT_FALSE(rank.sure());
 }
 
-TEST(CollectiveIterations, longer_periods_than_it_remembers__are_never_sure) {
-  Rank rank;
+TEST_F(CollectiveIterationsTest, longer_periods_than_it_remembers__are_never_sure) {
   for (int step = 0; step < 12; ++step) {
     rank.compute(100);
     for (std::uint64_t i = 0; i < CollectiveIterations::kMemory / 2; ++i) rank.collective(1 * kMega + i);

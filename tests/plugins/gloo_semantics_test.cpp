@@ -5,8 +5,6 @@
 #include <gmock/gmock.h>
 
 #include <array>
-#include <atomic>
-#include <cstring>
 #include <map>
 #include <numeric>
 #include <random>

@@ -2,12 +2,12 @@
 // below one packet.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <memory>
 
 #include "../transport/test_network.h"
 #include "mltcp/cc/dcqcn.h"
 #include "mltcp/cc/swift.h"
+#include "transfer.h"
 
 namespace mltcp::algorithm_test {
 namespace {
@@ -28,43 +28,22 @@ ConnectionConfig dcqcn(const cc::DcqcnParameters& parameters = {}) {
   return config;
 }
 
-struct Transfer {
-  explicit Transfer(const ConnectionConfig& config, std::size_t bytes = 1'000'000)
-      : pair(config, config), message(random_bytes(bytes)), buffer(bytes) {
-    std::tie(c, s) = pair.connect();
-    EXPECT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
-    pair.run_for(10_ms);
-    pair.log.clear();
-  }
-  /// Marks the `number`-th data packet, from 0.
-  void mark(int number) {
-    pair.fate = [number, next = 0](const Parsed& packet, Fate& fate) mutable {
-      if (packet.from == 0 && is_data(packet) && next++ == number) fate.ecn = Ecn::ce;
-    };
-  }
-  void complete() {
-    ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
-    ASSERT_TRUE(pair.transfer(1, 1));
-    EXPECT_EQ(buffer, message);
-  }
-  [[nodiscard]] Rate rate() { return pair.c().stats(c)->pacing_rate; }
-
-  Pair pair;
-  ByteVector message;
-  ByteVector buffer;
-  ConnectionId c = 0;
-  ConnectionId s = 0;
-};
+/// Of which the data packet of that number, from 0, is marked.
+void mark(Transfer& transfer, int number) {
+  transfer.on_data([=](int at, Fate& fate) {
+    if (at == number) fate.ecn = Ecn::ce;
+  });
+}
 
 TEST(RateBased, rate__begins_at_line_rate_and_counts_what_is_on_the_wire) {
   cc::DcqcnParameters parameters;
   parameters.increase_interval = 100_s;  // the cut stays
   parameters.increase_bytes = 1'000'000'000;
-  Transfer transfer(dcqcn(parameters));
-  EXPECT_EQ(transfer.rate(), line_rate);
-  transfer.mark(100);
+  Transfer transfer(1'000'000, dcqcn(parameters));
+  EXPECT_EQ(transfer.stats().pacing_rate, line_rate);
+  mark(transfer, 100);
   transfer.complete();
-  EXPECT_EQ(transfer.rate(), Rate(line_rate.bits_per_second / 2));
+  EXPECT_EQ(transfer.stats().pacing_rate, Rate(line_rate.bits_per_second / 2));
   // Rates over the time between packets, some before the mark and many after it.
   std::vector<const Parsed*> sent;
   for (const Parsed& packet : transfer.pair.log)
@@ -82,14 +61,14 @@ TEST(RateBased, rate__begins_at_line_rate_and_counts_what_is_on_the_wire) {
 TEST(RateBased, timer__brings_the_rate_back_while_nothing_is_sent_and_then_leaves_the_shard_alone) {
   cc::DcqcnParameters parameters;
   parameters.increase_interval = 1_ms;
-  Transfer transfer(dcqcn(parameters));
-  transfer.mark(680);  // near the end
+  Transfer transfer(1'000'000, dcqcn(parameters));
+  mark(transfer, 680);  // near the end
   transfer.complete();
   transfer.pair.run_for(100_us);
-  EXPECT_LT(transfer.rate(), line_rate);
+  EXPECT_LT(transfer.stats().pacing_rate, line_rate);
   EXPECT_LE(transfer.pair.host(0).deadline, transfer.pair.now() + 1_ms);
   transfer.pair.run_for(100_ms);
-  EXPECT_EQ(transfer.rate(), line_rate);
+  EXPECT_EQ(transfer.stats().pacing_rate, line_rate);
   EXPECT_TRUE(transfer.pair.host(0).deadline.is_never());
 }
 
@@ -102,7 +81,7 @@ TEST(WindowBelowOnePacket, is_one_packet_in_as_many_round_trips) {
   ConnectionConfig config;
   config.congestion_control = "swift";
   config.parameters = std::make_shared<const cc::Parameters>(parameters);
-  Transfer transfer(config, 100'000);
+  Transfer transfer(100'000, config);
   transfer.complete();
   EXPECT_DOUBLE_EQ(transfer.pair.c().stats(transfer.c)->cwnd_bytes, 0.25 * PacketIo::Limits{}.max_packet_bytes);
   Nanos last;

@@ -110,7 +110,7 @@ TEST(Batch, answer__leaves_before_the_next_look_at_packets) {
     pair.run_for(10_ms);
     std::optional<std::size_t> looks;
     pair.server().on_completion = [&, s = s](const Completion& completion) {
-      if (completion.kind != Completion::Kind::received) return;
+      if (completion.kind != Kind::received) return;
       EXPECT_EQ(pair.s().send(s, message, 0), PostResult::ok);
       looks = pair.server().receive_calls;
     };
@@ -121,7 +121,7 @@ TEST(Batch, answer__leaves_before_the_next_look_at_packets) {
       if (looks) looks_before_answer = pair.server().receive_calls - *std::exchange(looks, std::nullopt);
     };
     ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
-    ASSERT_TRUE(pair.run([&] { return pair.client().count(Completion::Kind::received) == 1; }, pair.now() + 1_s));
+    ASSERT_TRUE(pair.client_receives(1_s));
     EXPECT_EQ(looks_before_answer, batch == 1 ? 1U : 0U);
   }
 }
@@ -138,7 +138,7 @@ TEST(Batch, answer_after_a_long_time__gives_nobody_up_whose_packets_wait) {
     pair.run_for(10_ms);
     bool computed = false;
     pair.server().on_completion = [&](const Completion& completion) {
-      if (completion.kind == Completion::Kind::received && !std::exchange(computed, true)) pair.stand_still(6_s);
+      if (completion.kind == Kind::received && !std::exchange(computed, true)) pair.stand_still(6_s);
     };
     ASSERT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::ok);
     pair.run_for(10_us);
@@ -146,7 +146,7 @@ TEST(Batch, answer_after_a_long_time__gives_nobody_up_whose_packets_wait) {
     for (int i = 0; i < 2; ++i) pair.run_for(20_ms);  // the first ends as the program stands still
     ASSERT_TRUE(computed);
     EXPECT_TRUE(pair.s().exists(s)) << batch;
-    EXPECT_EQ(pair.server().count(Completion::Kind::received), 2u) << batch;
+    EXPECT_EQ(pair.server().count(Kind::received), 2u) << batch;
   }
 }
 

@@ -11,7 +11,6 @@ namespace mltcp::bounded_end_test {
 namespace {
 
 using namespace testing_network;
-using Kind = Completion::Kind;
 
 constexpr Nanos kGiveUp{1'000'000'000};
 constexpr Nanos kDeadline{100'000'000};
@@ -19,13 +18,6 @@ constexpr Nanos kSlack{1'000'000};
 
 ConnectionConfig impatient() {
   return config_with([](ConnectionConfig& config) { config.give_up_after = kGiveUp; });
-}
-
-void acknowledge(wire::Writer& writer, std::uint64_t first, std::uint64_t last) {
-  wire::AckFrame ack;
-  ack.range_count = 1;
-  ack.ranges[0] = {first, last};
-  writer.ack(ack);
 }
 
 /// A client, and in place of its peer what the test makes of each of its packets.

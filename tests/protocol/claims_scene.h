@@ -42,7 +42,7 @@ struct ClaimsScene {
   std::uint32_t workers = 1;  ///< of the job, a host each, that don't wait for each other
   std::uint32_t rivals = 1;   ///< other jobs on the link, honest
   std::string cc = "reno";
-  fabric::FaultConfig faults;
+  fabric::FaultConfig faults{};
   std::uint32_t iterations = 60;
 };
 
@@ -241,90 +241,53 @@ inline ClaimsSeen look_at(const ClaimsScene& scene) {
 
 /// What jobs do that state truly how many bytes they send, or nothing; for some that is an estimate.
 inline std::vector<ClaimsScene> honest_scenes() {
-  std::vector<ClaimsScene> scenes;
-  const auto add = [&](std::string name) -> ClaimsScene& {
-    ClaimsScene& scene = scenes.emplace_back();
-    scene.name = std::move(name);
-    return scene;
+  return {
+      {.name = "alone", .rivals = 0},
+      {.name = "beside another job"},
+      {.name = "the same, CUBIC", .cc = "cubic"},
+      {.name = "one message an iteration", .messages = 1},
+      {.name = "iterations of 200 kB", .bytes = 200'000},
+      {.name = "iterations of 20 kB", .bytes = 20'000},
+      {.name = "256 messages of 100 bytes", .bytes = 25'600, .messages = 256},
+      {.name = "8 connections", .messages = 64, .connections = 8},
+      {.name = "loss of 3%", .faults = {.loss = 0.03}},
+      {.name = "5% held back for up to 1 ms", .faults = {.reordering = 0.05, .reorder_delay = Nanos(1'000'000)}},
+      {.name = "5% come twice", .faults = {.duplication = 0.05}},
+      {.name = "4 workers", .workers = 4},
+      {.name = "sizes vary by 80%", .spread = 0.8},
+      {.name = "sizes vary by 20%, the one before is stated", .stating = Stating::previous, .spread = 0.2},
+      {.name = "sizes vary by 50%, the one before is stated", .stating = Stating::previous, .spread = 0.5},
+      {.name = "sizes are learned", .stating = Stating::learned},
+      {.name = "sizes vary by 3% and are learned", .stating = Stating::learned, .spread = 0.03},
+      {.name = "sizes are not stated", .stating = Stating::never},
   };
-  add("alone").rivals = 0;
-  add("beside another job");
-  add("the same, CUBIC").cc = "cubic";
-  add("one message an iteration").messages = 1;
-  add("iterations of 200 kB").bytes = 200'000;
-  add("iterations of 20 kB").bytes = 20'000;
-  ClaimsScene& small = add("256 messages of 100 bytes");
-  small.messages = 256;
-  small.bytes = 25'600;
-  ClaimsScene& many = add("8 connections");
-  many.connections = 8;
-  many.messages = 64;
-  add("loss of 3%").faults.loss = 0.03;
-  ClaimsScene& late = add("5% held back for up to 1 ms");
-  late.faults.reordering = 0.05;
-  late.faults.reorder_delay = Nanos(1'000'000);
-  ClaimsScene& twice = add("5% come twice");
-  twice.faults.duplication = 0.05;
-  add("4 workers").workers = 4;
-  add("sizes vary by 80%").spread = 0.8;
-  ClaimsScene& guessed = add("sizes vary by 20%, the one before is stated");
-  guessed.spread = 0.2;
-  guessed.stating = Stating::previous;
-  ClaimsScene& badly = add("sizes vary by 50%, the one before is stated");
-  badly.spread = 0.5;
-  badly.stating = Stating::previous;
-  add("sizes are learned").stating = Stating::learned;
-  ClaimsScene& learned = add("sizes vary by 3% and are learned");
-  learned.stating = Stating::learned;
-  learned.spread = 0.03;
-  add("sizes are not stated").stating = Stating::never;
-  return scenes;
 }
 
 /// Jobs that claim to be further along than they are.
 inline std::vector<ClaimsScene> lying_scenes() {
-  std::vector<ClaimsScene> scenes;
-  const auto add = [&](std::string name, double stated) -> ClaimsScene& {
-    ClaimsScene& scene = scenes.emplace_back();
-    scene.name = std::move(name);
-    scene.stated = stated;
-    return scene;
+  return {
+      {.name = "states 3/4", .stated = 0.75},
+      {.name = "states half", .stated = 0.5},
+      {.name = "the same, 4 workers", .stated = 0.5, .workers = 4},
+      {.name = "the same, 8 connections, loss of 3%", .stated = 0.5, .connections = 8, .faults = {.loss = 0.03}},
+      {.name = "states a tenth", .stated = 0.1},
   };
-  add("states 3/4", 0.75);
-  add("states half", 0.5);
-  add("the same, 4 workers", 0.5).workers = 4;
-  add("the same, 8 connections, loss of 3%", 0.5).connections = 8;
-  scenes.back().faults.loss = 0.03;
-  add("states a tenth", 0.1);
-  return scenes;
 }
 
 /// Where what passes one place does not tell who lies.
 inline std::vector<ClaimsScene> other_scenes() {
-  std::vector<ClaimsScene> scenes;
-  const auto add = [&](std::string name) -> ClaimsScene& {
-    ClaimsScene& scene = scenes.emplace_back();
-    scene.name = std::move(name);
-    return scene;
+  return {
+      {.name = "honest, the first half goes elsewhere", .elsewhere = 0.5},
+      {.name = "states half, the first half goes elsewhere", .stated = 0.5, .elsewhere = 0.5},
+      {.name = "first sends 20 MB elsewhere that nobody needs",
+       .bytes = 22'000'000,
+       .elsewhere = 10.0 / 11,
+       .iterations = 15},
+      {.name = "states 9/10", .stated = 0.9},
+      {.name = "states the size of its first iteration, and begins no other", .stating = Stating::once},
+      {.name = "states half of iterations of 200 kB", .stated = 0.5, .bytes = 200'000},
+      {.name = "states half of iterations of 20 kB", .stated = 0.5, .bytes = 20'000},
   };
-  add("honest, the first half goes elsewhere").elsewhere = 0.5;
-  ClaimsScene& half = add("states half, the first half goes elsewhere");
-  half.elsewhere = 0.5;
-  half.stated = 0.5;
-  ClaimsScene& padded = add("first sends 20 MB elsewhere that nobody needs");
-  padded.bytes = 22'000'000;
-  padded.elsewhere = 10.0 / 11;
-  padded.iterations = 15;
-  add("states 9/10").stated = 0.9;
-  ClaimsScene& once = add("states the size of its first iteration, and begins no other");
-  once.stating = Stating::once;
-  ClaimsScene& small = add("states half of iterations of 200 kB");
-  small.bytes = 200'000;
-  small.stated = 0.5;
-  ClaimsScene& tiny = add("states half of iterations of 20 kB");
-  tiny.bytes = 20'000;
-  tiny.stated = 0.5;
-  return scenes;
 }
 
 }  // namespace mltcp

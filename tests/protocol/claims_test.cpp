@@ -2,7 +2,6 @@
 // the real transport in virtual time.
 #include <gtest/gtest.h>
 
-#include <array>
 #include <optional>
 
 #include "../transport/test_network.h"

@@ -9,6 +9,7 @@ namespace mltcp::transport {
 namespace {
 
 using namespace testing_network;
+using ClockConnected = ConnectedTest;
 
 /// A message of 300 packets, during which the client's clock changes by `jump`, so that packets are under way.
 void expect_transfer_over(Nanos jump, Pair& pair) {
@@ -34,13 +35,10 @@ void expect_transfer_over(Nanos jump, Pair& pair) {
 TEST(Clock, set_back_by_a_second__nothing_is_lost) {
   Pair pair;
   expect_transfer_over(Nanos(-1'000'000'000), pair);
-  EXPECT_EQ(pair.client().of(Completion::Kind::sent).front().status, Status::ok);
+  EXPECT_EQ(pair.client().of(Kind::sent).front().status, Status::ok);
 }
 
-TEST(Clock, set_back_again_and_again__nothing_is_lost) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
-  std::byte byte{};
+TEST_F(ClockConnected, set_back_again_and_again__nothing_is_lost) {
   for (int i = 0; i < 100; ++i) {
     ASSERT_EQ(pair.s().receive(s, {&byte, 1}, 0), PostResult::ok);
     ASSERT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::ok);
@@ -67,23 +65,16 @@ TEST(Clock, jump_ahead_by_hours__neither_spins_nor_takes_hours_after) {
   }
 }
 
-TEST(Clock, jump_ahead_with_a_peer_that_is_gone__ends) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
-  std::byte byte{};
+TEST_F(ClockConnected, jump_ahead_with_a_peer_that_is_gone__ends) {
   pair.server().dead = true;
   ASSERT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::ok);
   pair.run_for(3_s);
   pair.client().clock = 20'000_s;
   pair.run_for(60_s);
-  ASSERT_EQ(pair.client().count(Completion::Kind::closed), 1u);
-  EXPECT_EQ(pair.client().of(Completion::Kind::closed)[0].status, Status::unreachable);
+  EXPECT_EQ(pair.client().statuses(Kind::closed), Statuses{Status::unreachable});
 }
 
-TEST(Clock, end_of_time__changes_nothing_and_overflows_nowhere) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
-  std::byte byte{};
+TEST_F(ClockConnected, end_of_time__changes_nothing_and_overflows_nowhere) {
   ASSERT_EQ(pair.s().receive(s, {&byte, 1}, 0), PostResult::ok);
   pair.run_for(1_ms);
   ASSERT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::ok);
@@ -94,9 +85,7 @@ TEST(Clock, end_of_time__changes_nothing_and_overflows_nowhere) {
   EXPECT_TRUE(pair.c().exists(c));
 }
 
-TEST(Clock, every_call_with_an_earlier_time__takes_the_latest) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
+TEST_F(ClockConnected, every_call_with_an_earlier_time__takes_the_latest) {
   pair.run_for(5_s);
   pair.run_for(1_ns);  // the shards have seen this time
   const JobId job = pair.c().add_job({});
@@ -109,8 +98,7 @@ TEST(Clock, every_call_with_an_earlier_time__takes_the_latest) {
   pair.c().clear_plan(job, Nanos(0));
   EXPECT_EQ(pair.c().gate_stats(job).waited, 0_ns);
   // The greeting is lost twice; what follows is timed from now on.
-  int left = 1;
-  pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.has(FrameType::connect) && left-- > 0; };
+  pair.lose_first(1, FrameType::connect);
   const std::size_t connects_before = pair.count([](const Parsed& p) { return p.has(FrameType::connect); });
   const ConnectionId another = pair.c().connect(pair.server().address, {}, Nanos(0));
   pair.run_for(2_s);

@@ -22,12 +22,11 @@ TEST(ConnectionEnd, close_of_the_peer__is_answered_for_eight_timeouts) {
   }));
   alone.send(2);
   const Nanos begin = alone.now;
-  alone.arrive(close_done);
-  alone.end_burst();
+  alone.take(close_done);
   const auto done = alone.completions();
   ASSERT_EQ(done.size(), 3u);
   EXPECT_EQ(done[0].status, Status::closed);
-  EXPECT_EQ(done[2].kind, Completion::Kind::closed);
+  EXPECT_EQ(done[2].kind, Kind::closed);
   EXPECT_EQ(done[2].status, Status::ok);
   EXPECT_EQ(alone.stats().in_flight, 0u);
   EXPECT_TRUE(alone.sent.back().has(FrameType::ack)) << "at once";
@@ -70,8 +69,7 @@ TEST(ConnectionEnd, abort__is_told_three_times_a_timeout_apart) {
 
 TEST(ConnectionEnd, abort_after_the_peer_closed__only_forgets) {
   LoneConnection alone;
-  alone.arrive(close_done);
-  alone.end_burst();
+  alone.take(close_done);
   alone.completions();
   alone.connection.abort(alone.now);
   EXPECT_EQ(alone.connection.state(), Connection::State::dead);
@@ -143,7 +141,7 @@ TEST(ConnectionEnd, close__waits_for_sends_and_ends_with_its_acknowledgement) {
   alone.ack({{first + 1, first + 1}});
   const auto done = alone.completions();
   ASSERT_EQ(done.size(), 1u);
-  EXPECT_EQ(done[0].kind, Completion::Kind::closed);
+  EXPECT_EQ(done[0].kind, Kind::closed);
   EXPECT_EQ(done[0].status, Status::ok);
   EXPECT_EQ(alone.connection.state(), Connection::State::dead);
 }
@@ -153,10 +151,7 @@ TEST(ConnectionEnd, full_record__gives_up_its_oldest_packet) {
   config.max_packets_in_flight = 16;
   LoneConnection alone(config);
   const std::uint64_t first = alone.send(1, 100);
-  const auto answer = [&] {
-    alone.arrive([](wire::Writer& w) { w.ping(); }, Ecn::not_ect, wire::ack_now);
-    alone.end_burst();
-  };
+  const auto answer = [&] { alone.take([](wire::Writer& w) { w.ping(); }, Ecn::not_ect, wire::ack_now); };
   // Four records for each packet that may be in flight.
   for (int i = 1; i < 64; ++i) answer();
   EXPECT_EQ(alone.stats().lost_packets, 0u);
@@ -164,11 +159,10 @@ TEST(ConnectionEnd, full_record__gives_up_its_oldest_packet) {
   answer();
   EXPECT_EQ(alone.stats().lost_packets, 1u);
   ASSERT_TRUE(is_data(alone.sent.back()));
-  EXPECT_EQ(alone.sent.back().find(FrameType::data)->message, 0u);
+  EXPECT_EQ(alone.sent.back().find(FrameType::data)->data.message, 0u);
   EXPECT_EQ(alone.stats().in_flight, alone.sent.back().size);
   const std::uint64_t last = alone.sent.back().header.packet_number;
-  alone.now += LoneConnection::kRoundTrip;
-  alone.ack({{first, first}, {last, last}});  // the first is unknown by now
+  alone.answer({{first, first}, {last, last}});  // the first is unknown by now
   EXPECT_EQ(alone.sample().acked_packets, 1u);
   EXPECT_EQ(alone.sample().lost_packets, 1u);
   EXPECT_EQ(alone.sample().lost_bytes, 148u);
@@ -184,8 +178,7 @@ TEST(ConnectionEnd, full_record__whose_oldest_packet_is_lost_already_forgets_it)
   alone.ack({{first + 1, first + 3}});
   ASSERT_EQ(alone.stats().lost_packets, 1u);
   for (int i = 0; i < 60; ++i) {
-    alone.arrive([](wire::Writer& w) { w.ping(); }, Ecn::not_ect, wire::ack_now);
-    alone.end_burst();
+    alone.take([](wire::Writer& w) { w.ping(); }, Ecn::not_ect, wire::ack_now);
   }
   EXPECT_EQ(alone.stats().lost_packets, 1u);
   EXPECT_EQ(alone.stats().in_flight, 148u) << "what was sent again";
@@ -197,8 +190,7 @@ TEST(ConnectionEnd, span__is_how_far_back_packets_are_remembered) {
   const std::uint64_t first = alone.send(3);
   EXPECT_EQ(alone.packet_of(first).header.span, 0u);
   EXPECT_EQ(alone.packet_of(first + 2).header.span, 2u);
-  alone.now += LoneConnection::kRoundTrip;
-  alone.ack({{first, first}});
+  alone.answer({{first, first}});
   EXPECT_EQ(alone.packet_of(alone.send()).header.span, 2u);
 }
 

@@ -7,16 +7,15 @@ namespace mltcp::credit_test {
 namespace {
 
 using namespace testing_network;
+using CreditConnected = ConnectedTest;
 
-TEST(Credit, none__holds_data_back) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
+TEST_F(CreditConnected, none__holds_data_back) {
   const auto message = random_bytes(5000);
   pair.log.clear();
   ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
   pair.run_for(20_s);
   EXPECT_EQ(pair.count(is_data), 0u);
-  EXPECT_EQ(pair.client().count(Completion::Kind::sent), 0u);
+  EXPECT_EQ(pair.client().count(Kind::sent), 0u);
   EXPECT_TRUE(pair.c().exists(c)) << "a peer that answers is not given up";
   EXPECT_LT(pair.log.size(), 100u) << "asks now and then, no more";
   EXPECT_EQ(pair.s().stats().beyond_credit, 0u);
@@ -28,9 +27,7 @@ TEST(Credit, none__holds_data_back) {
   EXPECT_LT(pair.now() - begin, 1_ms) << "news of a buffer goes out at once";
 }
 
-TEST(Credit, posted__is_the_number_of_messages_that_leave) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
+TEST_F(CreditConnected, posted__is_the_number_of_messages_that_leave) {
   const auto message = random_bytes(2000);
   for (int i = 0; i < 10; ++i) ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
   ByteVector buffer(2000);
@@ -38,16 +35,13 @@ TEST(Credit, posted__is_the_number_of_messages_that_leave) {
     ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
     ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
     pair.run_for(5_ms);
-    EXPECT_EQ(pair.server().count(Completion::Kind::received), 2U * static_cast<unsigned>(round));
-    EXPECT_EQ(pair.client().count(Completion::Kind::sent), 2U * static_cast<unsigned>(round));
+    EXPECT_EQ(pair.server().count(Kind::received), 2U * static_cast<unsigned>(round));
+    EXPECT_EQ(pair.client().count(Kind::sent), 2U * static_cast<unsigned>(round));
   }
   EXPECT_EQ(pair.s().stats().beyond_credit, 0u);
 }
 
-TEST(Credit, lost__first_news_is_repeated_after_a_probe_timeout) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
-  std::byte byte{};
+TEST_F(CreditConnected, lost__first_news_is_repeated_after_a_probe_timeout) {
   ASSERT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::ok);
   pair.run_for(1_ms);
   int left = 1;
@@ -78,10 +72,7 @@ TEST(Credit, lost__news_is_repeated_as_soon_as_the_loss_is_seen) {
   EXPECT_LT(pair.now() - begin, 20_ms) << "it waited for the sender to ask";
 }
 
-TEST(Credit, lost_for_a_long_time__recovers) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
-  std::byte byte{};
+TEST_F(CreditConnected, lost_for_a_long_time__recovers) {
   ASSERT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::ok);
   pair.run_for(1_ms);
   const Nanos end = pair.now() + 5_s;
@@ -91,10 +82,7 @@ TEST(Credit, lost_for_a_long_time__recovers) {
   EXPECT_LT(pair.now() - end, 3_s);
 }
 
-TEST(Credit, old_news__that_arrives_late_takes_nothing_back) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
-  std::byte byte{};
+TEST_F(CreditConnected, old_news__that_arrives_late_takes_nothing_back) {
   int seen = 0;
   pair.fate = [&](const Parsed& packet, Fate& fate) {
     if (packet.has(FrameType::credit) && ++seen == 1) fate.extra_delay = 200_us;
@@ -107,9 +95,7 @@ TEST(Credit, old_news__that_arrives_late_takes_nothing_back) {
   EXPECT_TRUE(pair.transfer(6, 6, 50_ms));
 }
 
-TEST(Credit, data_beyond_it__is_counted_and_not_acknowledged) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
+TEST_F(CreditConnected, data_beyond_it__is_counted_and_not_acknowledged) {
   pair.log.clear();
   pair.inject(pair.server(), pair.client().address, forge(header_for(s, 1000), [&](wire::Writer& w) {
                 w.data({.last = true, .message = 0, .offset = 0, .length = 0});
@@ -117,7 +103,7 @@ TEST(Credit, data_beyond_it__is_counted_and_not_acknowledged) {
   pair.run_for(10_ms);
   EXPECT_EQ(pair.s().stats().beyond_credit, 1u);
   EXPECT_TRUE(pair.log.empty());
-  EXPECT_EQ(pair.server().count(Completion::Kind::received), 0u);
+  EXPECT_EQ(pair.server().count(Kind::received), 0u);
 }
 
 TEST(Credit, few_buffers__still_keep_the_sender_going) {
@@ -153,9 +139,9 @@ std::size_t exchange(std::size_t buffers, bool answers, bool in_acks, std::size_
   std::byte byte{};
   const std::span<std::byte> one(&byte, 1);
   std::size_t sent = 1;
-  const auto go_on = [&, client = c](Completion::Kind kind) {
+  const auto go_on = [&, client = c](Kind kind) {
     return [&, client, kind](const Completion& completion) {
-      if (completion.kind == Completion::Kind::received) {
+      if (completion.kind == Kind::received) {
         EXPECT_EQ(pair.c().receive(client, one, 0), PostResult::ok);
       }
       if (completion.kind == kind && sent < messages) {
@@ -164,9 +150,9 @@ std::size_t exchange(std::size_t buffers, bool answers, bool in_acks, std::size_
       }
     };
   };
-  pair.client().on_completion = go_on(answers ? Completion::Kind::received : Completion::Kind::sent);
+  pair.client().on_completion = go_on(answers ? Kind::received : Kind::sent);
   pair.server().on_completion = [&, server = s](const Completion& completion) {
-    if (completion.kind != Completion::Kind::received) return;
+    if (completion.kind != Kind::received) return;
     EXPECT_EQ(pair.s().receive(server, one, 0), PostResult::ok);
     if (answers) {
       EXPECT_EQ(pair.s().send(server, one, 0), PostResult::ok);
@@ -179,9 +165,8 @@ std::size_t exchange(std::size_t buffers, bool answers, bool in_acks, std::size_
   EXPECT_EQ(pair.c().send(c, one, 0), PostResult::ok);
   // Less than the second after which a blocked sender asks: that must not be what saves it.
   const auto finished = [&] {
-    return pair.server().count(Completion::Kind::received) == messages &&
-           pair.client().count(Completion::Kind::sent) == messages &&
-           pair.client().count(Completion::Kind::received) == (answers ? messages : 0);
+    return pair.server().count(Kind::received) == messages && pair.client().count(Kind::sent) == messages &&
+           pair.client().count(Kind::received) == (answers ? messages : 0);
   };
   EXPECT_TRUE(pair.run(finished, pair.now() + 900_ms))
       << buffers << " buffers, answers " << answers << ", in acks " << in_acks << ", lost from " << lost;

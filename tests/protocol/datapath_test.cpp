@@ -27,7 +27,7 @@ TEST(UserMemory, sent__is_not_read_after_the_completion) {
       if (packet.from == 1 && blocked) fate.extra_delay = 3_ms;
     };
     pair.client().on_completion = [&](const Completion& completion) {
-      if (completion.kind != Completion::Kind::sent) return;
+      if (completion.kind != Kind::sent) return;
       std::fill(message->begin(), message->end(), std::byte{0xDD});
       message.reset();
     };
@@ -59,7 +59,7 @@ TEST(UserMemory, sent__is_not_read_after_an_abort_or_a_failure) {
     ASSERT_EQ(pair.s().receive_virtual(s, 100'000, 0), PostResult::ok);
     pair.run_for(1_ms);
     pair.client().on_completion = [&](const Completion& completion) {
-      if (completion.kind == Completion::Kind::sent) message.reset();
+      if (completion.kind == Kind::sent) message.reset();
     };
     pair.client().room = 3;
     ASSERT_EQ(pair.c().send(c, *message, 0), PostResult::ok);
@@ -94,7 +94,7 @@ TEST(UserMemory, received__is_not_written_after_the_completion) {
     if (packet.from == 1) fate.drop = packet.at < 20_ms;  // the client sends again and again
   };
   pair.server().on_completion = [&](const Completion& completion) {
-    if (completion.kind != Completion::Kind::received) return;
+    if (completion.kind != Kind::received) return;
     EXPECT_EQ(*buffer, message);
     buffer.reset();
   };

@@ -21,8 +21,12 @@ struct EcnFlight : Flight {
   }
 };
 
-TEST(EcnValidation, counts_that_add_up__are_believed) {
+class EcnValidationTest : public testing::Test {
+ protected:
   EcnFlight flight;
+};
+
+TEST_F(EcnValidationTest, counts_that_add_up__are_believed) {
   flight.arrived(0, 3, {.ect0_packets = 5});
   EXPECT_EQ(flight.sample().ce_packets, 0u);
   flight.arrived(4, 7, {.ect0_packets = 7, .ce_packets = 2, .ce_bytes = 2 * kPacket});
@@ -62,39 +66,34 @@ TEST(EcnValidation, counts_that_cannot_be_true__end_its_use_for_now) {
   EXPECT_FALSE(after({.ect0_packets = 6, .ect1_packets = 1, .ce_packets = 1, .ce_bytes = kPacket})) << "never sent";
 }
 
-TEST(EcnValidation, marked_bytes__are_at_most_those_acknowledged) {
-  EcnFlight flight;
+TEST_F(EcnValidationTest, marked_bytes__are_at_most_those_acknowledged) {
   flight.take_ack({{flight.first, flight.first}}, {.ect0_packets = 1, .ce_packets = 1, .ce_bytes = 1'000'000});
   flight.ack({{flight.first + 1, flight.first + 1}}, {.ect0_packets = 1, .ce_packets = 2, .ce_bytes = 3'000'000'000});
   EXPECT_EQ(flight.sample().ce_packets, 2u) << "both of the burst";
   EXPECT_EQ(flight.sample().ce_bytes, 2u * kPacket);
 }
 
-TEST(EcnValidation, marked_bytes__of_a_burst_are_summed_up) {
-  EcnFlight flight;
+TEST_F(EcnValidationTest, marked_bytes__of_a_burst_are_summed_up) {
   flight.take_ack({{flight.first, flight.first + 1}}, {.ect0_packets = 2, .ce_packets = 1, .ce_bytes = kPacket});
   flight.ack({{flight.first + 2, flight.first + 5}}, {.ect0_packets = 4, .ce_packets = 3, .ce_bytes = 3 * kPacket});
   EXPECT_EQ(flight.sample().ce_packets, 3u);
   EXPECT_EQ(flight.sample().ce_bytes, 3u * kPacket);
 }
 
-TEST(EcnValidation, marked_bytes__without_marked_packets_are_none) {
-  EcnFlight flight;
+TEST_F(EcnValidationTest, marked_bytes__without_marked_packets_are_none) {
   flight.arrived(0, 3, {.ect0_packets = 5, .ce_bytes = 2 * kPacket});
   EXPECT_EQ(flight.sample().ce_bytes, 0u);
 }
 
-TEST(EcnValidation, packets_filled_in_below_the_largest__count_too) {
-  EcnFlight flight;
+TEST_F(EcnValidationTest, packets_filled_in_below_the_largest__count_too) {
   flight.arrived(1, 2, {.ect0_packets = 3});
   flight.arrived(0, 2, {.ect0_packets = 3, .ce_packets = 1, .ce_bytes = kPacket});
   EXPECT_EQ(flight.sample().ce_packets, 1u);
   EXPECT_TRUE(flight.works());
 }
 
-TEST(EcnValidation, acknowledgement_older_than_one_in_the_same_burst__is_not_judged) {
+TEST_F(EcnValidationTest, acknowledgement_older_than_one_in_the_same_burst__is_not_judged) {
   // The newer one came first; the older one brings news of a packet that the newer had no room to tell of.
-  EcnFlight flight;
   flight.take_ack({{flight.first + 1, flight.first + 2}}, {.ect0_packets = 4});
   flight.take_ack({{flight.first, flight.first + 1}}, {.ect0_packets = 2});
   flight.end_burst();
@@ -102,17 +101,15 @@ TEST(EcnValidation, acknowledgement_older_than_one_in_the_same_burst__is_not_jud
   EXPECT_TRUE(flight.works());
 }
 
-TEST(EcnValidation, acknowledgement_older_than_one_of_an_earlier_burst__is_not_judged) {
+TEST_F(EcnValidationTest, acknowledgement_older_than_one_of_an_earlier_burst__is_not_judged) {
   // RFC 9000 section 13.4.2.1: only one that acknowledges a larger packet number is.
-  EcnFlight flight;
   flight.arrived(1, 2, {.ect0_packets = 4});
   flight.arrived(0, 0, {.ect0_packets = 2});
   EXPECT_EQ(flight.sample().acked_packets, 1u);
   EXPECT_TRUE(flight.works());
 }
 
-TEST(EcnValidation, mark__is_congestion_once_for_all_that_was_sent_before_the_response) {
-  EcnFlight flight;
+TEST_F(EcnValidationTest, mark__is_congestion_once_for_all_that_was_sent_before_the_response) {
   flight.arrived(0, 1, {.ect0_packets = 2, .ce_packets = 1, .ce_bytes = kPacket});
   ASSERT_EQ(flight.count(Told::Kind::congestion), 1u);
   EXPECT_EQ(flight.told[0].event.cause, cc::CongestionEvent::Cause::ecn);
@@ -125,8 +122,7 @@ TEST(EcnValidation, mark__is_congestion_once_for_all_that_was_sent_before_the_re
   EXPECT_EQ(flight.count(Told::Kind::congestion), 2u);
 }
 
-TEST(EcnValidation, mark_after_the_response_to_a_loss__is_congestion_though_more_of_that_loss_comes_to_light) {
-  EcnFlight flight;
+TEST_F(EcnValidationTest, mark_after_the_response_to_a_loss__is_congestion_though_more_of_that_loss_comes_to_light) {
   flight.arrived(1, 3, {.ect0_packets = 4});  // the first is lost; what it carried goes out as packet 10
   ASSERT_EQ(flight.count(Told::Kind::congestion), 1u);
   // The fifth is lost, too; packet 10 was sent later.

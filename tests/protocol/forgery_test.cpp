@@ -11,7 +11,6 @@ namespace mltcp::forgery_test {
 namespace {
 
 using namespace testing_network;
-using Kind = Completion::Kind;
 
 constexpr std::array kJumps{std::uint64_t{1},       std::uint64_t{3},       std::uint64_t{20},     std::uint64_t{100},
                             std::uint64_t{1} << 16, std::uint64_t{1} << 22, std::uint64_t{1} << 31};
@@ -81,6 +80,15 @@ class Victim {
   [[nodiscard]] bool received(std::uint64_t tag) const { return buffers[tag] == messages[tag]; }
 };
 
+/// `bytes` that no peer has sent.
+auto garbage(std::uint32_t message, std::uint32_t offset, std::uint32_t bytes, bool last) {
+  return [=](wire::Writer& w) {
+    w.data({.last = last, .message = message, .offset = offset, .length = bytes});
+    const ByteVector what(bytes, std::byte{0xEE});
+    w.copy(what.data(), what.size());
+  };
+}
+
 struct Forgery {
   const char* name;
   std::function<void(wire::Writer&)> write;
@@ -90,23 +98,12 @@ struct Forgery {
 std::vector<Forgery> forgeries(std::uint32_t delivered, std::uint32_t beyond) {
   return {
       {"PING", [](wire::Writer& w) { w.ping(); }},
-      {"DATA of a message that is complete",
-       [=](wire::Writer& w) {
-         w.data({.last = true, .message = delivered, .offset = 0, .length = 5});
-         w.copy(ByteVector(5, std::byte{0xEE}).data(), 5);
-       }},
-      {"DATA of a message without a buffer",
-       [=](wire::Writer& w) {
-         w.data({.last = true, .message = beyond, .offset = 0, .length = 5});
-         w.copy(ByteVector(5, std::byte{0xEE}).data(), 5);
-       }},
+      {"DATA of a message that is complete", garbage(delivered, 0, 5, true)},
+      {"DATA of a message without a buffer", garbage(beyond, 0, 5, true)},
       {"CREDIT", [](wire::Writer& w) { w.credit({.messages = 1}); }},
       {"ACK",
        [](wire::Writer& w) {
-         wire::AckFrame ack{};
-         ack.range_count = 1;
-         ack.ranges[0] = {0, 0};
-         w.ack(ack);
+         acknowledge(w, 0, 0);
          w.ping();
        }},
       {"nothing", [](wire::Writer&) {}},
@@ -222,14 +219,10 @@ TEST(Forgery, numbers_of_many_lost_packets__all_is_sent_again) {
 
 TEST(Forgery, garbage_where_real_bytes_come_later__is_written_over) {
   Victim victim;
-  const auto garbage = ByteVector(1000, std::byte{0xEE});
   victim.post(100'000);
   // Before the first packet arrives; numbered like one of those under way.
   victim.pair.run_for(20_us);
-  victim.forge_to_server(0, 0, [&](wire::Writer& w) {
-    w.data({.last = false, .message = 0, .offset = 50'000, .length = 1000});
-    w.copy(garbage.data(), garbage.size());
-  });
+  victim.forge_to_server(0, 0, garbage(0, 50'000, 1000, false));
   victim.expect_to_go_on("garbage");
 }
 
@@ -323,23 +316,13 @@ TEST(Forgery, abort_that_the_peer_does_not_hear_of__acknowledges_no_byte_more) {
   pair.run_for(20_us);
   pair.s().abort(s, pair.now());
   pair.run_for(100_s);
-  ASSERT_EQ(pair.client().count(Kind::sent), 1u);
-  EXPECT_EQ(pair.client().of(Kind::sent)[0].status, Status::unreachable);
+  EXPECT_EQ(pair.client().statuses(Kind::sent), Statuses{Status::unreachable});
 }
 
 // ---- one packet: it costs nothing that lasts
 // ----------------------------------------------------------------------------
 
 const auto ping = [](wire::Writer& w) { w.ping(); };
-
-/// `bytes` that no peer has sent.
-auto garbage(std::uint32_t message, std::uint32_t offset, std::uint32_t bytes, bool last) {
-  return [=](wire::Writer& w) {
-    w.data({.last = last, .message = message, .offset = offset, .length = bytes});
-    const ByteVector what(bytes, std::byte{0xEE});
-    w.copy(what.data(), what.size());
-  };
-}
 
 TEST(Forgery, data_beyond_the_end__the_message_comes_once_more) {
   for (const bool last : {false, true})
@@ -390,18 +373,13 @@ TEST(Forgery, message_that_nobody_has_sent__does_not_end_those_before_it) {
 
 TEST(Forgery, accept_that_is_lost_and_acknowledged__is_sent_for_the_next_connect) {
   Pair pair;
-  int left = 1;
-  pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.has(FrameType::accept) && left-- > 0; };
+  pair.lose_first(1, FrameType::accept);
   const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
   pair.run_for(60_us);
   ASSERT_EQ(pair.server().count(Kind::accepted), 1u);
   const ConnectionId s = pair.server().of(Kind::accepted)[0].connection;
-  pair.inject(pair.server(), pair.client().address, forge(header_for(s, 1), [](wire::Writer& w) {
-                wire::AckFrame ack{};
-                ack.range_count = 1;
-                ack.ranges[0] = {0, 0};
-                w.ack(ack);
-              }));
+  pair.inject(pair.server(), pair.client().address,
+              forge(header_for(s, 1), [](wire::Writer& w) { acknowledge(w, 0, 0); }));
   pair.run_for(60_s);
   EXPECT_EQ(pair.client().count(Kind::connected), 1u);
   EXPECT_TRUE(pair.c().exists(c));
@@ -416,10 +394,7 @@ TEST(Forgery, credit_for_a_thousand__ends_both_ends_alike) {
   const std::byte byte{};
   ASSERT_EQ(victim.pair.c().send(victim.c, {&byte, 1}, 0), PostResult::ok);
   victim.pair.run_for(100_s);
-  for (TestHost* host : {&victim.pair.client(), &victim.pair.server()}) {
-    ASSERT_EQ(host->count(Kind::closed), 1u);
-    EXPECT_EQ(host->of(Kind::closed)[0].status, Status::unreachable);
-  }
+  victim.pair.expect_both_closed(Status::unreachable);
 }
 
 /// A server of the test's own: it answers as it likes.
@@ -459,15 +434,13 @@ TEST(Forgery, peer_that_acknowledges_and_never_has_it__is_given_up) {
   LyingServer server;
   for (int i = 0; i < 300 && server.pair.c().exists(server.c); ++i) server.acknowledge(true);
   EXPECT_FALSE(server.pair.c().exists(server.c));
-  ASSERT_EQ(server.pair.client().count(Kind::sent), 1u);
-  EXPECT_EQ(server.pair.client().of(Kind::sent)[0].status, Status::aborted);
+  EXPECT_EQ(server.pair.client().statuses(Kind::sent), Statuses{Status::aborted});
 }
 
 TEST(Forgery, peer_that_does_not_tell_whole_messages__is_believed) {
   LyingServer server;
   for (int i = 0; i < 10; ++i) server.acknowledge(false);
-  ASSERT_EQ(server.pair.client().count(Kind::sent), 1u);
-  EXPECT_EQ(server.pair.client().of(Kind::sent)[0].status, Status::ok);
+  EXPECT_EQ(server.pair.client().statuses(Kind::sent), Statuses{Status::ok});
 }
 
 TEST(Forgery, acknowledgement_that_does_not_tell__is_not_of_a_peer_that_did) {

@@ -30,6 +30,10 @@ class Gate : public testing::Test {
     pair.run_for(1_ms);
   }
   void begin_iteration() { EXPECT_TRUE(pair.c().begin_iteration(job, kIterationBytes * connections.size())); }
+  void begin_iteration_with_plan() {
+    ASSERT_EQ(pair.c().set_plan(job, plan, pair.now()), PlanState::active);
+    begin_iteration();
+  }
   void send(std::size_t connection = 0, Bytes bytes = kIterationBytes) {
     ASSERT_EQ(pair.c().send(connections[connection].first, std::span(message).first(bytes), 0), PostResult::ok);
   }
@@ -37,8 +41,8 @@ class Gate : public testing::Test {
   [[nodiscard]] Nanos sent_at(std::uint32_t number) const {
     for (const Parsed& packet : pair.log)
       if (packet.from == 0 && is_data(packet))
-        for (const ParsedFrame& frame : packet.frames)
-          if (frame.type == FrameType::data && frame.message == number) return packet.at;
+        for (const wire::Frame& frame : packet.frames)
+          if (frame.type == FrameType::data && frame.data.message == number) return packet.at;
     return Nanos::never();
   }
 
@@ -50,8 +54,7 @@ class Gate : public testing::Test {
 };
 
 TEST_F(Gate, first_bytes_of_an_iteration__wait_and_the_rest_does_not) {
-  ASSERT_EQ(pair.c().set_plan(job, plan, pair.now()), PlanState::active);
-  begin_iteration();
+  begin_iteration_with_plan();
   send();
   EXPECT_EQ(pair.c().poll(pair.now()), 100_ms) << "the gate's opening is the shard's next deadline";
   pair.run_until(150_ms);
@@ -64,7 +67,7 @@ TEST_F(Gate, first_bytes_of_an_iteration__wait_and_the_rest_does_not) {
   send();
   pair.run_until(250_ms);
   EXPECT_EQ(sent_at(2), 200_ms);
-  EXPECT_EQ(pair.client().count(Completion::Kind::sent), 3U);
+  EXPECT_EQ(pair.client().count(Kind::sent), 3U);
   const GateStats stats = pair.c().gate_stats(job);
   EXPECT_EQ(stats.state, PlanState::active);
   EXPECT_EQ(stats.on_slot, 2U);
@@ -74,8 +77,7 @@ TEST_F(Gate, first_bytes_of_an_iteration__wait_and_the_rest_does_not) {
 TEST_F(Gate, all_connections__open_together) {
   add_connection();
   add_connection();
-  ASSERT_EQ(pair.c().set_plan(job, plan, pair.now()), PlanState::active);
-  begin_iteration();
+  begin_iteration_with_plan();
   for (std::size_t i = 0; i < 3; ++i) send(i);
   pair.log.clear();
   pair.run_until(101_ms);
@@ -95,8 +97,7 @@ TEST_F(Gate, workers__decide_alike) {
   pair.run_for(10_ms);
   const JobId second_job = other.shard->add_job({.number = 5, .augmentation = {}, .max_rate = {}});
   EXPECT_TRUE(other.shard->attach(second, second_job));
-  ASSERT_EQ(pair.s().receive_virtual(pair.server().of(Completion::Kind::accepted).back().connection, 1000, 0),
-            PostResult::ok);
+  ASSERT_EQ(pair.s().receive_virtual(pair.server().of(Kind::accepted).back().connection, 1000, 0), PostResult::ok);
   pair.run_for(1_ms);
   ASSERT_EQ(pair.c().set_plan(job, plan, pair.now()), PlanState::active);
   ASSERT_EQ(other.shard->set_plan(second_job, plan, pair.now()), PlanState::active);
@@ -114,15 +115,14 @@ TEST_F(Gate, workers__decide_alike) {
 }
 
 TEST_F(Gate, acknowledgements_and_credit__flow_while_data_is_held) {
-  ASSERT_EQ(pair.c().set_plan(job, plan, pair.now()), PlanState::active);
-  begin_iteration();
+  begin_iteration_with_plan();
   send();
   ASSERT_EQ(pair.c().receive_virtual(connections[0].first, 1000, 0), PostResult::ok);
   pair.wake_all();
   pair.run_for(1_ms);
   const Nanos asked = pair.now();
   ASSERT_EQ(pair.s().send(connections[0].second, std::span(message).first(1000), 0), PostResult::ok);
-  ASSERT_TRUE(pair.run([&] { return pair.server().count(Completion::Kind::sent) == 1; }, 99_ms));
+  ASSERT_TRUE(pair.run([&] { return pair.server().count(Kind::sent) == 1; }, 99_ms));
   EXPECT_LT(pair.now() - asked, 1_ms);
   EXPECT_TRUE(sent_at(0).is_never());
 }
@@ -133,7 +133,7 @@ TEST_F(Gate, retransmissions_and_messages_of_before__are_not_held) {
   begin_iteration();
   bool lost = false;
   pair.fate = [&](const Parsed& packet, Fate& fate) {
-    if (lost || packet.from != 0 || !is_data(packet) || packet.find(FrameType::data)->offset == 0) return;
+    if (lost || packet.from != 0 || !is_data(packet) || packet.find(FrameType::data)->data.offset == 0) return;
     fate.drop = lost = true;
   };
   send();
@@ -141,7 +141,7 @@ TEST_F(Gate, retransmissions_and_messages_of_before__are_not_held) {
   send();                  // posted before the next iteration, sent in it
   begin_iteration();
   send();
-  ASSERT_TRUE(pair.run([&] { return pair.client().count(Completion::Kind::sent) == 2; }, 190_ms));
+  ASSERT_TRUE(pair.run([&] { return pair.client().count(Kind::sent) == 2; }, 190_ms));
   EXPECT_TRUE(lost);
   EXPECT_GT(pair.c().stats(connections[0].first)->retransmitted_packets, 0U);
   EXPECT_LT(pair.now(), 150_ms);
@@ -155,8 +155,7 @@ TEST_F(Gate, probes__do_not_carry_what_is_held) {
   begin_iteration();
   send();
   ASSERT_TRUE(pair.transfer(1, 1));
-  ASSERT_EQ(pair.c().set_plan(job, plan, pair.now()), PlanState::active);
-  begin_iteration();
+  begin_iteration_with_plan();
   pair.run_until(100_ms);
   pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.from == 0; };
   send(0, 5000);  // less than a window
@@ -164,7 +163,7 @@ TEST_F(Gate, probes__do_not_carry_what_is_held) {
   pair.fate = nullptr;
   begin_iteration();
   send();
-  ASSERT_TRUE(pair.run([&] { return pair.client().count(Completion::Kind::sent) == 2; }, 150_ms));
+  ASSERT_TRUE(pair.run([&] { return pair.client().count(Kind::sent) == 2; }, 150_ms));
   EXPECT_TRUE(sent_at(2).is_never());
   pair.run_until(210_ms);
   EXPECT_EQ(sent_at(2), 200_ms);
@@ -174,8 +173,7 @@ TEST_F(Gate, probes__do_not_carry_what_is_held) {
 TEST_F(Gate, long_wait__is_silent) {
   plan.slot = 5_s;
   plan.period = 10_s;
-  ASSERT_EQ(pair.c().set_plan(job, plan, pair.now()), PlanState::active);
-  begin_iteration();
+  begin_iteration_with_plan();
   pair.log.clear();
   send();
   pair.run_until(5_s - 1_ns);
@@ -185,8 +183,7 @@ TEST_F(Gate, long_wait__is_silent) {
 }
 
 TEST_F(Gate, plan_that_goes__lets_go_what_it_holds) {
-  ASSERT_EQ(pair.c().set_plan(job, plan, pair.now()), PlanState::active);
-  begin_iteration();
+  begin_iteration_with_plan();
   send();
   pair.run_until(40_ms);
   EXPECT_TRUE(sent_at(0).is_never());
@@ -195,8 +192,7 @@ TEST_F(Gate, plan_that_goes__lets_go_what_it_holds) {
   EXPECT_EQ(sent_at(0), 40_ms);
   EXPECT_EQ(pair.c().gate_stats(job).state, PlanState::removed);
   // Another one that holds, and one of the same time that doesn't.
-  ASSERT_EQ(pair.c().set_plan(job, plan, pair.now()), PlanState::active);
-  begin_iteration();
+  begin_iteration_with_plan();
   send();
   pair.run_until(50_ms);
   plan.period = Nanos(0);
@@ -207,8 +203,7 @@ TEST_F(Gate, plan_that_goes__lets_go_what_it_holds) {
 
 TEST_F(Gate, stale_plan__holds_nothing) {
   plan.valid_until = 60_ms;
-  ASSERT_EQ(pair.c().set_plan(job, plan, pair.now()), PlanState::active);
-  begin_iteration();
+  begin_iteration_with_plan();
   const Nanos posted = pair.now();
   send();
   pair.run_for(1_ms);
@@ -263,8 +258,7 @@ TEST(GateRounds, message_posted_before_its_connection_was_the_job_s__waits_for_n
   plan.period = 100_ms;
   ASSERT_EQ(gate.set(plan, alone.now), PlanState::active);
   gate.begin_iteration();
-  alone.now += LoneConnection::kRoundTrip;
-  alone.ack({{1, 1}});
+  alone.answer({{1, 1}});
   EXPECT_EQ(alone.sent.size(), 3u);
   EXPECT_TRUE(gate.pending());
   EXPECT_EQ(alone.connection.next_deadline(), alone.now + 1'100_us) << "not the slot";

@@ -9,15 +9,6 @@ namespace {
 
 using namespace testing_network;
 
-/// Lets a byte pass from client to server.
-bool works(Pair& pair, ConnectionId c, ConnectionId s) {
-  std::byte buffer{};
-  const std::byte message{0x42};
-  EXPECT_EQ(pair.s().receive(s, {&buffer, 1}, 0), PostResult::ok);
-  EXPECT_EQ(pair.c().send(c, {&message, 1}, 0), PostResult::ok);
-  return pair.transfer(1, 1) && buffer == message;
-}
-
 TEST(Handshake, connect__completes_on_both_sides_after_one_round_trip) {
   Pair pair;
   const Nanos begin = pair.now();
@@ -29,9 +20,9 @@ TEST(Handshake, connect__completes_on_both_sides_after_one_round_trip) {
   EXPECT_EQ(pair.client().completions[0].connection, c);
   EXPECT_EQ(pair.client().completions[0].status, Status::ok);
   ASSERT_EQ(pair.server().completions.size(), 1u);
-  EXPECT_EQ(pair.server().completions[0].kind, Completion::Kind::accepted);
+  EXPECT_EQ(pair.server().completions[0].kind, Kind::accepted);
   EXPECT_EQ(pair.c().stats(c)->smoothed_rtt, 100_us);
-  EXPECT_TRUE(works(pair, c, s));
+  EXPECT_TRUE(pair.delivers(c, s));
 }
 
 TEST(Handshake, posted_before__goes_out_with_the_first_credit) {
@@ -39,7 +30,7 @@ TEST(Handshake, posted_before__goes_out_with_the_first_credit) {
   const auto message = random_bytes(5000);
   ByteVector buffer(5000);
   pair.server().on_completion = [&](const Completion& completion) {
-    if (completion.kind == Completion::Kind::accepted) {
+    if (completion.kind == Kind::accepted) {
       EXPECT_EQ(pair.s().receive(completion.connection, buffer, 9), PostResult::ok);
     }
   };
@@ -49,31 +40,15 @@ TEST(Handshake, posted_before__goes_out_with_the_first_credit) {
   EXPECT_EQ(buffer, message);
 }
 
-TEST(Handshake, receives_posted_before__are_the_server_s_first_credit) {
-  Pair pair;
-  const auto message = random_bytes(5000);
-  ByteVector buffer(5000);
-  pair.server().on_completion = [&](const Completion& completion) {
-    if (completion.kind == Completion::Kind::accepted) {
-      EXPECT_EQ(pair.s().send(completion.connection, message, 9), PostResult::ok);
-    }
-  };
-  const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
-  EXPECT_EQ(pair.c().receive(c, buffer, 8), PostResult::ok);
-  EXPECT_TRUE(pair.run([&] { return pair.client().count(Completion::Kind::received) == 1; }, pair.now() + 1_s));
-  EXPECT_EQ(buffer, message);
-}
-
 TEST(Handshake, loss__of_the_first_packets_of_either_side_is_made_good) {
   for (const std::size_t side : {0U, 1U})
     for (int lost = 1; lost <= 5; ++lost) {
       Pair pair;
-      int left = lost;
-      pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.from == side && left-- > 0; };
+      pair.lose_first_of(side, lost);
       const auto [c, s] = pair.connect();
       ASSERT_NE(s, 0u) << side << " loses " << lost;
-      EXPECT_EQ(pair.server().count(Completion::Kind::accepted), 1u);
-      EXPECT_TRUE(works(pair, c, s));
+      EXPECT_EQ(pair.server().count(Kind::accepted), 1u);
+      EXPECT_TRUE(pair.delivers(c, s));
     }
 }
 
@@ -81,9 +56,9 @@ TEST(Handshake, duplicates__make_one_connection) {
   Pair pair;
   pair.fate = [](const Parsed&, Fate& fate) { fate.copies = 3; };
   const auto [c, s] = pair.connect();
-  EXPECT_EQ(pair.server().count(Completion::Kind::accepted), 1u);
-  EXPECT_EQ(pair.client().count(Completion::Kind::connected), 1u);
-  EXPECT_TRUE(works(pair, c, s));
+  EXPECT_EQ(pair.server().count(Kind::accepted), 1u);
+  EXPECT_EQ(pair.client().count(Kind::connected), 1u);
+  EXPECT_TRUE(pair.delivers(c, s));
 }
 
 TEST(Handshake, data__that_overtakes_accept_is_made_good) {
@@ -93,28 +68,24 @@ TEST(Handshake, data__that_overtakes_accept_is_made_good) {
   pair.fate = [](const Parsed& packet, Fate& fate) {
     if (packet.has(FrameType::accept)) fate.extra_delay = 300_us;
   };
-  pair.server().on_completion = [&](const Completion& completion) {
-    if (completion.kind == Completion::Kind::accepted) {
-      EXPECT_EQ(pair.s().send(completion.connection, message, 9), PostResult::ok);
-    }
-  };
+  pair.serve(message);
   const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
   EXPECT_EQ(pair.c().receive(c, buffer, 8), PostResult::ok);
-  EXPECT_TRUE(pair.run([&] { return pair.client().count(Completion::Kind::received) == 1; }, pair.now() + 1_s));
+  EXPECT_TRUE(pair.client_receives(1_s));
   EXPECT_EQ(buffer, message);
 }
 
 Status refused_status(Pair& pair) {
-  EXPECT_TRUE(pair.run([&] { return pair.client().count(Completion::Kind::closed) == 1; }, pair.now() + 60_s));
+  EXPECT_TRUE(pair.run([&] { return pair.client().count(Kind::closed) == 1; }, pair.now() + 60_s));
   pair.run_for(10_ms);
-  EXPECT_EQ(pair.client().count(Completion::Kind::connected), 0u);
+  EXPECT_EQ(pair.client().count(Kind::connected), 0u);
   return pair.client().completions.back().status;
 }
 
 TEST(Handshake, refused__by_who_does_not_listen) {
   Pair pair;
   const ConnectionId id = pair.s().connect(pair.client().address, {}, pair.now());
-  ASSERT_TRUE(pair.run([&] { return pair.server().count(Completion::Kind::closed) == 1; }, pair.now() + 1_s));
+  ASSERT_TRUE(pair.run([&] { return pair.server().count(Kind::closed) == 1; }, pair.now() + 1_s));
   EXPECT_EQ(pair.server().completions.back().status, Status::refused);
   EXPECT_EQ(pair.server().completions.back().connection, id);
   EXPECT_FALSE(pair.s().exists(id));
@@ -125,7 +96,7 @@ TEST(Handshake, slots_kept_for_connect__are_not_for_others_to_take) {
   Pair pair({}, {}, 50_us, {}, {.max_connections = 3, .kept_for_connect = 2});
   pair.connect();
   const ConnectionId refused = pair.c().connect(pair.server().address, {}, pair.now());
-  ASSERT_TRUE(pair.run([&] { return pair.client().count(Completion::Kind::closed) == 1; }, pair.now() + 1_s));
+  ASSERT_TRUE(pair.run([&] { return pair.client().count(Kind::closed) == 1; }, pair.now() + 1_s));
   EXPECT_EQ(pair.client().completions.back().connection, refused);
   EXPECT_EQ(pair.client().completions.back().status, Status::full);
   for (int i = 0; i < 2; ++i) EXPECT_NO_THROW((void)pair.s().connect(pair.client().address, {}, pair.now()));
@@ -139,12 +110,12 @@ TEST(Handshake, slots_of_own_connections_that_have_ended__are_not_for_others_to_
   pair.connect();
   const ConnectionId own = pair.s().connect(other.address, {}, pair.now());
   (void)pair.s().connect(other.address, {}, pair.now());
-  ASSERT_TRUE(pair.run([&] { return pair.server().count(Completion::Kind::connected) == 2; }, pair.now() + 1_s));
+  ASSERT_TRUE(pair.run([&] { return pair.server().count(Kind::connected) == 2; }, pair.now() + 1_s));
   // It waits to tell its peer that it has ended, and nothing arrives there.
   pair.fate = [](const Parsed& packet, Fate& fate) { fate.drop = packet.to == 2; };
   pair.s().abort(own, pair.now());
   (void)pair.c().connect(pair.server().address, {}, pair.now());
-  ASSERT_TRUE(pair.run([&] { return pair.client().count(Completion::Kind::closed) == 1; }, pair.now() + 1_s));
+  ASSERT_TRUE(pair.run([&] { return pair.client().count(Kind::closed) == 1; }, pair.now() + 1_s));
   EXPECT_EQ(pair.client().completions.back().status, Status::full);
   EXPECT_NO_THROW((void)pair.s().connect(other.address, {}, pair.now())) << "its place is for this program";
 }
@@ -157,12 +128,12 @@ TEST(Handshake, full__when_the_server_has_no_slot) {
   std::byte byte{};
   EXPECT_EQ(other.shard->send(id, {&byte, 1}, 5), PostResult::ok);
   EXPECT_EQ(other.shard->receive(id, {&byte, 1}, 6), PostResult::ok);
-  ASSERT_TRUE(pair.run([&] { return other.count(Completion::Kind::closed) == 1; }, pair.now() + 1_s));
+  ASSERT_TRUE(pair.run([&] { return other.count(Kind::closed) == 1; }, pair.now() + 1_s));
   // What was posted comes back first.
   ASSERT_EQ(other.completions.size(), 3u);
-  EXPECT_EQ(other.completions[0].kind, Completion::Kind::sent);
+  EXPECT_EQ(other.completions[0].kind, Kind::sent);
   EXPECT_EQ(other.completions[0].tag, 5u);
-  EXPECT_EQ(other.completions[1].kind, Completion::Kind::received);
+  EXPECT_EQ(other.completions[1].kind, Kind::received);
   EXPECT_EQ(other.completions[1].tag, 6u);
   for (const Completion& completion : other.completions) EXPECT_EQ(completion.status, Status::full);
   EXPECT_EQ(pair.s().stats().refused_connects, 1u);
@@ -186,9 +157,9 @@ TEST(Handshake, version__without_one_in_common_both_are_told) {
                              .least = version,
                              .highest = version});
                 }));
-    ASSERT_TRUE(pair.run([&] { return other.count(Completion::Kind::closed) == 1; }, pair.now() + 1_s));
+    ASSERT_TRUE(pair.run([&] { return other.count(Kind::closed) == 1; }, pair.now() + 1_s));
     EXPECT_EQ(other.completions.back().status, Status::version);
-    EXPECT_EQ(pair.server().count(Completion::Kind::accepted), 0u);
+    EXPECT_EQ(pair.server().count(Kind::accepted), 0u);
     EXPECT_EQ(pair.s().stats().refused_connects, 1u);
   }
 }
@@ -206,7 +177,7 @@ TEST(Handshake, version__of_several_the_highest_in_common_is_chosen) {
   pair.run_for(40_us);
   ASSERT_EQ(pair.log.size(), 1u);
   ASSERT_TRUE(pair.log[0].has(FrameType::accept));
-  EXPECT_EQ(pair.log[0].find(FrameType::accept)->version, wire::kProtocolVersion);
+  EXPECT_EQ(pair.log[0].find(FrameType::accept)->connect.version, wire::kProtocolVersion);
   EXPECT_EQ(pair.log[0].header.tag, 6u);
 }
 
@@ -273,7 +244,7 @@ TEST(Handshake, connect_that_makes_no_sense__is_not_answered) {
     pair.run_for(1_s);
   }
   EXPECT_EQ(pair.s().stats().malformed_packets, 2u);
-  EXPECT_EQ(pair.server().count(Completion::Kind::accepted), 0u);
+  EXPECT_EQ(pair.server().count(Kind::accepted), 0u);
   EXPECT_TRUE(pair.log.empty());
 }
 
@@ -290,7 +261,7 @@ TEST(Handshake, accept_with_an_impossible_packet_size__does_no_harm) {
                   w.accept({.max_packet = size, .source_connection = 7, .credit = 1000});
                 }));
     pair.run_for(1_s);
-    EXPECT_EQ(pair.client().count(Completion::Kind::connected), 0u) << size;
+    EXPECT_EQ(pair.client().count(Kind::connected), 0u) << size;
     for (const Parsed& packet : pair.log) EXPECT_FALSE(is_data(packet));
   }
 }
@@ -304,7 +275,7 @@ TEST(Handshake, accept_without_a_connection_id__is_not_believed) {
                 w.accept({.max_packet = 1472, .source_connection = 0, .credit = 1});
               }));
   pair.run_for(1_s);
-  EXPECT_EQ(pair.client().count(Completion::Kind::connected), 0u);
+  EXPECT_EQ(pair.client().count(Kind::connected), 0u);
 }
 
 TEST(Handshake, server_that_vanishes_before_accept__is_unreachable) {
@@ -319,7 +290,7 @@ TEST(Handshake, server_that_vanishes_before_accept__is_unreachable) {
   pair.run_for(60_us);
   pair.server().dead = true;
   pair.run_for(40_s);
-  ASSERT_EQ(pair.client().count(Completion::Kind::closed), 1u) << "it waits for ever";
+  ASSERT_EQ(pair.client().count(Kind::closed), 1u) << "it waits for ever";
   EXPECT_EQ(pair.client().completions.back().status, Status::unreachable);
 }
 
@@ -346,7 +317,7 @@ TEST(Handshake, packet_size__is_the_smaller_of_the_two) {
   ByteVector to_b(message.size());
   ByteVector to_a(message.size());
   b.on_completion = [&](const Completion& completion) {
-    if (completion.kind != Completion::Kind::accepted) return;
+    if (completion.kind != Kind::accepted) return;
     EXPECT_EQ(b.shard->receive(completion.connection, to_b, 0), PostResult::ok);
     EXPECT_EQ(b.shard->send(completion.connection, message, 0), PostResult::ok);
   };

@@ -10,6 +10,7 @@ namespace mltcp {
 namespace {
 
 using namespace testing_network;
+using JobConnected = ConnectedTest;
 
 TEST(Job, tag__names_job_and_iteration_and_its_progress_only_rises_within_one) {
   Pair pair;
@@ -53,9 +54,7 @@ TEST(Job, tag__names_job_and_iteration_and_its_progress_only_rises_within_one) {
   }
 }
 
-TEST(Job, begin_iteration__starts_from_zero) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
+TEST_F(JobConnected, begin_iteration__starts_from_zero) {
   const JobId job = pair.c().add_job({.number = 1, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}});
   EXPECT_TRUE(pair.c().attach(c, job));
   EXPECT_EQ(pair.c().job_progress(job)->gain(), 1.0) << "before the first iteration";
@@ -164,6 +163,11 @@ TEST(Job, iteration__its_bytes_reach_an_algorithm_of_timed_increases) {
   EXPECT_NEAR(regained(cc::Augmentation(), 12'500'000) / regained(flat), 1.0, 0.01) << "plain flows do as always";
 }
 
+JobId add_learning_job(Pair& pair) {
+  return pair.c().add_job(
+      {.number = 9, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}, .learn_iterations = true});
+}
+
 // Two connections of an application that never says where its iterations begin: bursts of 300 kB on one and 200 kB on
 // the other, in messages of 100 kB of which the first of each is sent before the other's.
 TEST(Job, iterations__are_learned_over_all_connections) {
@@ -171,9 +175,7 @@ TEST(Job, iterations__are_learned_over_all_connections) {
   pair.rate = Rate(1'000'000'000);
   const auto [c, s] = pair.connect();
   const auto [d, t] = pair.connect();
-  JobConfig config{.number = 9, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}};
-  config.learn_iterations = true;
-  const JobId job = pair.c().add_job(config);
+  const JobId job = add_learning_job(pair);
   EXPECT_TRUE(pair.c().attach(c, job));
   EXPECT_TRUE(pair.c().attach(d, job));
   const auto message = random_bytes(100'000);
@@ -220,9 +222,7 @@ TEST(Job, iterations__are_learned_again_after_many_that_were_stated) {
   Pair pair;
   pair.rate = Rate(1'000'000'000);
   const auto [c, s] = pair.connect();
-  JobConfig config{.number = 9, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}};
-  config.learn_iterations = true;
-  const JobId job = pair.c().add_job(config);
+  const JobId job = add_learning_job(pair);
   EXPECT_TRUE(pair.c().attach(c, job));
   const auto message = random_bytes(20'000);
   const cc::IterationTracker& tracker = pair.c().job_progress(job)->tracker;
@@ -246,9 +246,7 @@ TEST(Job, iterations__are_learned_again_after_many_that_were_stated) {
   EXPECT_LE(tracker.iteration(), stated + 4);
 }
 
-TEST(Job, removed__its_connections_go_on_without_a_tag) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
+TEST_F(JobConnected, removed__its_connections_go_on_without_a_tag) {
   const JobId job = pair.c().add_job({.number = 5, .augmentation = cc::Augmentation::constant(1.5), .max_rate = {}});
   EXPECT_TRUE(pair.c().attach(c, job));
   const auto message = random_bytes(2'000'000);
@@ -269,9 +267,7 @@ TEST(Job, removed__its_connections_go_on_without_a_tag) {
   EXPECT_EQ(pair.c().job_progress(job)->tracker.bytes_sent(), 0u);
 }
 
-TEST(Job, attach__moves_a_connection_between_jobs) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
+TEST_F(JobConnected, attach__moves_a_connection_between_jobs) {
   const JobId first = pair.c().add_job({.number = 1, .augmentation = {}, .max_rate = {}});
   const JobId second = pair.c().add_job({.number = 2, .augmentation = {}, .max_rate = {}});
   const auto message = random_bytes(10'000);
@@ -293,9 +289,7 @@ TEST(Job, attach__to_the_same_job_again_is_no_end_of_a_burst) {
   Pair pair;
   pair.rate = Rate(1'000'000'000);
   const auto [c, s] = pair.connect();
-  JobConfig config{.number = 9, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}};
-  config.learn_iterations = true;
-  const JobId job = pair.c().add_job(config);
+  const JobId job = add_learning_job(pair);
   const auto message = random_bytes(100'000);
   const cc::IterationTracker& tracker = pair.c().job_progress(job)->tracker;
   for (std::uint64_t i = 0; i < 8; ++i) {
@@ -323,9 +317,7 @@ TEST(Job, messages__are_counted_off_however_they_end) {
   Pair pair;
   pair.rate = Rate(1'000'000'000);
   const auto [c, s] = pair.connect();
-  JobConfig config{.number = 9, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}};
-  config.learn_iterations = true;
-  const JobId job = pair.c().add_job(config);
+  const JobId job = add_learning_job(pair);
   const JobId other = pair.c().add_job({});
   EXPECT_TRUE(pair.c().attach(c, job));
   const auto message = random_bytes(100'000);
@@ -370,7 +362,7 @@ TEST(Job, messages__are_counted_off_however_they_end) {
     }
     pair.run_for(1_s);
     EXPECT_FALSE(pair.c().exists(d)) << way;
-    EXPECT_EQ(pair.client().count(Completion::Kind::sent), 3 * static_cast<std::size_t>(way + 1)) << way;
+    EXPECT_EQ(pair.client().count(Kind::sent), 3 * static_cast<std::size_t>(way + 1)) << way;
   }
   for (int i = 0; i < 8; ++i) {
     ASSERT_EQ(pair.s().receive_virtual(s, message.size(), 0), PostResult::ok);

@@ -12,7 +12,7 @@ namespace mltcp::liar_test {
 namespace {
 
 using namespace testing_network;
-using Kind = Completion::Kind;
+using HeldOffConnected = ConnectedTest;
 
 /// A server of the test's own. It takes whatever comes and acknowledges what it likes.
 class Liar {
@@ -49,8 +49,7 @@ class Liar {
   void expect_caught() {
     EXPECT_TRUE(is_caught());
     EXPECT_EQ(pair.c().stats().violations, 1u);
-    ASSERT_EQ(pair.client().count(Kind::closed), 1u);
-    EXPECT_EQ(pair.client().of(Kind::closed)[0].status, Status::violation);
+    EXPECT_EQ(pair.client().statuses(Kind::closed), Statuses{Status::violation});
     EXPECT_EQ(pair.client().of(Kind::sent)[0].status, Status::violation);
     EXPECT_TRUE(told) << "the peer is told why";
   }
@@ -109,29 +108,17 @@ TEST(Liar, acknowledges_the_same_again_and_again_in_a_packet__is_not_listened_to
 TEST(Liar, honest_peer__is_told_by_close_who_has_acknowledged_in_its_name) {
   Pair pair;
   const auto [c, s] = pair.connect();
-  pair.inject(pair.client(), pair.server().address, forge(header_for(c, 50), [](wire::Writer& w) {
-                wire::AckFrame ack;
-                ack.range_count = 1;
-                ack.ranges[0] = {10'000'000, 10'000'000};
-                w.ack(ack);
-              }));
+  pair.inject(pair.client(), pair.server().address,
+              forge(header_for(c, 50), [](wire::Writer& w) { acknowledge(w, 10'000'000, 10'000'000); }));
   pair.run_for(1_ms);
-  for (TestHost* host : {&pair.client(), &pair.server()}) {
-    ASSERT_EQ(host->count(Kind::closed), 1u);
-    EXPECT_EQ(host->of(Kind::closed)[0].status, Status::violation);
-  }
+  pair.expect_both_closed(Status::violation);
 }
 
 // ---- who has lied is held off ---------------------------------------------------------------------------------------
 
 /// Ends the server's connection as its client has acknowledged what was not sent.
 void lie_to_server(Pair& pair, ConnectionId s, bool has_tag = true) {
-  const ByteVector packet = forge(header_for(s, 50), [](wire::Writer& w) {
-    wire::AckFrame ack;
-    ack.range_count = 1;
-    ack.ranges[0] = {10'000'000, 10'000'000};
-    w.ack(ack);
-  });
+  const ByteVector packet = forge(header_for(s, 50), [](wire::Writer& w) { acknowledge(w, 10'000'000, 10'000'000); });
   if (has_tag)
     pair.inject(pair.server(), pair.client().address, packet);
   else
@@ -146,9 +133,7 @@ Nanos time_to_connect(Pair& pair) {
   return pair.now() - begin;
 }
 
-TEST(HeldOff, who_connects_again__is_answered_late_and_later_each_time) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
+TEST_F(HeldOffConnected, who_connects_again__is_answered_late_and_later_each_time) {
   const double usual = pair.s().stats(s)->cwnd_bytes;
   lie_to_server(pair, s);
   for (const Nanos time : {1_s, 2_s, 4_s, 8_s}) {
@@ -162,9 +147,7 @@ TEST(HeldOff, who_connects_again__is_answered_late_and_later_each_time) {
   }
 }
 
-TEST(HeldOff, who_states_another_packet_size__begins_with_the_least_window_all_the_same) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
+TEST_F(HeldOffConnected, who_states_another_packet_size__begins_with_the_least_window_all_the_same) {
   const double usual = pair.s().stats(s)->cwnd_bytes;
   lie_to_server(pair, s);
   pair.run_for(1_s);
@@ -185,18 +168,12 @@ TEST(HeldOff, what_is_open_already_and_other_addresses__go_on) {
   const auto [c2, s2] = pair.connect();
   lie_to_server(pair, s1);
   EXPECT_TRUE(pair.s().exists(s2));
-  const auto message = random_bytes(100'000);
-  ByteVector buffer(message.size());
-  ASSERT_EQ(pair.s().receive(s2, buffer, 0), PostResult::ok);
-  ASSERT_EQ(pair.c().send(c2, message, 0), PostResult::ok);
-  EXPECT_TRUE(pair.transfer(1, 1, 100_ms));
+  EXPECT_TRUE(pair.delivers(c2, s2, random_bytes(100'000), 100_ms));
   other.shard->connect(pair.server().address, {}, pair.now());
   EXPECT_TRUE(pair.run([&] { return other.count(Kind::connected) == 1; }, pair.now() + 10_ms));
 }
 
-TEST(HeldOff, packet_without_the_tag__has_nobody_held_off) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
+TEST_F(HeldOffConnected, packet_without_the_tag__has_nobody_held_off) {
   lie_to_server(pair, s, false);
   EXPECT_EQ(pair.s().stats().forged_packets, 1u);
   EXPECT_LT(time_to_connect(pair), 1_ms);
@@ -241,7 +218,7 @@ struct Withheld {
     pair.logging = false;
     pair.fate = [this](const Parsed& packet, Fate&) {
       if (packet.from != 0 || !is_data(packet)) return;
-      const ParsedFrame data = *packet.find(FrameType::data);
+      const wire::DataFrame data = packet.find(FrameType::data)->data;
       if (data.offset > end) {
         EXPECT_EQ(packet.header.packet_number, next + 1);
         EXPECT_EQ(data.offset - end, longest) << "as of any other packet";
@@ -259,10 +236,7 @@ struct Withheld {
   /// Somebody on the path says that the number has come.
   void acknowledge(std::uint64_t number) {
     pair.inject(pair.client(), pair.server().address, forge(header_for(c, 1'000'000 + number), [&](wire::Writer& w) {
-                  wire::AckFrame ack;
-                  ack.range_count = 1;
-                  ack.ranges[0] = {number, number};
-                  w.ack(ack);
+                  testing_network::acknowledge(w, number, number);
                 }));
   }
   static ConnectionConfig checked(bool check = true) {
@@ -312,7 +286,7 @@ TEST(Withheld, packets_near_the_end_of_a_message__are_sent) {
   int gaps = 0;
   pair.fate = [&, number = std::uint32_t{0}, end = std::size_t{0}](const Parsed& packet, Fate&) mutable {
     if (packet.from != 0 || !is_data(packet)) return;
-    const ParsedFrame data = *packet.find(FrameType::data);
+    const wire::DataFrame data = packet.find(FrameType::data)->data;
     if (data.message < number) return;
     if (data.message > number) {
       EXPECT_EQ(end, message.size());
@@ -346,7 +320,7 @@ TEST(Withheld, acknowledgement_in_one__goes_with_the_next) {
     fate.drop = packet.header.packet_number % 50 == 1;  // so that few are sent at a time
     if (packet.from != 0) return;
     if (is_data(packet)) {
-      const ParsedFrame data = *packet.find(FrameType::data);
+      const wire::DataFrame data = packet.find(FrameType::data)->data;
       if (data.offset > end && packet.header.packet_number == next + 1) {
         ++gaps;
         acks += packet.has(FrameType::ack) ? 1 : 0;
@@ -446,12 +420,7 @@ TEST(Liar, path_that_clears_marks__is_used_without_ecn_and_ends_nothing) {
       if (packet.ecn == Ecn::ce) ++marked;
       fate.ecn = Ecn::ect0;  // somebody on the path clears them
     };
-    const auto message = random_bytes(4'000'000);
-    ByteVector buffer(message.size());
-    ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
-    ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
-    EXPECT_TRUE(pair.transfer(1, 1, 5_s));
-    EXPECT_EQ(buffer, message);
+    EXPECT_TRUE(pair.delivers(c, s, random_bytes(4'000'000), 5_s));
     EXPECT_EQ(marked > 0, !has_key) << "somebody may clear marks to slow a connection down";
     EXPECT_EQ(pair.c().stats().violations, 0u);
   }

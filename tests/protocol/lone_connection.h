@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -132,6 +131,11 @@ class LoneConnection {
     take_ack(ranges, ecn, delay);
     end_burst();
   }
+  /// The same, a round trip later.
+  void answer(const Ranges& ranges, const wire::EcnCounts& ecn = {}) {
+    now += kRoundTrip;
+    ack(ranges, ecn);
+  }
   void take_ack(const Ranges& ranges, const wire::EcnCounts& ecn = {}, Nanos delay = {}) {
     arrive([&](wire::Writer& w) {
       wire::AckFrame frame;
@@ -159,6 +163,15 @@ class LoneConnection {
     wire::Header header;
     ASSERT_EQ(reader.begin(arrived.bytes, arrived.tail, arrived.virtual_bytes, header), wire::ParseError::none);
     connection.on_packet(header, reader, arrived, now);
+  }
+  /// What arrives in a burst of its own; then what may leave does.
+  void take(const std::function<void(wire::Writer&)>& write, Ecn ecn = Ecn::not_ect, std::uint8_t flags = 0) {
+    arrive(write, ecn, flags);
+    end_burst();
+  }
+  void take(const wire::Header& header, const std::function<void(wire::Writer&)>& write) {
+    arrive(header, write);
+    end_burst();
   }
   void end_burst() {
     connection.end_of_batch(now);

@@ -27,8 +27,7 @@ TEST(LossDetection, time_threshold__is_an_eighth_above_the_round_trip) {
   const std::uint64_t first = alone.send(1, 1000);
   alone.now += 10_us;
   alone.send(2);
-  alone.now += LoneConnection::kRoundTrip;
-  alone.ack({{first + 1, first + 2}});
+  alone.answer({{first + 1, first + 2}});
   EXPECT_EQ(alone.connection.next_deadline(), begin + Nanos(112'500));
   alone.now = begin + Nanos(112'499);
   alone.fire_timers();
@@ -43,8 +42,7 @@ TEST(LossDetection, time_threshold__is_an_eighth_above_the_round_trip) {
   EXPECT_EQ(alone.told.back().now, alone.now);
   EXPECT_EQ(alone.told.back().event.bytes_in_flight, 0u);
   // The next acknowledgement sample tells of it.
-  alone.now += LoneConnection::kRoundTrip;
-  alone.ack({{first + 3, first + 3}});
+  alone.answer({{first + 3, first + 3}});
   EXPECT_EQ(alone.sample().lost_packets, 1u);
   EXPECT_EQ(alone.sample().lost_bytes, alone.packet_of(first).size);
   const std::uint64_t next = alone.send();
@@ -57,8 +55,7 @@ TEST(LossDetection, time_threshold__has_the_timers_granularity_and_comes_before_
   LoneConnection alone;
   const Nanos begin = alone.now;
   const std::uint64_t first = alone.send(2);
-  alone.now += LoneConnection::kRoundTrip;
-  alone.ack({{first + 1, first + 1}});
+  alone.answer({{first + 1, first + 1}});
   EXPECT_EQ(alone.connection.next_deadline(), begin + 1_ms);
   alone.run_until(begin + 1_ms);
   EXPECT_EQ(alone.stats().lost_packets, 1u);
@@ -102,7 +99,7 @@ TEST(LossDetection, sample__says_what_was_acknowledged_and_lost) {
   alone.now += 140_us;
   alone.take_ack({{first + 3, first + 3}}, {}, 10_us);
   alone.now += 1_us;
-  alone.arrive(forge(header_for(7, alone.next_of_peer++, 1000), [&](wire::Writer& w) {
+  alone.take(header_for(7, alone.next_of_peer++, 1000), [&](wire::Writer& w) {
     wire::AckFrame frame;
     frame.hops = 3;
     frame.delay_ns = 20'000;
@@ -110,8 +107,7 @@ TEST(LossDetection, sample__says_what_was_acknowledged_and_lost) {
     frame.ranges[0] = {first + 6, first + 6};
     frame.ranges[1] = {first + 3, first + 4};
     w.ack(frame);
-  }));
-  alone.end_burst();
+  });
   EXPECT_EQ(alone.count(Told::Kind::ack), 1u) << "one for the burst";
   const cc::AckSample sample = alone.sample();
   EXPECT_EQ(sample.now, begin + 141_us);
@@ -191,16 +187,13 @@ TEST(LossDetection, late_acknowledgement__counts_once) {
 TEST(LossDetection, packets_of_acknowledgements_alone__are_neither_lost_nor_late) {
   LoneConnection alone;
   const std::uint64_t first = alone.send();
-  alone.arrive([](wire::Writer& w) { w.ping(); }, Ecn::not_ect, wire::ack_now);
-  alone.end_burst();
+  alone.take([](wire::Writer& w) { w.ping(); }, Ecn::not_ect, wire::ack_now);
   EXPECT_EQ(alone.sent.back().header.flags & wire::ack_now, 0);
   alone.send();
-  alone.now += LoneConnection::kRoundTrip;
-  alone.ack({{first + 1, first + 2}});
+  alone.answer({{first + 1, first + 2}});
   EXPECT_EQ(alone.stats().spurious_losses, 0u);
   alone.send(2);
-  alone.now += LoneConnection::kRoundTrip;
-  alone.ack({{first + 4, first + 4}});
+  alone.answer({{first + 4, first + 4}});
   EXPECT_EQ(alone.stats().lost_packets, 1u) << "the first";
 }
 
@@ -222,8 +215,7 @@ TEST(LossDetection, lost_packets__are_remembered_for_as_long_as_one_may_be_late)
     // A round trip, 10 ms and the granularity, of which the round trip passes until the acknowledgement.
     flight.now = sent + 11_ms - (in_time ? 1_ns : 0_ns);
     const std::uint64_t next = flight.send();
-    flight.now += LoneConnection::kRoundTrip;
-    flight.ack({{next, next}});
+    flight.answer({{next, next}});
     flight.arrived(0, 0);
     EXPECT_EQ(flight.stats().spurious_losses, in_time ? 1u : 0u);
   }
@@ -253,8 +245,8 @@ TEST(LossDetection, lost_packet__comes_again_as_far_as_it_is_missing) {
   alone.run_for(110_us);
   ASSERT_EQ(alone.sent.size(), first + 3);
   ASSERT_TRUE(is_data(alone.sent[first + 1]) && is_data(alone.sent[first + 2]));
-  const ParsedFrame front = *alone.sent[first + 1].find(FrameType::data);
-  const ParsedFrame rest = *alone.sent[first + 2].find(FrameType::data);
+  const wire::DataFrame front = alone.sent[first + 1].find(FrameType::data)->data;
+  const wire::DataFrame rest = alone.sent[first + 2].find(FrameType::data)->data;
   EXPECT_EQ(front.offset, 0u);
   EXPECT_EQ(rest.offset, front.length);
   EXPECT_EQ(rest.offset + rest.length, LoneConnection::kPayload);
@@ -266,8 +258,8 @@ TEST(LossDetection, lost_packet__comes_again_as_far_as_it_is_missing) {
   ASSERT_EQ(alone.stats().lost_packets, 1u);
   ASSERT_TRUE(is_data(alone.sent.back()));
   EXPECT_EQ(alone.sent.back().header.packet_number, more + 2);
-  EXPECT_EQ(alone.sent.back().find(FrameType::data)->offset, rest.offset);
-  EXPECT_EQ(alone.sent.back().find(FrameType::data)->length, rest.length);
+  EXPECT_EQ(alone.sent.back().find(FrameType::data)->data.offset, rest.offset);
+  EXPECT_EQ(alone.sent.back().find(FrameType::data)->data.length, rest.length);
 }
 
 // ---- the window -----------------------------------------------------------------------------------------------------
@@ -313,9 +305,8 @@ TEST(SendWindow, two_packets_wide__does_not_ask_for_acknowledgements_at_once) {
 TEST(SendWindow, cwnd_limited__are_packets_sent_before_the_window_held_one_back) {
   LoneConnection alone({.window = 3.0 * LoneConnection::kPacket});
   for (int i = 0; i < 4; ++i) alone.post(LoneConnection::kPayload);
-  alone.build();  // 1 to 3
-  alone.now += LoneConnection::kRoundTrip;
-  alone.ack({{1, 2}});  // 4 leaves, and that is all
+  alone.build();           // 1 to 3
+  alone.answer({{1, 2}});  // 4 leaves, and that is all
   EXPECT_TRUE(alone.sample().cwnd_limited);
   alone.ack({{3, 3}});
   EXPECT_TRUE(alone.sample().cwnd_limited);
@@ -338,13 +329,11 @@ TEST(SendWindow, max_packets_in_flight__is_exact_and_no_limit_of_the_window) {
 TEST(SendWindow, pacing_rate__is_a_quarter_above_the_window_where_the_controller_wants_none) {
   LoneConnection alone({.start = LoneConnection::Start::accepted, .window = 100'000});
   Recorder::wanted.pacing_rate = Rate();
-  alone.now += LoneConnection::kRoundTrip;
-  alone.ack({{0, 0}});
+  alone.answer({{0, 0}});
   EXPECT_NEAR(alone.stats().pacing_rate.gbps(), 1.25 * 100'000 * 8 / 100e3, 1e-6);
   Recorder::wanted.pacing_rate = Rate(123'000'000);
   const std::uint64_t first = alone.send();
-  alone.now += LoneConnection::kRoundTrip;
-  alone.ack({{first, first}});
+  alone.answer({{first, first}});
   EXPECT_EQ(alone.stats().pacing_rate, Rate(123'000'000));
 }
 
@@ -352,8 +341,7 @@ TEST(SendWindow, pacing__lets_a_packet_and_one_more_leave_after_a_pause) {
   LoneConnection alone;
   Recorder::wanted.pacing_rate = Rate(100'000'000);
   const std::uint64_t first = alone.send();
-  alone.now += LoneConnection::kRoundTrip;
-  alone.ack({{first, first}});
+  alone.answer({{first, first}});
   alone.now += 10_ms;
   for (int i = 0; i < 3; ++i) alone.post(LoneConnection::kPayload);
   EXPECT_EQ(alone.build(), Connection::Blocked::pacing);
@@ -370,8 +358,7 @@ TEST(SendWindow, max_rate__bounds_the_pacing_rate) {
   EXPECT_EQ(alone.stats().pacing_rate, config.max_rate);
   Recorder::wanted.pacing_rate = Rate(20'000'000);
   const std::uint64_t first = alone.send();
-  alone.now += LoneConnection::kRoundTrip;
-  alone.ack({{first, first}});
+  alone.answer({{first, first}});
   EXPECT_EQ(alone.stats().pacing_rate, Rate(20'000'000));
 }
 

@@ -8,6 +8,7 @@ namespace mltcp::message_test {
 namespace {
 
 using namespace testing_network;
+using MessageConnected = ConnectedTest;
 
 TEST(Message, length__every_interesting_one_arrives_byte_exact) {
   // 256 is the longest piece that is copied; 1424 (`full_payload`) is the longest of one packet.
@@ -22,13 +23,13 @@ TEST(Message, length__every_interesting_one_arrives_byte_exact) {
     ASSERT_EQ(pair.c().send(c, message, length + 7), PostResult::ok);
     ASSERT_TRUE(pair.transfer(1, 1)) << length;
     const Completion sent = pair.client().completions.back();
-    EXPECT_EQ(sent.kind, Completion::Kind::sent);
+    EXPECT_EQ(sent.kind, Kind::sent);
     EXPECT_EQ(sent.status, Status::ok);
     EXPECT_EQ(sent.connection, c);
     EXPECT_EQ(sent.tag, length + 7);
     EXPECT_EQ(sent.bytes, length);
     const Completion received = pair.server().completions.back();
-    EXPECT_EQ(received.kind, Completion::Kind::received);
+    EXPECT_EQ(received.kind, Kind::received);
     EXPECT_EQ(received.status, Status::ok);
     EXPECT_EQ(received.connection, s);
     EXPECT_EQ(received.tag, length);
@@ -41,9 +42,7 @@ TEST(Message, length__every_interesting_one_arrives_byte_exact) {
   EXPECT_EQ(pair.c().stats(c)->lost_packets, 0u);
 }
 
-TEST(Message, empty__may_come_from_no_address_at_all) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
+TEST_F(MessageConnected, empty__may_come_from_no_address_at_all) {
   ASSERT_EQ(pair.s().receive(s, {}, 1), PostResult::ok);
   ASSERT_EQ(pair.c().send(c, {}, 2), PostResult::ok);
   ASSERT_TRUE(pair.transfer(1, 1));
@@ -51,9 +50,7 @@ TEST(Message, empty__may_come_from_no_address_at_all) {
   EXPECT_EQ(pair.server().completions.back().status, Status::ok);
 }
 
-TEST(Message, short_ones__fill_a_packet_up) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
+TEST_F(MessageConnected, short_ones__fill_a_packet_up) {
   constexpr std::size_t bytes = 32;
   constexpr std::size_t count = (1472 - wire::kHeaderBytes) / (wire::kDataFrameBytes + bytes);
   const auto message = random_bytes(bytes);
@@ -66,9 +63,7 @@ TEST(Message, short_ones__fill_a_packet_up) {
   EXPECT_EQ(pair.count([](const Parsed& packet) { return is_data(packet); }), 2u);
 }
 
-TEST(Message, several__share_a_packet) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
+TEST_F(MessageConnected, several__share_a_packet) {
   std::vector<ByteVector> messages;
   std::vector<ByteVector> buffers;
   for (std::size_t i = 0; i < 40; ++i) {
@@ -83,12 +78,10 @@ TEST(Message, several__share_a_packet) {
   EXPECT_EQ(buffers, messages);
   EXPECT_LE(pair.count([](const Parsed& p) { return p.from == 0 && is_data(p); }), 2u);
   std::uint64_t next = 0;
-  for (const Completion& completion : pair.server().of(Completion::Kind::received)) EXPECT_EQ(completion.tag, next++);
+  for (const Completion& completion : pair.server().of(Kind::received)) EXPECT_EQ(completion.tag, next++);
 }
 
-TEST(Message, mixed_lengths__keep_the_order_of_buffers) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
+TEST_F(MessageConnected, mixed_lengths__keep_the_order_of_buffers) {
   Random random(5);
   std::vector<ByteVector> messages;
   std::vector<ByteVector> buffers;
@@ -105,15 +98,13 @@ TEST(Message, mixed_lengths__keep_the_order_of_buffers) {
   EXPECT_EQ(buffers, messages);
 }
 
-TEST(Message, reordering__completes_what_is_whole_first_and_in_its_own_buffer) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
+TEST_F(MessageConnected, reordering__completes_what_is_whole_first_and_in_its_own_buffer) {
   std::array<ByteVector, 3> buffers{ByteVector(1000), ByteVector(1000), ByteVector(1000)};
   for (std::size_t i = 0; i < 3; ++i) ASSERT_EQ(pair.s().receive(s, buffers[i], i), PostResult::ok);
   pair.run_for(1_ms);
   pair.fate = [](const Parsed& packet, Fate& fate) {
-    const ParsedFrame* data = packet.find(FrameType::data);
-    fate.drop = data != nullptr && data->message == 0 && packet.at < 13_ms;
+    const wire::Frame* data = packet.find(FrameType::data);
+    fate.drop = data != nullptr && data->data.message == 0 && packet.at < 13_ms;
   };
   const auto first = random_bytes(1000, 1);
   const auto second = random_bytes(1000, 2);
@@ -122,7 +113,7 @@ TEST(Message, reordering__completes_what_is_whole_first_and_in_its_own_buffer) {
   ASSERT_EQ(pair.c().send(c, second, 1), PostResult::ok);
   ASSERT_EQ(pair.c().send(c, third, 2), PostResult::ok);
   ASSERT_TRUE(pair.transfer(3, 3));
-  const auto received = pair.server().of(Completion::Kind::received);
+  const auto received = pair.server().of(Kind::received);
   EXPECT_EQ(received.back().tag, 0u);
   EXPECT_EQ(buffers[0], first);
   EXPECT_EQ(buffers[1], second);
@@ -144,14 +135,12 @@ TEST(Message, sent__comes_in_the_order_of_the_messages) {
         pair.run_for(10_ms);
         for (std::uint64_t i = 0; i < messages; ++i) ASSERT_EQ(pair.c().send(c, out, i), PostResult::ok);
         ASSERT_TRUE(pair.transfer(messages, messages));
-        const auto sent = pair.client().of(Completion::Kind::sent);
+        const auto sent = pair.client().of(Kind::sent);
         for (std::uint64_t i = 0; i < messages; ++i) ASSERT_EQ(sent[i].tag, i) << pack << loss << size;
       }
 }
 
-TEST(Message, longer_than_its_buffer__is_truncated_and_nothing_is_written_beyond) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
+TEST_F(MessageConnected, longer_than_its_buffer__is_truncated_and_nothing_is_written_beyond) {
   for (const std::size_t length : {1U, 100U, 1424U, 1425U, 20'000U})
     for (const std::size_t missing : {1U, 50U, 1000U, 1500U}) {
       const std::size_t capacity = length - std::min<std::size_t>(length, missing);
@@ -168,24 +157,20 @@ TEST(Message, longer_than_its_buffer__is_truncated_and_nothing_is_written_beyond
     }
 }
 
-TEST(Message, receive_virtual__counts_and_drops_real_bytes) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
+TEST_F(MessageConnected, receive_virtual__counts_and_drops_real_bytes) {
   const auto message = random_bytes(30'000);
   ASSERT_EQ(pair.s().receive_virtual(s, 30'000, 1), PostResult::ok);
   ASSERT_EQ(pair.s().receive_virtual(s, 100, 2), PostResult::ok);
   ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
   ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
   ASSERT_TRUE(pair.transfer(2, 2));
-  const auto received = pair.server().of(Completion::Kind::received);
+  const auto received = pair.server().of(Kind::received);
   EXPECT_EQ(received[0].status, Status::ok);
   EXPECT_EQ(received[1].status, Status::truncated);
   EXPECT_EQ(received[1].bytes, 30'000u);
 }
 
-TEST(Message, both_directions__at_once_on_one_connection) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
+TEST_F(MessageConnected, both_directions__at_once_on_one_connection) {
   const auto there = random_bytes(500'000, 1);
   const auto back = random_bytes(400'000, 2);
   ByteVector at_server(there.size());
@@ -197,8 +182,8 @@ TEST(Message, both_directions__at_once_on_one_connection) {
   pair.run_for(1_s);
   EXPECT_EQ(at_server, there);
   EXPECT_EQ(at_client, back);
-  EXPECT_EQ(pair.client().count(Completion::Kind::sent), 1u);
-  EXPECT_EQ(pair.server().count(Completion::Kind::sent), 1u);
+  EXPECT_EQ(pair.client().count(Kind::sent), 1u);
+  EXPECT_EQ(pair.server().count(Kind::sent), 1u);
   EXPECT_EQ(pair.c().stats(c)->lost_packets + pair.s().stats(s)->lost_packets, 0u);
 }
 
@@ -216,11 +201,11 @@ TEST(Message, one_buffer__may_be_sent_on_several_connections) {
   pair.run_for(1_ms);
   ASSERT_EQ(pair.c().send(ids[0], message, 0), PostResult::ok);
   pair.run_for(80_us);
-  ASSERT_EQ(pair.client().count(Completion::Kind::sent), 0u);
+  ASSERT_EQ(pair.client().count(Kind::sent), 0u);
   pair.client().room = 0;
   ASSERT_EQ(pair.c().send(ids[1], message, 0), PostResult::ok);
   pair.run_for(100_us);
-  ASSERT_EQ(pair.client().count(Completion::Kind::sent), 1u);
+  ASSERT_EQ(pair.client().count(Kind::sent), 1u);
   pair.client().room = ~std::size_t{0};
   ASSERT_TRUE(pair.transfer(1, 1));
   EXPECT_EQ(buffers[0], message);

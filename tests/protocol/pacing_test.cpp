@@ -96,11 +96,7 @@ TEST(Pacing, acknowledgements__are_not_held_back) {
   server.max_rate = Rate(100'000);  // 12.5 kB/s: one packet in 120 ms
   Pair pair({}, server);
   const auto [c, s] = pair.connect();
-  const auto message = random_bytes(1'000'000);
-  ByteVector buffer(message.size());
-  ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
-  ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
-  EXPECT_TRUE(pair.transfer(1, 1, 1_s));
+  EXPECT_TRUE(pair.delivers(c, s, random_bytes(1'000'000), 1_s));
 }
 
 struct SharedJob {
@@ -250,38 +246,25 @@ TEST(JobRate, pacing_quantum__lets_packets_leave_together_and_costs_no_rate) {
   EXPECT_LT(count(100_us), 250U);
 }
 
-TEST(JobRate, change__takes_effect_at_once) {
-  SharedJob shared(Rate(1'000), 4);  // a packet in twelve seconds
-  shared.post(1'000'000);
-  shared.pair.run_for(100_ms);
-  EXPECT_EQ(shared.pair.client().count(Completion::Kind::sent), 0u);
-  EXPECT_TRUE(shared.pair.c().set_job_rate(shared.job, Rate(1'000'000'000)));
-  EXPECT_TRUE(shared.pair.transfer(4, 4, 500_ms)) << "waits for the time of the old rate";
-}
-
-TEST(JobRate, lifted__takes_effect_at_once) {
-  SharedJob shared(Rate(1'000), 4);
-  shared.post(1'000'000);
-  shared.pair.run_for(100_ms);
-  EXPECT_TRUE(shared.pair.c().set_job_rate(shared.job, Rate(0)));
-  EXPECT_TRUE(shared.pair.transfer(4, 4, 500_ms));
-}
-
-TEST(JobRate, remove_job__frees_its_waiting_connections) {
-  SharedJob shared(Rate(1'000), 4);
-  shared.post(1'000'000);
-  shared.pair.run_for(100_ms);
-  shared.pair.c().remove_job(shared.job);
-  EXPECT_TRUE(shared.pair.transfer(4, 4, 500_ms));
-}
-
-TEST(JobRate, attach_to_another_job__frees_a_waiting_connection) {
-  SharedJob shared(Rate(1'000), 4);
-  shared.post(1'000'000);
-  shared.pair.run_for(100_ms);
-  const JobId fast = shared.pair.c().add_job({});
-  for (const ConnectionId id : shared.ids) EXPECT_TRUE(shared.pair.c().attach(id, fast));
-  EXPECT_TRUE(shared.pair.transfer(4, 4, 500_ms));
+TEST(JobRate, whatever_ends_it__takes_effect_at_once) {
+  const std::vector<std::pair<const char*, std::function<bool(SharedJob&)>>> changes{
+      {"another rate", [](SharedJob& shared) { return shared.pair.c().set_job_rate(shared.job, Rate(1'000'000'000)); }},
+      {"no rate", [](SharedJob& shared) { return shared.pair.c().set_job_rate(shared.job, Rate(0)); }},
+      {"no job", [](SharedJob& shared) { return shared.pair.c().remove_job(shared.job); }},
+      {"another job",
+       [](SharedJob& shared) {
+         const JobId fast = shared.pair.c().add_job({});
+         return std::ranges::all_of(shared.ids, [&](ConnectionId id) { return shared.pair.c().attach(id, fast); });
+       }},
+  };
+  for (const auto& [name, change] : changes) {
+    SharedJob shared(Rate(1'000), 4);  // a packet in twelve seconds
+    shared.post(1'000'000);
+    shared.pair.run_for(100_ms);
+    EXPECT_EQ(shared.pair.client().count(Kind::sent), 0u);
+    EXPECT_TRUE(change(shared)) << name;
+    EXPECT_TRUE(shared.pair.transfer(4, 4, 500_ms)) << name << ": waits for the time of the old rate";
+  }
 }
 
 TEST(JobRate, waiting_connections_that_end__do_not_block_the_others) {
@@ -292,7 +275,7 @@ TEST(JobRate, waiting_connections_that_end__do_not_block_the_others) {
   shared.pair.c().abort(shared.ids[2], shared.pair.now());
   const auto ok = [&] {
     std::size_t count = 0;
-    for (const Completion& completion : shared.pair.client().of(Completion::Kind::sent))
+    for (const Completion& completion : shared.pair.client().of(Kind::sent))
       count += completion.status == Status::ok ? 1 : 0;
     return count;
   };

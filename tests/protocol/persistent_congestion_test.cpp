@@ -79,8 +79,7 @@ TEST(PersistentCongestion, response__is_not_undone_by_a_late_packet) {
   alone.now += 4_ms;
   const std::uint64_t late = alone.send();
   const std::uint64_t next = alone.send(3);
-  alone.now += LoneConnection::kRoundTrip;
-  alone.ack({{next, next + 2}});
+  alone.answer({{next, next + 2}});
   ASSERT_EQ(alone.count(Told::Kind::timeout), 1u);
   ASSERT_EQ(alone.stats().lost_packets, 2u);
   alone.ack({{late, late}, {next + 3, next + 3}});

@@ -33,7 +33,7 @@ TEST(Probe, full_window__is_exceeded_by_two_packets_that_want_an_answer_at_once)
   EXPECT_EQ(alone.sent[4].header.flags & wire::ack_now, 0);
   EXPECT_NE(alone.sent[5].header.flags & wire::ack_now, 0);
   EXPECT_NE(alone.sent[6].header.flags & wire::ack_now, 0);
-  EXPECT_EQ(alone.sent[5].find(FrameType::data)->message, 4u) << "new data probes as well as any";
+  EXPECT_EQ(alone.sent[5].find(FrameType::data)->data.message, 4u) << "new data probes as well as any";
   EXPECT_FALSE(alone.sent[5].has(FrameType::ping));
   EXPECT_EQ(alone.stats().lost_packets, 0u) << "a timeout judges nothing";
   EXPECT_TRUE(alone.told.empty());
@@ -46,7 +46,7 @@ TEST(Probe, without_new_data__repeats_the_oldest_packet_in_flight) {
   alone.ack({{first, first + 1}});
   alone.run_for(1'200_us);
   ASSERT_EQ(alone.sent.size(), first + 5);
-  EXPECT_EQ(alone.sent.back().find(FrameType::data)->message, 2u);
+  EXPECT_EQ(alone.sent.back().find(FrameType::data)->data.message, 2u);
   EXPECT_TRUE(alone.sent.back().has(FrameType::ping));
   EXPECT_EQ(alone.stats().retransmitted_packets, 1u);
   EXPECT_EQ(alone.stats().in_flight, 3u * 1048 + wire::kPingFrameBytes);
@@ -113,7 +113,7 @@ TEST(Probe, peer__is_given_up_at_the_first_timeout_after_that_time) {
     const auto completions = alone.completions();
     ASSERT_EQ(completions.size(), 2u);
     EXPECT_EQ(completions[0].status, Status::unreachable);
-    EXPECT_EQ(completions[1].kind, Completion::Kind::closed);
+    EXPECT_EQ(completions[1].kind, Kind::closed);
   }
 }
 
@@ -148,7 +148,7 @@ TEST(Probe, progress__begins_the_time_to_give_up_anew) {
 TEST(Probe, eight_in_vain__have_a_packet_take_a_single_lost_piece_whoever_sends_it) {
   const auto pieces = [](const Parsed& packet) {
     return std::count_if(packet.frames.begin(), packet.frames.end(),
-                         [](const ParsedFrame& frame) { return frame.type == FrameType::data; });
+                         [](const wire::Frame& frame) { return frame.type == FrameType::data; });
   };
   ConnectionConfig config = round_timers();
   config.pack_messages = true;
@@ -169,7 +169,7 @@ TEST(Probe, eight_in_vain__have_a_packet_take_a_single_lost_piece_whoever_sends_
   std::set<std::uint32_t> sent;
   for (std::size_t i = before; i < alone.sent.size(); ++i) {
     EXPECT_EQ(pieces(alone.sent[i]), 1);
-    if (const ParsedFrame* data = alone.sent[i].find(FrameType::data)) sent.insert(data->message);
+    if (const wire::Frame* data = alone.sent[i].find(FrameType::data)) sent.insert(data->data.message);
   }
   EXPECT_EQ(sent.size(), messages);
 }
@@ -233,8 +233,7 @@ TEST(CreditProbe, sender_without_credit__asks_every_second) {
   alone.run_until(asked + 1_s);
   EXPECT_EQ(alone.sent.size(), first + 3) << "again";
   alone.ack({{first + 2, first + 2}});
-  alone.arrive([](wire::Writer& w) { w.credit({2, false}); });
-  alone.end_burst();
+  alone.take([](wire::Writer& w) { w.credit({2, false}); });
   EXPECT_TRUE(is_data(alone.sent.back()));
   alone.now += 100_us;
   alone.ack({{first + 3, alone.connection.next_packet_number() - 1}});
@@ -245,8 +244,7 @@ TEST(CreditProbe, sender_without_credit__asks_every_second) {
 
 TEST(CreditProbe, credit__never_falls) {
   LoneConnection alone({.credit = 2});
-  alone.arrive([](wire::Writer& w) { w.credit({1, false}); });
-  alone.end_burst();
+  alone.take([](wire::Writer& w) { w.credit({1, false}); });
   const std::size_t before = alone.sent.size();
   alone.send(3);
   EXPECT_EQ(alone.sent.size(), before + 2);
@@ -255,7 +253,7 @@ TEST(CreditProbe, credit__never_falls) {
 TEST(CreditProbe, in_an_acknowledgement_and_in_a_repeated_connect__counts) {
   LoneConnection alone({.credit = 0});
   alone.send(3, 1000);
-  alone.arrive([](wire::Writer& w) {
+  alone.take([](wire::Writer& w) {
     wire::AckFrame frame;
     frame.has_credit = true;
     frame.credit = 1;
@@ -263,12 +261,10 @@ TEST(CreditProbe, in_an_acknowledgement_and_in_a_repeated_connect__counts) {
     frame.ranges[0] = {0, 0};
     w.ack(frame);
   });
-  alone.end_burst();
   EXPECT_EQ(std::count_if(alone.sent.begin(), alone.sent.end(), is_data), 1);
-  alone.arrive(header_for(0, alone.next_of_peer++, 1000), [](wire::Writer& w) {
+  alone.take(header_for(0, alone.next_of_peer++, 1000), [](wire::Writer& w) {
     w.connect({.max_packet = LoneConnection::kPacket, .source_connection = 99, .credit = 2, .tag = 1});
   });
-  alone.end_burst();
   EXPECT_EQ(std::count_if(alone.sent.begin(), alone.sent.end(), is_data), 2);
 }
 

@@ -24,10 +24,6 @@ struct Receiver : LoneConnection {
   explicit Receiver(const ConnectionConfig& config = patient()) : LoneConnection(config), before(sent.size()) {}
   /// Packets since the last call.
   std::size_t answers() { return sent.size() - std::exchange(before, sent.size()); }
-  void take(const std::function<void(wire::Writer&)>& write, Ecn ecn = Ecn::not_ect, std::uint8_t flags = 0) {
-    arrive(write, ecn, flags);
-    end_burst();
-  }
   std::size_t before;
 };
 
@@ -42,8 +38,12 @@ auto data(std::uint32_t offset, std::uint32_t bytes, bool last = false, std::uin
 
 // ---- which packets --------------------------------------------------------------------------------------------------
 
-TEST(Reception, forgotten_packets__are_taken_again) {
+class ReceptionTest : public testing::Test {
+ protected:
   Receiver receiver;
+};
+
+TEST_F(ReceptionTest, forgotten_packets__are_taken_again) {
   // 31 single packets with gaps between them, and packet 10 of before: as many ranges as are remembered.
   for (std::uint64_t i = 1; i <= 31; ++i) receiver.arrive(header_for(7, 10 + 2 * i, 1000), ping);
   const std::uint64_t taken = receiver.stats().packets_received;
@@ -59,17 +59,16 @@ TEST(Reception, forgotten_packets__are_taken_again) {
   EXPECT_EQ(receiver.stats().packets_received, taken + 6) << "above what is forgotten";
 }
 
-TEST(Reception, packet_below_all_that_is_remembered__is_told) {
-  Receiver receiver;
+TEST_F(ReceptionTest, packet_below_all_that_is_remembered__is_told) {
   for (std::uint64_t i = 0; i < 100; ++i) receiver.arrive(header_for(7, 1000 + 2 * i, 100'000), ping);
   receiver.end_burst();
-  EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ranges, wire::kMaxAckRanges);
+  EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ack.range_count, wire::kMaxAckRanges);
   for (const std::uint64_t number : {12U, 13U, 11U, 15U, 17U}) {
     // Remembered, and so named: an acknowledgement has room for all ranges that are.
     for (int i = 0; i < 2; ++i) receiver.arrive(header_for(7, number, 1000), ping);
     receiver.end_burst();
-    EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ranges, wire::kMaxAckRanges);
-    EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->largest, 1198u) << "the highest, too";
+    EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ack.range_count, wire::kMaxAckRanges);
+    EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ack.ranges[0].last, 1198u) << "the highest, too";
   }
   EXPECT_EQ(receiver.stats().duplicate_packets, 5u);
 }
@@ -89,14 +88,13 @@ TEST(Reception, packet_that_overtakes_as_many_as_make_others_void__is_the_peers)
     EXPECT_EQ(receiver.stats().packets_received, taken + 100);
     EXPECT_EQ(receiver.shard.malformed_packets, 0u);
     ASSERT_TRUE(receiver.sent.back().has(FrameType::ack));
-    EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ranges, 1u);
+    EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ack.range_count, 1u);
     receiver.arrive(header_for(7, begin + overtaken, overtaken), ping);
     EXPECT_EQ(receiver.stats().duplicate_packets, 1u) << "remembered";
   }
 }
 
-TEST(Reception, what_the_sender_has_forgotten__is_taken_again) {
-  Receiver receiver;
+TEST_F(ReceptionTest, what_the_sender_has_forgotten__is_taken_again) {
   receiver.arrive(header_for(7, 30, 5), ping);
   const std::uint64_t taken = receiver.stats().packets_received;
   receiver.arrive(header_for(7, 24, 1000), ping);
@@ -113,8 +111,7 @@ TEST(Reception, what_the_sender_has_forgotten__is_taken_again) {
 
 // ---- acknowledgements -----------------------------------------------------------------------------------------------
 
-TEST(Reception, acknowledgement__of_every_second_packet_or_after_the_delay) {
-  Receiver receiver;
+TEST_F(ReceptionTest, acknowledgement__of_every_second_packet_or_after_the_delay) {
   const Nanos begin = receiver.now;
   receiver.take(ping);
   EXPECT_EQ(receiver.answers(), 0u);
@@ -130,7 +127,7 @@ TEST(Reception, acknowledgement__of_every_second_packet_or_after_the_delay) {
   receiver.now += 1_us;
   receiver.build();
   ASSERT_EQ(receiver.answers(), 1u);
-  EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->delay_ns, 300'000u);
+  EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ack.delay_ns, 300'000u);
 }
 
 TEST(Reception, delay__counts_from_the_first_packet_that_waits) {
@@ -142,13 +139,12 @@ TEST(Reception, delay__counts_from_the_first_packet_that_waits) {
   EXPECT_EQ(receiver.connection.next_deadline(), begin + 300_us);
   receiver.run_for(100_us);
   ASSERT_EQ(receiver.answers(), 1u);
-  EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->delay_ns, 100'000u) << "of the latest packet";
+  EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ack.delay_ns, 100'000u) << "of the latest packet";
   receiver.run_for(1_ms);
   EXPECT_EQ(receiver.answers(), 0u) << "once";
 }
 
-TEST(Reception, packet_that_asks__is_acknowledged_at_once) {
-  Receiver receiver;
+TEST_F(ReceptionTest, packet_that_asks__is_acknowledged_at_once) {
   receiver.take(ping, Ecn::not_ect, wire::ack_now);
   EXPECT_EQ(receiver.answers(), 1u);
 }
@@ -156,31 +152,25 @@ TEST(Reception, packet_that_asks__is_acknowledged_at_once) {
 TEST(Reception, gap_and_what_fills_it__are_acknowledged_at_once) {
   Receiver receiver(patient(64));
   const std::uint64_t next = receiver.next_of_peer;
-  receiver.arrive(header_for(7, next, 1000), ping);
-  receiver.end_burst();
+  receiver.take(header_for(7, next, 1000), ping);
   EXPECT_EQ(receiver.answers(), 0u);
-  receiver.arrive(header_for(7, next + 2, 1000), ping);
-  receiver.end_burst();
+  receiver.take(header_for(7, next + 2, 1000), ping);
   ASSERT_EQ(receiver.answers(), 1u);
-  EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ranges, 2u);
-  receiver.arrive(header_for(7, next + 1, 1000), ping);
-  receiver.end_burst();
+  EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ack.range_count, 2u);
+  receiver.take(header_for(7, next + 1, 1000), ping);
   ASSERT_EQ(receiver.answers(), 1u);
-  EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ranges, 1u);
-  receiver.arrive(header_for(7, next + 3, 1000), ping);
-  receiver.end_burst();
+  EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ack.range_count, 1u);
+  receiver.take(header_for(7, next + 3, 1000), ping);
   EXPECT_EQ(receiver.answers(), 0u) << "in order again";
 }
 
-TEST(Reception, acknowledgements__are_not_acknowledged) {
-  Receiver receiver;
+TEST_F(ReceptionTest, acknowledgements__are_not_acknowledged) {
   for (int i = 0; i < 5; ++i) receiver.ack({{0, 0}});
   receiver.run_for(10_ms);
   EXPECT_EQ(receiver.answers(), 0u);
 }
 
-TEST(Reception, asked_ratio__puts_acknowledgements_off_but_three_behind_a_gap) {
-  Receiver receiver;
+TEST_F(ReceptionTest, asked_ratio__puts_acknowledgements_off_but_three_behind_a_gap) {
   const std::uint8_t eight = wire::ask_ack_ratio(8);
   receiver.connection.receive(nullptr, 10'000, 0, Nanos::never());
   receiver.build();
@@ -211,16 +201,15 @@ TEST(Reception, end_of_a_message__is_acknowledged_at_once_unless_few_are_asked_f
   }
 }
 
-TEST(Reception, hops__are_of_the_packet_with_the_largest_number) {
-  Receiver receiver;
+TEST_F(ReceptionTest, hops__are_of_the_packet_with_the_largest_number) {
   receiver.arrive(forge(header_for(7, 20, 1000), ping), Ecn::not_ect, 3);
   receiver.now += 10_us;
   receiver.arrive(forge(header_for(7, 19, 1000), ping), Ecn::not_ect, 5);
   receiver.now += 10_us;
   receiver.end_burst();
   ASSERT_EQ(receiver.answers(), 1u);
-  EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->delay_ns, 20'000u);
-  EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->hops, 3);
+  EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ack.delay_ns, 20'000u);
+  EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ack.hops, 3);
 }
 
 // ---- ECN ------------------------------------------------------------------------------------------------------------
@@ -239,15 +228,14 @@ TEST(Reception, codepoints__are_counted_and_a_change_of_marking_told_at_once) {
   EXPECT_EQ(receiver.answers(), 0u) << "says nothing";
   receiver.take(ping, Ecn::ect0);
   ASSERT_EQ(receiver.answers(), 1u) << "congestion ends";
-  const wire::EcnCounts counts = receiver.sent.back().find(FrameType::ack)->ecn;
+  const wire::EcnCounts counts = receiver.sent.back().find(FrameType::ack)->ack.ecn;
   EXPECT_EQ(counts.ect0_packets, 3u);
   EXPECT_EQ(counts.ect1_packets, 0u) << "whole messages are told in its place";
   EXPECT_EQ(counts.ce_packets, 2u);
   EXPECT_EQ(counts.ce_bytes, 2u * (wire::kHeaderBytes + wire::kPingFrameBytes));
 }
 
-TEST(Reception, marked_bytes__are_those_of_the_whole_packet_wherever_its_payload_lies) {
-  Receiver receiver;
+TEST_F(ReceptionTest, marked_bytes__are_those_of_the_whole_packet_wherever_its_payload_lies) {
   receiver.connection.receive(nullptr, 1000, 0, Nanos::never());
   const auto piece = [&](std::uint32_t offset, std::uint32_t length, bool last) {
     return forge(header_for(7, receiver.next_of_peer++, 1000),
@@ -260,7 +248,7 @@ TEST(Reception, marked_bytes__are_those_of_the_whole_packet_wherever_its_payload
   receiver.arrive({.source = {}, .bytes = rest, .ecn = Ecn::ce, .tail = tail});
   receiver.end_burst();
   EXPECT_EQ(receiver.completions().size(), 1u);
-  EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ecn.ce_bytes, 2 * front.size() + 150);
+  EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ack.ecn.ce_bytes, 2 * front.size() + 150);
 }
 
 // ---- before the connection is open ---------------------------------------------------------------------------------
@@ -268,8 +256,7 @@ TEST(Reception, marked_bytes__are_those_of_the_whole_packet_wherever_its_payload
 TEST(Reception, connecting__takes_nothing_but_a_valid_accept_or_a_refusal) {
   LoneConnection alone({.start = LoneConnection::Start::connecting});
   const auto state_after = [&](const std::function<void(wire::Writer&)>& write) {
-    alone.arrive(write);
-    alone.end_burst();
+    alone.take(write);
     return alone.connection.state();
   };
   EXPECT_EQ(state_after(ping), Connection::State::connecting);
@@ -296,18 +283,15 @@ TEST(Reception, connecting__takes_nothing_but_a_valid_accept_or_a_refusal) {
   EXPECT_EQ(std::count_if(alone.sent.begin(), alone.sent.end(), is_data), 2) << "but for its credit";
 }
 
-TEST(Reception, repeated_connect__is_acknowledged) {
-  Receiver receiver;
-  receiver.arrive(header_for(0, receiver.next_of_peer++, 1000), [](wire::Writer& w) {
+TEST_F(ReceptionTest, repeated_connect__is_acknowledged) {
+  receiver.take(header_for(0, receiver.next_of_peer++, 1000), [](wire::Writer& w) {
     w.connect({.max_packet = LoneConnection::kPacket, .source_connection = 99, .credit = 2, .tag = 1});
   });
-  receiver.end_burst();
   receiver.run_for(300_us);
   EXPECT_EQ(receiver.answers(), 1u);
 }
 
-TEST(Reception, credit__is_acknowledged) {
-  Receiver receiver;
+TEST_F(ReceptionTest, credit__is_acknowledged) {
   receiver.take([](wire::Writer& w) { w.credit({2, false}); });
   receiver.run_for(300_us);
   EXPECT_EQ(receiver.answers(), 1u);
@@ -343,8 +327,12 @@ struct Buffers : Receiver {
   std::array<ByteVector, 2> buffers;
 };
 
-TEST(ForgedFrames, frame_that_is_cut_off__leaves_what_came_before_it_delivered_and_the_packet_unacknowledged) {
+class ForgedFramesTest : public testing::Test {
+ protected:
   Buffers receiver;
+};
+
+TEST_F(ForgedFramesTest, frame_that_is_cut_off__leaves_what_came_before_it_delivered_and_the_packet_unacknowledged) {
   const auto whole = data(0, 10, true);
   receiver.refuse([&](wire::Writer& w) {
     whole(w);
@@ -359,8 +347,7 @@ TEST(ForgedFrames, frame_that_is_cut_off__leaves_what_came_before_it_delivered_a
   EXPECT_EQ(receiver.stats().duplicate_packets, 0u);
 }
 
-TEST(ForgedFrames, frame_of_no_type__refuses_its_packet) {
-  Buffers receiver;
+TEST_F(ForgedFramesTest, frame_of_no_type__refuses_its_packet) {
   receiver.refuse([](wire::Writer& w) {
     w.ping();
     const std::array<std::byte, 4> unknown{std::byte{99}};
@@ -368,8 +355,7 @@ TEST(ForgedFrames, frame_of_no_type__refuses_its_packet) {
   });
 }
 
-TEST(ForgedFrames, data_after_a_frame_that_is_refused__is_not_taken) {
-  Buffers receiver;
+TEST_F(ForgedFramesTest, data_after_a_frame_that_is_refused__is_not_taken) {
   receiver.refuse(
       [](wire::Writer& w) {
         data(0, 10, true, 5)(w);  // nobody promised a buffer
@@ -380,16 +366,14 @@ TEST(ForgedFrames, data_after_a_frame_that_is_refused__is_not_taken) {
   EXPECT_TRUE(receiver.completions().empty());
 }
 
-TEST(ForgedFrames, buffer__is_promised_up_to_the_last) {
-  Buffers receiver;
+TEST_F(ForgedFramesTest, buffer__is_promised_up_to_the_last) {
   receiver.refuse(data(0, 10, true, 2), 0);
   EXPECT_EQ(receiver.shard.beyond_credit, 1u);
   receiver.take(data(0, 10, true, 1));
   EXPECT_EQ(receiver.completions().size(), 1u);
 }
 
-TEST(ForgedFrames, message_that_comes_again_before_those_before_it__completes_once) {
-  Buffers receiver;
+TEST_F(ForgedFramesTest, message_that_comes_again_before_those_before_it__completes_once) {
   receiver.take(data(0, 10, true, 1));
   receiver.take(data(0, 10, true, 1));
   receiver.take(data(0, 20, false, 1));
@@ -399,8 +383,7 @@ TEST(ForgedFrames, message_that_comes_again_before_those_before_it__completes_on
   EXPECT_EQ(receiver.completions().size(), 1u);
 }
 
-TEST(ForgedFrames, end_before_data_that_has_come__takes_neither) {
-  Buffers receiver;
+TEST_F(ForgedFramesTest, end_before_data_that_has_come__takes_neither) {
   receiver.take(data(0, 100));
   receiver.refuse(data(50, 49, true));
   EXPECT_TRUE(receiver.completions().empty());
@@ -434,8 +417,7 @@ TEST(ForgedFrames, data_that_contradicts_the_end__takes_neither) {
   }
 }
 
-TEST(ForgedFrames, empty_data__is_only_the_whole_of_an_empty_message) {
-  Buffers receiver;
+TEST_F(ForgedFramesTest, empty_data__is_only_the_whole_of_an_empty_message) {
   receiver.refuse(data(0, 0));
   receiver.refuse(data(10, 0, true));
   receiver.take(data(0, 0, true));
@@ -444,15 +426,13 @@ TEST(ForgedFrames, empty_data__is_only_the_whole_of_an_empty_message) {
   EXPECT_EQ(done[0].bytes, 0u);
 }
 
-TEST(ForgedFrames, data_beyond_four_gibibytes__is_a_lie) {
-  Buffers receiver;
+TEST_F(ForgedFramesTest, data_beyond_four_gibibytes__is_a_lie) {
   receiver.refuse(data(~std::uint32_t{0}, 2));
   receiver.take(data(~std::uint32_t{0}, 1));
   EXPECT_EQ(receiver.shard.malformed_packets, 1u);
 }
 
-TEST(ForgedFrames, data_beyond_the_buffer__is_counted_and_not_written) {
-  Buffers receiver;
+TEST_F(ForgedFramesTest, data_beyond_the_buffer__is_counted_and_not_written) {
   receiver.take(data(990, 100));
   receiver.take(data(2000, 100, true));
   EXPECT_EQ(receiver.buffers[0][989], std::byte{0xEE});
@@ -461,8 +441,7 @@ TEST(ForgedFrames, data_beyond_the_buffer__is_counted_and_not_written) {
   EXPECT_EQ(receiver.buffers[1][0], std::byte{0xEE});
 }
 
-TEST(ForgedFrames, holes__are_remembered_up_to_a_bound_and_then_only_filled) {
-  Buffers receiver;
+TEST_F(ForgedFramesTest, holes__are_remembered_up_to_a_bound_and_then_only_filled) {
   for (std::uint32_t i = 0; i < 1024; ++i) receiver.take(data(10 + 20 * i, 10));
   const std::uint64_t taken = receiver.stats().packets_received;
   receiver.refuse(data(0, 5), 0);  // one hole more

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
 
 #include "../transport/test_network.h"
 #include "mltcp/base/system_random.h"
@@ -20,7 +19,6 @@ namespace {
 using namespace testing_network;
 using security::JobKey;
 using security::packet_key;
-using Kind = Completion::Kind;
 
 pid_t resume_twice() {
   return static_cast<pid_t>(
@@ -61,16 +59,22 @@ class SealCopy : public ::testing::Test {
       if (from == 0) sent_.insert(sent_.end(), bytes.begin(), bytes.end());
     };
   }
-  /// All that the client sends while it sends a message of that byte.
-  ByteVector sent_with(ConnectionId id, std::byte byte) {
-    message_.assign(152, byte);
+  /// Opens a connection over which a message can go.
+  ConnectionId open() {
+    const auto [c, s] = pair_.connect();
+    static_cast<void>(pair_.s().receive(s, buffer_, 1));
+    pair_.run_for(20_ms);
+    return c;
+  }
+  /// All that the client sends while it sends a message, of another byte in the child.
+  ByteVector sent_with(ConnectionId id, bool is_child) {
+    message_.assign(152, is_child ? std::byte{'A'} : std::byte{'B'});
     sent_.clear();
     static_cast<void>(pair_.c().send(id, message_, 1));
     pair_.run_for(20_ms);
     return sent_;
   }
-  ConnectionConfig config_ =
-      config_with([](ConnectionConfig& config) { config.keys = {packet_key(JobKey::generate())}; });
+  ConnectionConfig config_ = keyed({packet_key(JobKey::generate())});
   Pair pair_{config_, config_};
   ByteVector sent_;
   ByteVector message_;
@@ -78,7 +82,8 @@ class SealCopy : public ::testing::Test {
 };
 
 /// How many bytes of the body of both packets cancel, as they do under one key and number.
-std::size_t cancelled(const ByteVector& a, const ByteVector& b, std::byte difference) {
+std::size_t cancelled(const ByteVector& a, const ByteVector& b) {
+  constexpr std::byte difference{'A' ^ 'B'};
   std::size_t count = 0;
   for (std::size_t i = wire::kHeaderBytes; i < std::min(a.size(), b.size()); ++i)
     if ((a[i] ^ b[i]) == difference) ++count;
@@ -101,59 +106,40 @@ TEST_F(SealCopy, copy_that_nobody_knows_of__draws_tags_and_keys_of_its_own) {
 }
 
 TEST_F(SealCopy, connections_that_copies_make__have_different_keys) {
-  const Both both = in_both(resume_twice, [&](bool is_child) {
-    const auto [c, s] = pair_.connect();
-    static_cast<void>(pair_.s().receive(s, buffer_, 1));
-    pair_.run_for(20_ms);
-    return sent_with(c, is_child ? std::byte{'A'} : std::byte{'B'});
-  });
+  const Both both = in_both(resume_twice, [&](bool is_child) { return sent_with(open(), is_child); });
   ASSERT_GE(both.here.size(), 188U);
-  EXPECT_LT(cancelled(both.here, both.there, std::byte{'A' ^ 'B'}), 20U);
+  EXPECT_LT(cancelled(both.here, both.there), 20U);
 }
 
 // What is lost where neither the kernel nor anybody else says that there are two.
 TEST_F(SealCopy, connection_that_a_copy_has_without_knowing__is_sealed_alike) {
-  const auto [c, s] = pair_.connect();
-  static_cast<void>(pair_.s().receive(s, buffer_, 1));
-  pair_.run_for(20_ms);
-  const ConnectionId id = c;
-  const Both both =
-      in_both(resume_twice, [&](bool is_child) { return sent_with(id, is_child ? std::byte{'A'} : std::byte{'B'}); });
-  EXPECT_GE(cancelled(both.here, both.there, std::byte{'A' ^ 'B'}), 152U);
+  const ConnectionId id = open();
+  const Both both = in_both(resume_twice, [&](bool is_child) { return sent_with(id, is_child); });
+  EXPECT_GE(cancelled(both.here, both.there), 152U);
 }
 
 TEST_F(SealCopy, connection_of_a_copy_that_is_told__ends_in_both_without_a_packet) {
-  const auto [c, s] = pair_.connect();
-  static_cast<void>(pair_.s().receive(s, buffer_, 1));
-  pair_.run_for(20_ms);
-  const ConnectionId id = c;
+  const ConnectionId id = open();
   const Both both = in_both(resume_twice, [&](bool is_child) {
     note_process_copy();
-    const ByteVector sent = sent_with(id, is_child ? std::byte{'A'} : std::byte{'B'});
+    const ByteVector sent = sent_with(id, is_child);
     const auto ended = pair_.client().of(Kind::closed);
     EXPECT_EQ(ended.size(), 1U);
     EXPECT_TRUE(!ended.empty() && ended.front().status == Status::aborted);
     EXPECT_EQ(pair_.client().of(Kind::sent).size(), 1U);
     EXPECT_EQ(pair_.c().stats().connections, 0U);
     // And another one has keys of its own.
-    const auto [again, there] = pair_.connect();
-    static_cast<void>(pair_.s().receive(there, buffer_, 1));
-    pair_.run_for(20_ms);
-    const ByteVector later = sent_with(again, is_child ? std::byte{'A'} : std::byte{'B'});
+    const ByteVector later = sent_with(open(), is_child);
     return sent.empty() ? later : ByteVector();
   });
   ASSERT_GE(both.here.size(), 188U);
   ASSERT_GE(both.there.size(), 188U);
-  EXPECT_LT(cancelled(both.here, both.there, std::byte{'A' ^ 'B'}), 20U);
+  EXPECT_LT(cancelled(both.here, both.there), 20U);
 }
 
 TEST_F(SealCopy, child_of_a_fork__sends_nothing_and_its_parent_goes_on) {
-  const auto [c, s] = pair_.connect();
-  static_cast<void>(pair_.s().receive(s, buffer_, 1));
-  pair_.run_for(20_ms);
-  const ConnectionId id = c;
-  const Both both =
-      in_both(fork, [&](bool is_child) { return sent_with(id, is_child ? std::byte{'A'} : std::byte{'B'}); });
+  const ConnectionId id = open();
+  const Both both = in_both(fork, [&](bool is_child) { return sent_with(id, is_child); });
   EXPECT_TRUE(both.there.empty());
   EXPECT_GE(both.here.size(), 188U);
   EXPECT_EQ(pair_.server().of(Kind::received).size(), 1U);

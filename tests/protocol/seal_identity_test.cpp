@@ -20,11 +20,6 @@ using security::JobKey;
 using security::packet_key;
 using security::Protection;
 using Key = std::shared_ptr<const PacketKey>;
-using Kind = Completion::Kind;
-
-ConnectionConfig keyed(const std::vector<Key>& keys) {
-  return config_with([&](ConnectionConfig& config) { config.keys = keys; });
-}
 
 /// A key that does as another one does, but for what a test wants.
 struct Manner {
@@ -117,14 +112,6 @@ ByteVector sealed_connect(const Key& key, const wire::ConnectFrame& connect, uns
   return {bytes.begin(), bytes.end()};
 }
 
-bool delivers(Pair& pair, ConnectionId c, ConnectionId s) {
-  const ByteVector message(700, std::byte{0x5A});
-  ByteVector got(message.size());
-  EXPECT_EQ(pair.s().receive(s, got, 1), PostResult::ok);
-  EXPECT_EQ(pair.c().send(c, message, 2), PostResult::ok);
-  return pair.transfer(1, 1) && got == message;
-}
-
 TEST(SealIdentity, own_connect_that_comes_back__connects_nobody_with_itself) {
   const Key key = packet_key(JobKey::generate());
   TestNetwork network;
@@ -179,7 +166,7 @@ TEST(SealIdentity, connect_to_an_open_connection__counts_if_its_own_client_has_s
   pair.run_for(10_ms);
   EXPECT_EQ(pair.s().stats().forged_packets, 2u);
   EXPECT_EQ(pair.s().stats(s)->packets_received, before);
-  EXPECT_TRUE(delivers(pair, c, s));
+  EXPECT_TRUE(pair.delivers(c, s, ByteVector(700, std::byte{0x5A})));
   EXPECT_EQ(pair.c().stats().forged_packets + pair.s().stats().replayed_packets, 0u);
 }
 
@@ -190,7 +177,7 @@ TEST(SealIdentity, connect_that_was_lost_twice__is_repeated_by_its_client_and_an
   pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.from == 1 && ++accepts <= 2; };
   const auto [c, s] = pair.connect();
   EXPECT_GT(accepts, 2);
-  EXPECT_TRUE(delivers(pair, c, s));
+  EXPECT_TRUE(pair.delivers(c, s, ByteVector(700, std::byte{0x5A})));
   EXPECT_EQ(pair.s().stats().forged_packets, 0u);
 }
 
@@ -342,7 +329,7 @@ TEST(SealIdentity, many_connects_that_no_key_opens__make_the_honest_bring_a_cook
   };
   const auto [c, s] = pair.connect();
   EXPECT_EQ(pair.s().stats().cookies_accepted, 1u);
-  EXPECT_TRUE(delivers(pair, c, s));
+  EXPECT_TRUE(pair.delivers(c, s, ByteVector(700, std::byte{0x5A})));
   pair.raw = nullptr;
   pair.run_for(200_ms);
   pair.connect();

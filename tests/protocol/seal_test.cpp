@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string>
 
 #include "../transport/test_network.h"
 #include "mltcp/transport/security/packet_key.h"
@@ -18,11 +17,6 @@ using security::JobKey;
 using security::packet_key;
 using security::Protection;
 using Key = std::shared_ptr<const PacketKey>;
-using Kind = Completion::Kind;
-
-ConnectionConfig keyed(const std::vector<Key>& keys) {
-  return config_with([&](ConnectionConfig& config) { config.keys = keys; });
-}
 
 /// A pair that keeps all that was sent.
 class SealedPair : public Pair {

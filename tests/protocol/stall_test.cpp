@@ -14,54 +14,40 @@ namespace mltcp::stall_test {
 namespace {
 
 using namespace testing_network;
-
-/// As soon as the server has a connection it sends `message` on it.
-void serve(Pair& pair, std::span<const std::byte> message) {
-  pair.server().on_completion = [&pair, message](const Completion& completion) {
-    if (completion.kind == Completion::Kind::accepted) {
-      EXPECT_EQ(pair.s().send(completion.connection, message, 9), PostResult::ok);
-    }
-  };
-}
-
-bool client_receives(Pair& pair, Nanos within) {
-  return pair.run([&] { return pair.client().count(Completion::Kind::received) == 1; }, pair.now() + within);
-}
+using StallConnected = ConnectedTest;
 
 TEST(Stall, accept_lost_while_the_server_has_data__is_repeated) {
   Pair pair;
   const auto message = random_bytes(1'000'000);
   ByteVector buffer(message.size());
-  int left = 1;
-  pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.has(FrameType::accept) && left-- > 0; };
-  serve(pair, message);
+  pair.lose_first(1, FrameType::accept);
+  pair.serve(message);
   const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
   ASSERT_EQ(pair.c().receive(c, buffer, 8), PostResult::ok);
-  EXPECT_TRUE(client_receives(pair, 100_ms));
+  EXPECT_TRUE(pair.client_receives(100_ms));
   EXPECT_EQ(buffer, message);
 }
 
 TEST(Stall, credit_of_a_repeated_connect__counts) {
   Pair pair({}, {}, 2_ms);  // the round trip is longer than the first probe timeout: CONNECT is repeated, nothing lost
   std::byte byte{};
-  serve(pair, {&byte, 1});
+  pair.serve({&byte, 1});
   const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
   pair.run_for(1_ms);
   ASSERT_EQ(pair.c().receive(c, {&byte, 1}, 8), PostResult::ok);
-  EXPECT_TRUE(client_receives(pair, 1_s));
+  EXPECT_TRUE(pair.client_receives(1_s));
   EXPECT_GE(pair.count([](const Parsed& packet) { return packet.has(FrameType::connect); }), 2u);
 }
 
 TEST(Stall, credit_posted_before_a_late_accept__counts) {
   Pair pair;
-  int left = 1;
-  pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.has(FrameType::accept) && left-- > 0; };
+  pair.lose_first(1, FrameType::accept);
   std::byte byte{};
-  serve(pair, {&byte, 1});
+  pair.serve({&byte, 1});
   const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
   pair.run_for(1_ms);
   ASSERT_EQ(pair.c().receive(c, {&byte, 1}, 8), PostResult::ok);
-  EXPECT_TRUE(client_receives(pair, 1_s));
+  EXPECT_TRUE(pair.client_receives(1_s));
 }
 
 TEST(Stall, credit_of_a_repeated_accept__counts) {
@@ -75,12 +61,12 @@ TEST(Stall, credit_of_a_repeated_accept__counts) {
   const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
   ASSERT_EQ(pair.c().send(c, {&byte, 1}, 1), PostResult::ok);
   pair.run_until(begin + 3_ms);
-  const ConnectionId s = pair.server().of(Completion::Kind::accepted).at(0).connection;
+  const ConnectionId s = pair.server().of(Kind::accepted).at(0).connection;
   const Nanos due = pair.server().deadline;
   ASSERT_EQ(pair.s().receive(s, {&byte, 1}, 8), PostResult::ok);
   pair.s().poll(due);
   pair.run_for(1_s);
-  EXPECT_EQ(pair.server().count(Completion::Kind::received), 1u);
+  EXPECT_EQ(pair.server().count(Kind::received), 1u);
 }
 
 // The client closes; the server answers its data only after it got rid of its own, for which the client has a buffer.
@@ -93,7 +79,7 @@ void close_with_a_late_answer(bool lose_credit) {
   pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.has(FrameType::credit) && left-- > 0; };
   ASSERT_EQ(pair.s().send(s, {&byte, 1}, 1), PostResult::ok);
   pair.server().on_completion = [&, connection = s](const Completion& completion) {
-    if (completion.kind == Completion::Kind::sent) {
+    if (completion.kind == Kind::sent) {
       EXPECT_EQ(pair.s().receive(connection, {&in, 1}, 2), PostResult::ok);
     }
   };
@@ -103,9 +89,8 @@ void close_with_a_late_answer(bool lose_credit) {
   ASSERT_EQ(pair.c().send(c, {&byte, 1}, 4), PostResult::ok);
   pair.c().close(c);
   pair.run_for(10_s);
-  ASSERT_EQ(pair.client().count(Completion::Kind::sent), 1u);
-  EXPECT_EQ(pair.client().of(Completion::Kind::sent)[0].status, Status::ok);
-  EXPECT_EQ(pair.server().count(Completion::Kind::sent), 1u);
+  EXPECT_EQ(pair.client().statuses(Kind::sent), Statuses{Status::ok});
+  EXPECT_EQ(pair.server().count(Kind::sent), 1u);
   EXPECT_FALSE(pair.c().exists(c));
   EXPECT_FALSE(pair.s().exists(s));
 }
@@ -116,8 +101,7 @@ TEST(Stall, both_close_with_sends_that_have_no_buffer__ends) {
   for (const bool lossy : {false, true}) {
     Pair pair;
     const auto [c, s] = pair.connect();
-    int left = lossy ? 3 : 0;
-    pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.has(FrameType::credit) && left-- > 0; };
+    pair.lose_first(lossy ? 3 : 0, FrameType::credit);
     std::byte byte{};
     std::byte in{};
     ASSERT_EQ(pair.s().receive(s, {&in, 1}, 0), PostResult::ok);
@@ -130,11 +114,10 @@ TEST(Stall, both_close_with_sends_that_have_no_buffer__ends) {
     pair.run_for(20_s);
     EXPECT_FALSE(pair.c().exists(c)) << lossy;
     EXPECT_FALSE(pair.s().exists(s)) << lossy;
-    ASSERT_EQ(pair.client().count(Completion::Kind::sent), 2u);
-    for (const Completion& sent : pair.client().of(Completion::Kind::sent))
+    ASSERT_EQ(pair.client().count(Kind::sent), 2u);
+    for (const Completion& sent : pair.client().of(Kind::sent))
       EXPECT_EQ(sent.status, sent.tag == 2 ? Status::ok : Status::closed) << "only the first had a buffer";
-    ASSERT_EQ(pair.server().count(Completion::Kind::sent), 1u);
-    EXPECT_EQ(pair.server().of(Completion::Kind::sent)[0].status, Status::closed);
+    EXPECT_EQ(pair.server().statuses(Kind::sent), Statuses{Status::closed});
   }
 }
 
@@ -156,17 +139,16 @@ TEST(Stall, both_close_with_a_send_whose_buffer_was_withdrawn__ends) {
     ASSERT_EQ(pair.c().send(c, {&byte, 1}, 4), PostResult::ok);
     pair.run_for(1_s);
     ASSERT_GT(pair.s().stats().beyond_credit, 0u) << "or the test shows nothing";
-    ASSERT_EQ(pair.client().count(Completion::Kind::sent), 1u);
+    ASSERT_EQ(pair.client().count(Kind::sent), 1u);
     left = lost;
     pair.c().close(c);
     pair.s().close(s);
     pair.run_for(20_s);
     EXPECT_FALSE(pair.c().exists(c)) << lost;
     EXPECT_FALSE(pair.s().exists(s)) << lost;
-    ASSERT_EQ(pair.client().count(Completion::Kind::sent), 2u);
-    EXPECT_EQ(pair.client().of(Completion::Kind::sent)[1].status, Status::closed);
-    ASSERT_EQ(pair.server().count(Completion::Kind::sent), 1u);
-    EXPECT_EQ(pair.server().of(Completion::Kind::sent)[0].status, Status::closed);
+    ASSERT_EQ(pair.client().count(Kind::sent), 2u);
+    EXPECT_EQ(pair.client().of(Kind::sent)[1].status, Status::closed);
+    EXPECT_EQ(pair.server().statuses(Kind::sent), Statuses{Status::closed});
   }
 }
 
@@ -184,16 +166,14 @@ TEST(Stall, both_close_with_sends_whose_buffers_were_withdrawn__ends) {
     ASSERT_EQ(pair.s().send(s, {&byte, 1}, 1), PostResult::ok);
     ASSERT_EQ(pair.c().send(c, {&byte, 1}, 1), PostResult::ok);
     pair.run_for(1_s);
-    int left = lost;
-    pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.has(FrameType::credit) && left-- > 0; };
+    pair.lose_first(lost, FrameType::credit);
     pair.c().close(c);
     pair.s().close(s);
     pair.run_for(20_s);
     EXPECT_FALSE(pair.c().exists(c)) << lost;
     EXPECT_FALSE(pair.s().exists(s)) << lost;
     for (const TestHost* host : {&pair.client(), &pair.server()}) {
-      ASSERT_EQ(host->count(Completion::Kind::sent), 1u);
-      EXPECT_EQ(host->of(Completion::Kind::sent)[0].status, Status::closed);
+      EXPECT_EQ(host->statuses(Kind::sent), Statuses{Status::closed});
     }
   }
 }
@@ -217,20 +197,17 @@ TEST(Stall, messages_in_one_packet_with_one_that_is_refused__arrive) {
     for (std::uint64_t i = 0; i < 3; ++i) ASSERT_EQ(pair.c().send(c, std::span(out).subspan(i, 1), i), PostResult::ok);
     pair.run_for(5_s);
     EXPECT_GT(pair.s().stats().beyond_credit, 0u) << "or the test shows nothing";
-    EXPECT_EQ(pair.server().count(Completion::Kind::received), 3u) << "one was cancelled";
-    EXPECT_EQ(pair.client().count(Completion::Kind::sent), 2u);
+    EXPECT_EQ(pair.server().count(Kind::received), 3u) << "one was cancelled";
+    EXPECT_EQ(pair.client().count(Kind::sent), 2u);
     ASSERT_EQ(pair.s().receive(s, std::span(in).subspan(2, 1), 3), PostResult::ok);
     pair.run_for(5_s);
-    EXPECT_EQ(pair.client().count(Completion::Kind::sent), 3u);
+    EXPECT_EQ(pair.client().count(Kind::sent), 3u);
     EXPECT_EQ(in, out);
   }
 }
 
 // The peer closes, and has withdrawn a buffer for which this end has begun to send.
-TEST(Stall, send_for_which_the_closing_peer_has_no_buffer_any_more__ends_and_the_connection_goes_on) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
-  std::byte byte{};
+TEST_F(StallConnected, send_for_which_the_closing_peer_has_no_buffer_any_more__ends_and_the_connection_goes_on) {
   std::byte in{};
   ASSERT_EQ(pair.s().receive(s, {&in, 1}, 0), PostResult::ok);
   pair.run_for(1_s);
@@ -239,13 +216,11 @@ TEST(Stall, send_for_which_the_closing_peer_has_no_buffer_any_more__ends_and_the
   pair.s().close(s);
   ASSERT_EQ(pair.c().send(c, {&byte, 1}, 2), PostResult::ok);
   pair.run_for(60_s);
-  ASSERT_EQ(pair.client().count(Completion::Kind::sent), 1u);
-  EXPECT_EQ(pair.client().of(Completion::Kind::sent)[0].status, Status::closed);
+  EXPECT_EQ(pair.client().statuses(Kind::sent), Statuses{Status::closed});
   ASSERT_TRUE(pair.c().exists(c));
   ASSERT_EQ(pair.c().receive(c, {&in, 1}, 3), PostResult::ok);
   pair.run_for(1_s);
-  ASSERT_EQ(pair.server().count(Completion::Kind::sent), 1u);
-  EXPECT_EQ(pair.server().of(Completion::Kind::sent)[0].status, Status::ok);
+  EXPECT_EQ(pair.server().statuses(Kind::sent), Statuses{Status::ok});
 }
 
 TEST(Stall, message_that_has_its_buffer__does_not_wait_for_a_long_one_that_is_refused) {
@@ -262,20 +237,18 @@ TEST(Stall, message_that_has_its_buffer__does_not_wait_for_a_long_one_that_is_re
     ASSERT_TRUE(pair.s().cancel_receive(s, 1));
     int left = lost;
     pair.fate = [&](const Parsed& packet, Fate& fate) {
-      for (const ParsedFrame& frame : packet.frames)
-        if (packet.from == 0 && frame.type == FrameType::data && frame.message == 0) fate.drop = left-- > 0;
+      for (const wire::Frame& frame : packet.frames)
+        if (packet.from == 0 && frame.type == FrameType::data && frame.data.message == 0) fate.drop = left-- > 0;
     };
     ASSERT_EQ(pair.c().send(c, taken, 2), PostResult::ok);
     ASSERT_EQ(pair.c().send(c, refused, 3), PostResult::ok);
-    EXPECT_TRUE(pair.run([&] { return pair.client().count(Completion::Kind::sent) == 1; }, pair.now() + 10_s)) << lost;
+    EXPECT_TRUE(pair.run([&] { return pair.client().count(Kind::sent) == 1; }, pair.now() + 10_s)) << lost;
     EXPECT_EQ(buffer, taken);
   }
 }
 
 // What has ended for want of a buffer is the program's again, whatever an old acknowledgement promises.
-TEST(Stall, late_credit_after_the_last_word__has_nothing_sent_that_has_ended) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
+TEST_F(StallConnected, late_credit_after_the_last_word__has_nothing_sent_that_has_ended) {
   constexpr std::size_t bytes = 1200;
   ByteVector in(bytes * 8);
   const auto receive = [&](std::uint64_t from, std::uint64_t to) {
@@ -285,20 +258,20 @@ TEST(Stall, late_credit_after_the_last_word__has_nothing_sent_that_has_ended) {
   receive(0, 4);
   pair.run_for(1_s);
   pair.server().on_completion = [&](const Completion& completion) {
-    if (completion.kind == Completion::Kind::received && completion.tag == 0) receive(4, 6);
+    if (completion.kind == Kind::received && completion.tag == 0) receive(4, 6);
   };
   // The acknowledgement that tells of six buffers is late, and the second message, before the others, is lost.
   bool is_late = false;
   bool loses = true;
   constexpr std::byte again{0xEE};
   pair.fate = [&](const Parsed& packet, Fate& fate) {
-    const ParsedFrame* const ack = packet.find(FrameType::ack);
-    if (packet.from == 1 && ack != nullptr && ack->has_credit && ack->credit >= 6) {
+    const wire::Frame* const ack = packet.find(FrameType::ack);
+    if (packet.from == 1 && ack != nullptr && ack->ack.has_credit && ack->ack.credit >= 6) {
       fate.extra_delay = 30_ms;
       is_late = true;
     }
-    for (const ParsedFrame& frame : packet.frames)
-      if (packet.from == 0 && frame.type == FrameType::data && frame.message == 1) fate.drop = loses;
+    for (const wire::Frame& frame : packet.frames)
+      if (packet.from == 0 && frame.type == FrameType::data && frame.data.message == 1) fate.drop = loses;
   };
   std::size_t sent_again = 0;
   pair.raw = [&](std::size_t from, const ByteVector& packet) {
@@ -306,7 +279,7 @@ TEST(Stall, late_credit_after_the_last_word__has_nothing_sent_that_has_ended) {
   };
   std::vector<ByteVector> messages(8, ByteVector(bytes, std::byte{1}));
   pair.client().on_completion = [&](const Completion& completion) {
-    if (completion.kind == Completion::Kind::sent) std::ranges::fill(messages[completion.tag], again);
+    if (completion.kind == Kind::sent) std::ranges::fill(messages[completion.tag], again);
   };
   ASSERT_EQ(pair.c().send(c, messages[0], 0), PostResult::ok);
   pair.run_for(400_us);
@@ -318,15 +291,14 @@ TEST(Stall, late_credit_after_the_last_word__has_nothing_sent_that_has_ended) {
   pair.s().close(s);
   pair.run_for(100_ms);
   ASSERT_TRUE(is_late);
-  ASSERT_EQ(pair.client().count(Completion::Kind::sent), 7u)
-      << "all but the one that is lost, or the test shows nothing";
+  ASSERT_EQ(pair.client().count(Kind::sent), 7u) << "all but the one that is lost, or the test shows nothing";
   loses = false;
   pair.run_for(5_s);
   EXPECT_EQ(sent_again, 0u);
   std::byte more{};
   ASSERT_EQ(pair.c().send(c, {&more, 1}, 0), PostResult::ok);
   pair.run_for(1_us);
-  EXPECT_EQ(pair.client().of(Completion::Kind::sent).back().status, Status::closed) << "no buffer comes any more";
+  EXPECT_EQ(pair.client().of(Kind::sent).back().status, Status::closed) << "no buffer comes any more";
 }
 
 // Each refused packet draws the last word, but not while one is under way: else nobody would be given up.
@@ -355,16 +327,14 @@ TEST(Stall, peer_that_floods_a_closing_end_and_acknowledges_nothing__is_given_up
   EXPECT_LT(pair.s().stats().packets_sent - out, packets / 50);
 }
 
-TEST(Stall, client_that_starts_anew_with_the_same_seed__connects) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
+TEST_F(StallConnected, client_that_starts_anew_with_the_same_seed__connects) {
   pair.run_for(1_s);
   pair.client().shard = std::make_unique<Shard>(pair.client(), ShardConfig{.seed = 1});
   pair.client().forget_completions();
   const ConnectionId again = pair.c().connect(pair.server().address, {}, pair.now());
   ASSERT_EQ(again, c) << "or the test shows nothing";
   pair.run_for(1_s);
-  EXPECT_EQ(pair.client().count(Completion::Kind::connected), 1u);
+  EXPECT_EQ(pair.client().count(Kind::connected), 1u);
   EXPECT_FALSE(pair.s().exists(s));
 }
 
@@ -388,7 +358,7 @@ TEST(Stall, packet_behind_more_than_a_poll_takes__is_heard_before_its_connection
   pair.stand_still(5_s);
   pair.run_for(1_ms);
   ASSERT_TRUE(pair.s().exists(s));
-  EXPECT_EQ(pair.server().count(Completion::Kind::received), 1u);
+  EXPECT_EQ(pair.server().count(Kind::received), 1u);
   pair.run_for(990_ms);
   EXPECT_TRUE(pair.s().exists(s));
   pair.run_for(10_ms);
@@ -413,7 +383,7 @@ TEST(Stall, flood_of_packets__keeps_a_dead_connection_for_one_more_limit_at_most
 TEST(Stall, proof_behind_more_than_a_poll_takes__is_heard_before_its_place_is_given_back) {
   Pair pair({}, {}, 50_us, {}, {.resets_per_second = 0});
   const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
-  ASSERT_TRUE(pair.run([&] { return pair.client().count(Completion::Kind::connected) == 1; }, pair.now() + 1_s));
+  ASSERT_TRUE(pair.run([&] { return pair.client().count(Kind::connected) == 1; }, pair.now() + 1_s));
   pair.poll(pair.client());
   ASSERT_EQ(pair.s().stats().half_open, 1u);
   flood(pair, 2000);
@@ -444,39 +414,30 @@ TEST(Stall, packet_behind_more_than_a_poll_takes__is_heard_however_often_that_wa
       pair.stand_still(30_ms);
       pair.poll(pair.server());
     }
-    ASSERT_EQ(pair.server().count(Completion::Kind::received), static_cast<std::size_t>(i))
-        << "or the test shows nothing";
+    ASSERT_EQ(pair.server().count(Kind::received), static_cast<std::size_t>(i)) << "or the test shows nothing";
     pair.run_for(1_ms);
     ASSERT_TRUE(pair.s().exists(s)) << i;
-    EXPECT_EQ(pair.server().count(Completion::Kind::received), static_cast<std::size_t>(i) + 1);
+    EXPECT_EQ(pair.server().count(Kind::received), static_cast<std::size_t>(i) + 1);
   }
 }
 
-TEST(Stall, abort_whose_first_packets_are_lost__still_ends_an_idle_receiver) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
-  std::byte byte{};
+TEST_F(StallConnected, abort_whose_first_packets_are_lost__still_ends_an_idle_receiver) {
   ASSERT_EQ(pair.s().receive(s, {&byte, 1}, 1), PostResult::ok);
   pair.run_for(5_ms);
-  int left = 2;
-  pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.has(FrameType::close) && left-- > 0; };
+  pair.lose_first(2, FrameType::close);
   pair.c().abort(c, pair.now());
   pair.run_for(1_s);
-  ASSERT_EQ(pair.server().count(Completion::Kind::closed), 1u);
-  EXPECT_EQ(pair.server().of(Completion::Kind::closed)[0].status, Status::aborted);
+  EXPECT_EQ(pair.server().statuses(Kind::closed), Statuses{Status::aborted});
 }
 
-TEST(Stall, abort_with_a_datapath_that_takes_nothing__is_told_later) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
+TEST_F(StallConnected, abort_with_a_datapath_that_takes_nothing__is_told_later) {
   pair.client().room = 0;
   pair.c().abort(c, pair.now());
   pair.run_for(20_us);
   pair.client().room = ~std::size_t{0};
   pair.wake_all();
   pair.run_for(100_ms);
-  ASSERT_EQ(pair.server().count(Completion::Kind::closed), 1u);
-  EXPECT_EQ(pair.server().of(Completion::Kind::closed)[0].status, Status::aborted);
+  EXPECT_EQ(pair.server().statuses(Kind::closed), Statuses{Status::aborted});
 }
 
 }  // namespace

@@ -9,8 +9,12 @@ namespace {
 
 using namespace testing_network;
 
-TEST(Undo, every_loss_of_the_episode__has_to_be_none) {
+class UndoTest : public testing::Test {
+ protected:
   Flight flight;
+};
+
+TEST_F(UndoTest, every_loss_of_the_episode__has_to_be_none) {
   flight.arrived(2, 4);  // the first two are lost, together
   ASSERT_EQ(flight.stats().lost_packets, 2u);
   ASSERT_EQ(flight.count(Told::Kind::congestion), 1u);
@@ -25,8 +29,7 @@ TEST(Undo, every_loss_of_the_episode__has_to_be_none) {
   EXPECT_EQ(flight.undone(), 1u) << "once";
 }
 
-TEST(Undo, losses_found_later__are_of_the_episode_too) {
-  Flight flight;
+TEST_F(UndoTest, losses_found_later__are_of_the_episode_too) {
   flight.arrived(3, 3);  // the first is lost
   flight.arrived(4, 4);  // the second, too
   ASSERT_EQ(flight.stats().lost_packets, 2u);
@@ -37,8 +40,7 @@ TEST(Undo, losses_found_later__are_of_the_episode_too) {
   EXPECT_EQ(flight.undone(), 1u);
 }
 
-TEST(Undo, comes_before__what_the_same_acknowledgements_say_of_new_losses) {
-  Flight flight;
+TEST_F(UndoTest, comes_before__what_the_same_acknowledgements_say_of_new_losses) {
   flight.arrived(1, 3);  // the first is lost
   flight.send(4);        // 10 to 13, after the response
   flight.told.clear();
@@ -49,8 +51,7 @@ TEST(Undo, comes_before__what_the_same_acknowledgements_say_of_new_losses) {
   EXPECT_FALSE(flight.sample().in_recovery) << "recovery is over with what began it";
 }
 
-TEST(Undo, late_packet_of_an_earlier_episode__proves_nothing_of_this_one) {
-  Flight flight;
+TEST_F(UndoTest, late_packet_of_an_earlier_episode__proves_nothing_of_this_one) {
   flight.arrived(2, 4);   // the first two are lost
   flight.arrived(5, 11);  // and what was sent again arrives
   const std::uint64_t next = flight.send(8);
@@ -64,8 +65,7 @@ TEST(Undo, late_packet_of_an_earlier_episode__proves_nothing_of_this_one) {
   EXPECT_EQ(flight.undone(), 1u) << "its own does";
 }
 
-TEST(Undo, first_packet_sent_after_a_response__is_of_the_next_episode) {
-  Flight flight;
+TEST_F(UndoTest, first_packet_sent_after_a_response__is_of_the_next_episode) {
   flight.arrived(1, 9);  // the first is lost; what it carried goes out as packet 10
   flight.send(4);
   flight.arrived(11, 13);  // packet 10 is lost
@@ -74,8 +74,7 @@ TEST(Undo, first_packet_sent_after_a_response__is_of_the_next_episode) {
   EXPECT_EQ(flight.undone(), 1u);
 }
 
-TEST(Undo, spurious_losses_of_an_episode__do_not_count_for_the_next) {
-  Flight flight;
+TEST_F(UndoTest, spurious_losses_of_an_episode__do_not_count_for_the_next) {
   flight.arrived(2, 4);  // the first two are lost, the second really
   flight.ack({{flight.first, flight.first}, {flight.first + 5, flight.first + 11}});
   const std::uint64_t next = flight.send(20);
@@ -117,8 +116,7 @@ TEST(Undo, mark_in_the_round_of_the_loss__is_undone_with_it_only_once) {
   EXPECT_EQ(flight.undone(), 0u);
 }
 
-TEST(Undo, reordering__is_tolerated_from_then_on_as_far_as_it_was_seen) {
-  Flight flight;
+TEST_F(UndoTest, reordering__is_tolerated_from_then_on_as_far_as_it_was_seen) {
   flight.send(30);
   flight.arrived(1, 5);
   ASSERT_EQ(flight.stats().lost_packets, 1u);
@@ -139,8 +137,7 @@ TEST(Undo, reordering__is_tolerated_from_then_on_as_far_as_it_was_seen) {
   EXPECT_EQ(flight.stats().lost_packets, 3u);
 }
 
-TEST(Undo, reordering__beyond_63_packets_is_a_matter_of_time) {
-  Flight flight;
+TEST_F(UndoTest, reordering__beyond_63_packets_is_a_matter_of_time) {
   flight.send(300);
   flight.arrived(1, 100);
   ASSERT_EQ(flight.stats().lost_packets, 1u);
@@ -151,21 +148,18 @@ TEST(Undo, reordering__beyond_63_packets_is_a_matter_of_time) {
   EXPECT_EQ(flight.stats().lost_packets, 2u);
 }
 
-TEST(Undo, reordering__is_waited_for_as_long_as_it_has_taken) {
-  Flight flight;
+TEST_F(UndoTest, reordering__is_waited_for_as_long_as_it_has_taken) {
   flight.arrived(1, 9);
   ASSERT_EQ(flight.stats().lost_packets, 1u);
   flight.arrived(10, 10);  // what was sent again
   flight.now += 4_ms;      // 40 round trips
   const std::uint64_t later = flight.send();
-  flight.now += LoneConnection::kRoundTrip;
-  flight.ack({{flight.first, flight.first}, {later, later}});
+  flight.answer({{flight.first, flight.first}, {later, later}});
   EXPECT_EQ(flight.stats().spurious_losses, 1u);
   EXPECT_EQ(flight.undone(), 1u) << "late as it is";
   const std::uint64_t next = flight.send(100);
   const Nanos begin = flight.now;
-  flight.now += LoneConnection::kRoundTrip;
-  flight.ack({{next + 1, next + 9}});
+  flight.answer({{next + 1, next + 9}});
   flight.run_until(begin + 4_ms);
   EXPECT_EQ(flight.stats().lost_packets, 1u) << "nine later, and 4 ms";
   flight.ack({{next, next}});
@@ -178,8 +172,7 @@ TEST(Undo, reordering__is_waited_for_as_long_as_it_has_taken) {
   EXPECT_EQ(flight.stats().lost_packets, 2u);
 }
 
-TEST(Undo, what_has_arrived_after_all__is_not_sent_again) {
-  Flight flight;
+TEST_F(UndoTest, what_has_arrived_after_all__is_not_sent_again) {
   Recorder::wanted.cwnd_bytes = 5.0 * LoneConnection::kPacket;
   flight.arrived(2, 4);  // the first two are lost, and the window has no room to send both again
   ASSERT_EQ(flight.stats().lost_packets, 2u);

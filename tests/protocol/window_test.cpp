@@ -22,8 +22,7 @@ TEST(Window, counts_in_packets_of_the_size_agreed_on) {
 TEST(Window, connects_that_nobody_heard__are_no_persistent_congestion) {
   for (const int lost : {0, 1, 2, 5}) {
     Pair pair;
-    int left = lost;
-    pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.from == 0 && left-- > 0; };
+    pair.lose_first_of(0, lost);
     const auto [c, s] = pair.connect();
     EXPECT_EQ(pair.c().stats(c)->persistent_congestions, 0u) << lost;
     EXPECT_GE(pair.c().stats(c)->cwnd_bytes, 5 * 1472) << lost;
@@ -53,7 +52,7 @@ TEST(Window, mark_with_a_reordered_packet_behind_it__stays_a_mark) {
       [&, connection = c] {
         const ConnectionStats stats = pair.c().stats(connection).value();
         (stats.congestion_events == 0 ? before : after) = stats.cwnd_bytes;
-        return pair.server().count(Completion::Kind::received) == 1;
+        return pair.server().count(Kind::received) == 1;
       },
       pair.now() + 1_s);
   ASSERT_EQ(pair.c().stats(c)->congestion_events, 1u);
@@ -85,7 +84,7 @@ TEST(Window, small_packets__fill_it_and_so_let_it_grow) {
         const ConnectionStats stats = pair.c().stats(connection).value();
         last = stats.cwnd_bytes;
         if (stats.congestion_events > 0) lowest = std::min(lowest, last);
-        return pair.client().count(Completion::Kind::sent) == messages;
+        return pair.client().count(Kind::sent) == messages;
       },
       pair.now() + 1_s);
   EXPECT_GT(last, lowest + 3 * 1472);
@@ -104,7 +103,7 @@ TEST(Window, one_buffer_in_two_messages__the_second_one_is_not_dropped_with_the_
   pair.run_for(500_us);
   pair.client().room = ~std::size_t{0};
   pair.wake_all();
-  ASSERT_TRUE(pair.run([&] { return pair.client().count(Completion::Kind::sent) == 2; }, pair.now() + 10_s));
+  ASSERT_TRUE(pair.run([&] { return pair.client().count(Kind::sent) == 2; }, pair.now() + 10_s));
   EXPECT_EQ(pair.c().stats(c)->lost_packets, 0u);
 }
 
@@ -119,7 +118,7 @@ TEST(DeliveryRate, app_limited__only_while_the_application_is_the_limit) {
   ASSERT_EQ(pair.c().send(c, std::span(message).first(1400), 0), PostResult::ok);
   pair.run_for(20_us);
   ASSERT_EQ(pair.c().send(c, std::span(message).first(1400), 0), PostResult::ok);
-  ASSERT_TRUE(pair.run([&] { return pair.client().count(Completion::Kind::sent) == 2; }, pair.now() + 1_s));
+  ASSERT_TRUE(pair.run([&] { return pair.client().count(Kind::sent) == 2; }, pair.now() + 1_s));
   EXPECT_TRUE(pair.c().stats(c)->app_limited);
   ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
   pair.run_for(10_ms);

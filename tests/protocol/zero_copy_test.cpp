@@ -27,15 +27,15 @@ TEST(ZeroCopy, sent__waits_until_the_datapath_lets_go) {
   ASSERT_EQ(pair.c().send(c, message, 7), PostResult::ok);
   pair.run_for(50_ms);
   EXPECT_EQ(buffer, message);
-  EXPECT_EQ(pair.server().count(Completion::Kind::received), 1U);
+  EXPECT_EQ(pair.server().count(Kind::received), 1U);
   EXPECT_GE(pair.keep->size(), 13U);
   while (!pair.keep->empty()) {
-    EXPECT_EQ(pair.client().count(Completion::Kind::sent), 0U);
+    EXPECT_EQ(pair.client().count(Kind::sent), 0U);
     pair.keep->pop_front();
     pair.run_for(1_ms);
   }
-  ASSERT_EQ(pair.client().count(Completion::Kind::sent), 1U);
-  EXPECT_EQ(pair.client().of(Completion::Kind::sent)[0].tag, 7U);
+  ASSERT_EQ(pair.client().count(Kind::sent), 1U);
+  EXPECT_EQ(pair.client().of(Kind::sent)[0].tag, 7U);
 }
 
 TEST(ZeroCopy, sent__is_safe_over_losses_and_late_copies) {
@@ -60,7 +60,7 @@ TEST(ZeroCopy, sent__is_safe_over_losses_and_late_copies) {
     }
     messages = originals;
     pair.client().on_completion = [&](const Completion& completion) {
-      if (completion.kind != Completion::Kind::sent) return;
+      if (completion.kind != Kind::sent) return;
       EXPECT_EQ(completion.status, Status::ok);
       std::fill(messages[completion.tag].begin(), messages[completion.tag].end(), std::byte{0xDD});
     };
@@ -71,7 +71,7 @@ TEST(ZeroCopy, sent__is_safe_over_losses_and_late_copies) {
     pair.run_for(1_s);
     pair.keep->clear();
     pair.run_for(1_s);
-    EXPECT_EQ(pair.client().count(Completion::Kind::sent), count) << "seed " << seed;
+    EXPECT_EQ(pair.client().count(Kind::sent), count) << "seed " << seed;
     EXPECT_EQ(buffers, originals) << "seed " << seed;
     EXPECT_GT(pair.c().stats(c)->retransmitted_packets, 0U);
   }
@@ -95,15 +95,15 @@ TEST(ZeroCopy, closed__comes_after_what_the_datapath_holds) {
       pair.c().abort(c, pair.now());
     pair.run_for(1_s);
     const std::size_t before = pair.client().completions.size();
-    ASSERT_EQ(pair.client().count(Completion::Kind::sent), 1U) << "the short one was copied";
-    EXPECT_EQ(pair.client().count(Completion::Kind::closed), 0U);
+    ASSERT_EQ(pair.client().count(Kind::sent), 1U) << "the short one was copied";
+    EXPECT_EQ(pair.client().count(Kind::closed), 0U);
     pair.keep->clear();
     pair.run_for(1_ms);
     ASSERT_EQ(pair.client().completions.size(), before + 2);
-    EXPECT_EQ(pair.client().completions[before].kind, Completion::Kind::sent);
+    EXPECT_EQ(pair.client().completions[before].kind, Kind::sent);
     EXPECT_EQ(pair.client().completions[before].tag, 1U);
     EXPECT_EQ(pair.client().completions[before].status, Status::aborted);
-    EXPECT_EQ(pair.client().completions[before + 1].kind, Completion::Kind::closed);
+    EXPECT_EQ(pair.client().completions[before + 1].kind, Kind::closed);
   }
 }
 
@@ -119,10 +119,10 @@ TEST(ZeroCopy, max_zero_copy_sends__bounds_what_is_held) {
     }
     pair.run_for(50_ms);
     EXPECT_EQ(pair.keep->size(), most);
-    EXPECT_EQ(pair.client().count(Completion::Kind::sent), 5U - most);
+    EXPECT_EQ(pair.client().count(Kind::sent), 5U - most);
     pair.keep->clear();
     pair.run_for(1_ms);
-    EXPECT_EQ(pair.client().count(Completion::Kind::sent), 5U);
+    EXPECT_EQ(pair.client().count(Kind::sent), 5U);
     // The holds are free again.
     ASSERT_EQ(pair.s().receive_virtual(s, message.size(), 0), PostResult::ok);
     ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);

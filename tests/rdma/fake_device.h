@@ -149,6 +149,14 @@ class FakeQueuePair final : public QueuePair {
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto written = write(channel_.fd, &one, sizeof one);
   }
+  /// Tells of what was sent up to that request, after completions were withheld.
+  void complete_up_to(std::uint64_t request) {
+    withholds_completions = false;
+    ibv_wc done{};
+    done.wr_id = request;
+    const std::lock_guard lock(fabric_.mutex);
+    complete(true, done);
+  }
   void deliver(const std::vector<std::byte>& bytes, std::uint32_t key, std::uint32_t from, bool has_route) {
     if (key != config_.key) {
       ++fabric_.wrong_keys;

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <string>
 
 #include "mltcp/base/clock.h"

@@ -1,14 +1,22 @@
 // Packets as texts, for tests of datapaths.
 #pragma once
 
+#include <gtest/gtest.h>
+#include <infiniband/verbs.h>
+#include <poll.h>
+
 #include <array>
+#include <cstdlib>
+#include <cstring>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "mltcp/base/clock.h"
+#include "mltcp/rdma/resolution.h"
 #include "mltcp/transport/packet_io.h"
 
 namespace mltcp::rdma {
@@ -37,6 +45,48 @@ inline std::vector<Text> received(PacketIo& io, std::size_t wanted, Nanos patien
 
 inline std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 std::span<const std::byte> bytes_of(std::string&& text) = delete;  // it would be gone
+
+/// Offers a packet of `text`; returns whether it was taken, as send() does.
+inline std::size_t send_text(PacketIo& io, const Address& to, const std::string& text = "text",
+                             Ecn ecn = Ecn::not_ect) {
+  const TxPacket packet{.destination = &to, .header = bytes_of(text), .payload = {}, .ecn = ecn};
+  return io.send({&packet, 1});
+}
+
+/// Whether who sleeps until something happens to `io` is woken within that time.
+inline bool wakes(PacketIo& io, int milliseconds = 5000) {
+  pollfd file{io.begin_waiting()->file, POLLIN, 0};
+  return poll(&file, 1, milliseconds) == 1;
+}
+
+/// Pages of which a device reads payloads, and writes what arrives.
+struct Pages {
+  explicit Pages(std::size_t bytes) : memory(static_cast<std::byte*>(std::aligned_alloc(4096, bytes))), size(bytes) {
+    std::memset(memory.get(), 'm', bytes);
+  }
+  [[nodiscard]] std::span<std::byte> span() const { return {memory.get(), size}; }
+  struct Free {
+    void operator()(std::byte* pages) const { std::free(pages); }
+  };
+  std::unique_ptr<std::byte, Free> memory;
+  std::size_t size;
+};
+
+/// Posts a datagram to the queue pair `to` that no datapath has made.
+inline void post_datagram(ibv_qp* from, std::span<const std::byte> bytes, std::uint32_t memory_key, ibv_ah* handle,
+                          const RemoteQueue& to, unsigned flags = 0) {
+  ibv_sge piece{reinterpret_cast<std::uintptr_t>(bytes.data()), static_cast<std::uint32_t>(bytes.size()), memory_key};
+  ibv_send_wr request{};
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  request.opcode = IBV_WR_SEND;
+  request.send_flags = flags;
+  request.wr.ud.ah = handle;
+  request.wr.ud.remote_qpn = to.number;
+  request.wr.ud.remote_qkey = to.key;
+  ibv_send_wr* refused = nullptr;
+  ASSERT_EQ(ibv_post_send(from, &request, &refused), 0);
+}
 
 /// Runs `io` until `done`, which is soon; false if it isn't.
 inline bool runs_until(PacketIo& io, const std::function<bool()>& done, Nanos patience = Nanos(20'000'000'000)) {

@@ -20,6 +20,7 @@
 #include "../message_of.h"
 #include "../random_bytes.h"
 #include "fake_device.h"
+#include "hosts.h"
 #include "mltcp/base/clock.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
@@ -39,127 +40,11 @@ using encap::Reject;
 using testing::HasSubstr;
 using State = KernelRoutes::State;
 
-constexpr std::uint16_t kPort = 27810;
-constexpr std::uint32_t kInterface = 7;
-
-/// What the kernels of all hosts know.
-struct Segment {
-  std::mutex mutex;
-  std::map<std::array<std::uint8_t, 16>, KernelRoutes::Way> ways;
-  std::uint64_t questions = 0;
-  bool answers_late = false;  ///< a first question is only taken down
-
-  void set(const Address& ip, const KernelRoutes::Way& way) {
-    const std::lock_guard lock(mutex);
-    ways[ip.ip] = way;
-  }
-};
-
-class FakeRoutes final : public KernelRoutes {
- public:
-  FakeRoutes(Segment& segment, const std::string& lost) : segment_(segment), lost_(lost) {}
-  Way find(const Address& destination, bool may_ask) override {
-    const std::lock_guard lock(segment_.mutex);
-    const auto found = segment_.ways.find(destination.ip);
-    if (found == segment_.ways.end()) return {};
-    if (may_ask) ++segment_.questions;
-    if (found->second.state == State::known && segment_.answers_late) {
-      if (!may_ask && asked_) return found->second;
-      asked_ = asked_ || may_ask;
-      return may_ask ? Way{State::asked, {}} : Way{};
-    }
-    return found->second;
-  }
-  [[nodiscard]] int event_file() const override { return -1; }
-  void take_events() override {}
-  [[nodiscard]] std::string why_lost() const override { return lost_; }
-
- private:
-  Segment& segment_;
-  std::string lost_;
-  bool asked_ = false;
-};
-
-class FakeNetwork final : public KernelNetwork {
- public:
-  FakeNetwork(Segment& segment, std::vector<KernelInterface> all) : segment_(segment), all_(std::move(all)) {}
-  std::vector<KernelInterface> interfaces(std::span<const std::uint32_t> indices) override {
-    std::vector<KernelInterface> some;
-    for (const KernelInterface& one : all_)
-      if (std::count(indices.begin(), indices.end(), one.index) != 0) some.push_back(one);
-    return some;
-  }
-  std::unique_ptr<KernelRoutes> routes_of(const KernelInterface&, const Address&) override {
-    return std::make_unique<FakeRoutes>(segment_, lost);
-  }
-  std::string lost;
-
- private:
-  Segment& segment_;
-  std::vector<KernelInterface> all_;
-};
-
-MacAddress mac_of(std::uint8_t last) { return {0x02, 0, 0, 0, 0, last}; }
-
-KernelInterface interface_of(const std::string& ip, std::uint8_t last, std::uint32_t mtu = 1500) {
-  return {.index = kInterface,
-          .name = fmt::format("eth{}", last),
-          .is_ethernet = true,
-          .mac = mac_of(last),
-          .mtu = mtu,
-          .addresses = {Address::parse(ip, 0)}};
-}
-
-/// The network that hosts of a test are on.
-struct Network {
-  FakeFabric fabric;
-  Segment segment;
-};
-
-struct Options {
-  HostDatapathConfig config{};
-  std::uint16_t shards = 1;
-  std::uint32_t mtu = 1500;
-  bool has_checksums = false;
-  std::uint16_t port = kPort;
-};
-
-struct Host {
-  Host(Network& network, const std::string& ip, std::uint8_t last, Options options = {}) {
-    auto made = std::make_unique<FakeDevice>(network.fabric, ip);
-    device = made.get();
-    device->raw = {.has_queue_pairs = true, .has_steering = true};
-    device->facts_.interfaces = {kInterface};
-    device->facts_.has_frame_checksums = options.has_checksums;
-    options.config.device = "verbs:fake0:1:raw";
-    datapath = make_raw_datapath(
-        options.config, std::move(made),
-        std::make_unique<FakeNetwork>(network.segment, std::vector{interface_of(ip, last, options.mtu)}));
-    HostPlace place;
-    place.address = Address::parse(ip, options.port);
-    place.shards = options.shards;
-    datapath->take_place(place);
-    address = place.address;
-    network.segment.set(address, {State::known, mac_of(last)});
-  }
-  RawIo& io(std::uint16_t shard = 0) { return dynamic_cast<RawIo&>(datapath->io(shard)); }
-  FakeQueuePair& pair(std::size_t shard = 0) { return *device->pairs[shard]; }
-  [[nodiscard]] std::uint64_t rejected(Reject reject) {
-    return io().counters().rejected[static_cast<std::size_t>(reject)];
-  }
-
-  FakeDevice* device;
-  std::unique_ptr<HostDatapath> datapath;
-  Address address;
-};
-
-bool resolves(Host& from, const Address& to) {
-  return runs_until(from.io(), [&] { return from.io().resolve(to); });
-}
-
+using Host = RawHost;
+constexpr std::uint16_t kPort = kRawPort;
 TEST(RawDatapath, packets__wait_for_the_mac_address_and_arrive_in_order_with_ecn_and_priority) {
   for (const bool has_checksums : {false, true}) {
-    Network network;
+    RawNetwork network;
     network.segment.answers_late = true;
     Host a(network, "127.0.0.1", 1, {.has_checksums = has_checksums});
     Host b(network, "127.0.0.2", 2, {.has_checksums = !has_checksums});
@@ -206,8 +91,12 @@ TEST(RawDatapath, packets__wait_for_the_mac_address_and_arrive_in_order_with_ecn
   }
 }
 
-TEST(RawDatapath, a_rule__is_for_the_frames_of_one_udp_port_alone) {
-  Network network;
+class RawDatapathTest : public testing::Test {
+ protected:
+  RawNetwork network;
+};
+
+TEST_F(RawDatapathTest, a_rule__is_for_the_frames_of_one_udp_port_alone) {
   Host a(network, "127.0.0.1", 1, {.shards = 3});
   ASSERT_EQ(a.device->pairs.size(), 3u);
   for (std::uint16_t shard = 0; shard < 3; ++shard) {
@@ -218,31 +107,25 @@ TEST(RawDatapath, a_rule__is_for_the_frames_of_one_udp_port_alone) {
   }
 }
 
-TEST(RawDatapath, shards__have_a_queue_pair_and_a_port_each) {
-  Network network;
+TEST_F(RawDatapathTest, frames_to_a_port_of_no_shard__are_the_kernels) {
   Host a(network, "127.0.0.1", 1, {.shards = 2});
   Host b(network, "127.0.0.2", 2, {.shards = 3});
-  const std::string text = "text";
-  for (std::uint16_t shard = 0; shard < 3; ++shard) {
-    Address to = b.address;
-    to.port = static_cast<std::uint16_t>(to.port + shard);
-    ASSERT_TRUE(runs_until(a.io(1), [&] { return a.io(1).resolve(to); }));
-    const TxPacket packet{.destination = &to, .header = bytes_of(text), .payload = {}};
-    a.io(1).send({&packet, 1});
-    const auto got = received(b.io(shard), 1);
-    ASSERT_EQ(got.size(), 1u);
-    EXPECT_EQ(got[0].source.port, kPort + 1);
-  }
-  EXPECT_EQ(network.fabric.frames_unmatched, 0u);
   Address beyond = b.address;
   beyond.port += 3;
-  const TxPacket packet{.destination = &beyond, .header = bytes_of(text), .payload = {}};
-  a.io(1).send({&packet, 1});
-  EXPECT_EQ(network.fabric.frames_unmatched, 1u) << "it is the kernel's";
+  ASSERT_TRUE(resolves(a, b.address));
+  send_text(a.io(), beyond);
+  EXPECT_EQ(network.fabric.frames_unmatched, 1u);
 }
 
-TEST(RawDatapath, ipv6__has_checksums_in_software) {
-  Network network;
+TEST_F(RawDatapathTest, packets_longer_than_the_mtu_or_of_another_ip_version__are_not_sent) {
+  Host a(network, "127.0.0.1", 1);
+  EXPECT_EQ(send_text(a.io(), Address::parse("10.0.0.9", 5000), std::string(1473, 'x')), 1u);
+  EXPECT_EQ(a.io().counters().unsendable, 1u);
+  EXPECT_EQ(send_text(a.io(), Address::parse("fd00::1", 5000)), 1u);
+  EXPECT_EQ(a.io().counters().unsendable, 2u);
+}
+
+TEST_F(RawDatapathTest, ipv6__has_checksums_in_software) {
   Host a(network, "::1", 1, {.has_checksums = true});
   Host b(network, "::1", 1, {.has_checksums = true, .port = kPort + 10});
   ASSERT_TRUE(resolves(a, b.address));
@@ -261,63 +144,9 @@ TEST(RawDatapath, ipv6__has_checksums_in_software) {
   EXPECT_EQ(a.io().limits().max_packet_bytes, 1452u);
 }
 
-TEST(RawDatapath, a_burst__is_posted_at_once_and_signalled_once) {
-  Network network;
-  Host a(network, "127.0.0.1", 1);
-  Host b(network, "127.0.0.2", 2);
-  ASSERT_TRUE(resolves(a, b.address));
-  const std::string text(500, 'x');
-  const std::vector<TxPacket> packets(RawIo::kBurst,
-                                      {.destination = &b.address, .header = bytes_of(text), .payload = {}});
-  for (int i = 0; i < 100; ++i) {
-    const auto posts = a.pair().posts;
-    const auto signalled = a.pair().signalled;
-    ASSERT_EQ(a.io().send(packets), packets.size());
-    EXPECT_EQ(a.pair().posts, posts + 1);
-    EXPECT_EQ(a.pair().signalled, signalled + 1);
-    ASSERT_EQ(received(b.io(), packets.size()).size(), packets.size());
-  }
-}
-
-TEST(RawDatapath, a_full_send_queue__leaves_packets_to_the_caller_until_there_are_completions) {
-  Network network;
-  Host a(network, "127.0.0.1", 1, {.config = {.device = {}, .queue_packets = 64}});
-  Host b(network, "127.0.0.2", 2);
-  ASSERT_TRUE(resolves(a, b.address));
-  a.pair().withholds_completions = true;
-  const std::string text(500, 'x');
-  const std::vector<TxPacket> packets(48, {.destination = &b.address, .header = bytes_of(text), .payload = {}});
-  EXPECT_EQ(a.io().send(packets), 48u);
-  EXPECT_EQ(a.io().send(packets), 16u);
-  EXPECT_TRUE(a.io().is_blocked());
-  a.pair().withholds_completions = false;
-  ibv_wc done{};
-  done.wr_id = 47;
-  {
-    const std::lock_guard lock(network.fabric.mutex);
-    a.pair().complete(true, done);
-  }
-  EXPECT_EQ(a.io().send(packets), 48u);
-  EXPECT_EQ(received(b.io(), 112).size(), 112u);
-}
-
-/// Pages of which a device reads payloads.
-struct Pages {
-  explicit Pages(std::size_t bytes) : memory(static_cast<std::byte*>(std::aligned_alloc(4096, bytes))), size(bytes) {
-    std::memset(memory.get(), 'm', bytes);
-  }
-  [[nodiscard]] std::span<std::byte> span() const { return {memory.get(), size}; }
-
-  struct Free {
-    void operator()(std::byte* pages) const { std::free(pages); }
-  };
-  std::unique_ptr<std::byte, Free> memory;
-  std::size_t size;
-};
-
 TEST(RawDatapath, payloads_in_registered_memory__are_gathered_where_they_lie_and_held_until_then) {
   for (const bool has_checksums : {false, true}) {
-    Network network;
+    RawNetwork network;
     Host a(network, "127.0.0.1", 1, {.mtu = 9000, .has_checksums = has_checksums});
     Host b(network, "127.0.0.2", 2, {.mtu = 9000});
     ASSERT_TRUE(resolves(a, b.address));
@@ -336,13 +165,7 @@ TEST(RawDatapath, payloads_in_registered_memory__are_gathered_where_they_lie_and
     const auto got = received(b.io(), 1);
     ASSERT_EQ(got.size(), 1u);
     EXPECT_EQ(got[0].bytes, "odd" + std::string(8001, 'm'));
-    a.pair().withholds_completions = false;
-    ibv_wc done{};
-    done.wr_id = 0;
-    {
-      const std::lock_guard lock(network.fabric.mutex);
-      a.pair().complete(true, done);
-    }
+    a.pair().complete_up_to(0);
     EXPECT_TRUE(runs_until(a.io(), [&] { return hold.packets.load() == 0; }));
     // What waits for its peer is copied.
     const Address other = Address::parse("127.0.0.9", kPort);
@@ -354,26 +177,7 @@ TEST(RawDatapath, payloads_in_registered_memory__are_gathered_where_they_lie_and
   }
 }
 
-TEST(RawDatapath, whom_nobody_knows__is_unreachable_until_it_is_there) {
-  Network network;
-  Host a(network, "127.0.0.1", 1);
-  const Address nobody = Address::parse("127.0.0.9", kPort);
-  const std::string text = "text";
-  const TxPacket packet{.destination = &nobody, .header = bytes_of(text), .payload = {}};
-  a.io().send({&packet, 1});
-  EXPECT_EQ(a.io().counters().waited, 1u);
-  ASSERT_TRUE(runs_until(a.io(), [&] { return a.io().counters().unreachable == 1; }));
-  a.io().send({&packet, 1});
-  EXPECT_EQ(a.io().counters().unreachable, 2u) << "for a while at once";
-  EXPECT_EQ(a.datapath->losses().unsent, 2u);
-  Host late(network, "127.0.0.9", 9);
-  ASSERT_TRUE(resolves(a, nobody));
-  a.io().send({&packet, 1});
-  EXPECT_EQ(received(late.io(), 1).size(), 1u);
-}
-
-TEST(RawDatapath, packets_that_wait__are_bounded) {
-  Network network;
+TEST_F(RawDatapathTest, packets_that_wait__are_bounded) {
   Host a(network, "127.0.0.1", 1);
   const Address nobody = Address::parse("127.0.0.9", kPort);
   network.segment.set(nobody, {State::asked, {}});
@@ -387,60 +191,33 @@ TEST(RawDatapath, packets_that_wait__are_bounded) {
   EXPECT_TRUE(runs_until(a.io(), [&] { return a.io().counters().unreachable == WorkQueues::kMaxWaiting; }));
 }
 
-TEST(RawDatapath, a_neighbour_with_another_mac_address__is_found) {
-  Network network;
+TEST_F(RawDatapathTest, a_neighbour_with_another_mac_address__is_found) {
   Host a(network, "127.0.0.1", 1);
   const Address peer = Address::parse("127.0.0.2", kPort);
   network.segment.set(peer, {State::known, mac_of(77)});
   ASSERT_TRUE(resolves(a, peer));
   Host b(network, "127.0.0.2", 2);
-  const std::string text = "text";
-  const TxPacket packet{.destination = &peer, .header = bytes_of(text), .payload = {}};
   std::array<RxPacket, 8> packets;
   EXPECT_TRUE(runs_until(a.io(), [&] {
-    a.io().send({&packet, 1});
+    send_text(a.io(), peer);
     return b.io().receive(packets) != 0;
   }));
   EXPECT_GT(network.fabric.frames_unmatched, 0u) << "some went to the former";
 }
 
-TEST(RawDatapath, many_destinations__are_bounded_and_wait_for_nothing) {
-  Network network;
+TEST_F(RawDatapathTest, many_destinations__are_bounded_and_wait_for_nothing) {
   Host a(network, "127.0.0.1", 1);
   Host b(network, "127.0.0.2", 2);
   ASSERT_TRUE(resolves(a, b.address));
-  const std::string text = "text";
   for (std::uint32_t i = 0; i < 2 * kRawRoutes; ++i) {
     const Address to = Address::v4(0x7F010000 + i, kPort);
-    const TxPacket packet{.destination = &to, .header = bytes_of(text), .payload = {}};
-    a.io().send({&packet, 1});
+    send_text(a.io(), to);
   }
   ASSERT_TRUE(resolves(a, b.address)) << "others are still found";
   ASSERT_TRUE(runs_until(a.io(), [&] {
     const RawIoCounters& counters = a.io().counters();
     return counters.unreachable + counters.waiting_full >= counters.waited;
   })) << "nothing waits for an answer that nobody was asked for";
-}
-
-TEST(RawDatapath, groups_and_nobody__are_not_sent_to) {
-  Network network;
-  Host a(network, "127.0.0.1", 1);
-  const std::string text = "text";
-  std::uint64_t refused = 0;
-  for (const char* const ip : {"224.0.0.1", "255.255.255.255", "0.0.0.0", "0.1.2.3"}) {
-    const Address to = Address::parse(ip, 5000);
-    const TxPacket packet{.destination = &to, .header = bytes_of(text), .payload = {}};
-    EXPECT_EQ(a.io().send({&packet, 1}), 1u);
-    EXPECT_EQ(a.io().counters().unsendable, ++refused) << ip;
-  }
-  const std::string longer(1473, 'x');
-  const Address to = Address::parse("10.0.0.9", 5000);
-  const Address v6 = Address::parse("fd00::1", 5000);
-  for (const TxPacket& packet : {TxPacket{.destination = &to, .header = bytes_of(longer), .payload = {}},
-                                 TxPacket{.destination = &v6, .header = bytes_of(text), .payload = {}}}) {
-    EXPECT_EQ(a.io().send({&packet, 1}), 1u);
-    EXPECT_EQ(a.io().counters().unsendable, ++refused);
-  }
 }
 
 // ---- Foreign and hostile frames ----
@@ -461,7 +238,7 @@ std::vector<std::byte> frame_to(const Host& to, const std::function<void(encap::
 }
 
 /// As if the device's rules had let it pass.
-void put(Network& network, Host& to, const std::vector<std::byte>& frame) {
+void put(RawNetwork& network, Host& to, const std::vector<std::byte>& frame) {
   const std::lock_guard lock(network.fabric.mutex);
   to.pair().deliver_frame(frame);
 }
@@ -473,7 +250,7 @@ std::size_t taken(Host& host) {
 
 TEST(RawDatapath, foreign_frames__are_dropped_and_counted_by_what_is_wrong) {
   for (const bool has_checksums : {false, true}) {
-    Network network;
+    RawNetwork network;
     Host b(network, "127.0.0.2", 2, {.has_checksums = has_checksums});
     put(network, b, frame_to(b));
     EXPECT_EQ(taken(b), 1u);
@@ -527,8 +304,7 @@ TEST(RawDatapath, foreign_frames__are_dropped_and_counted_by_what_is_wrong) {
   }
 }
 
-TEST(RawDatapath, frames_of_any_bytes__leave_a_port_as_it_was) {
-  Network network;
+TEST_F(RawDatapathTest, frames_of_any_bytes__leave_a_port_as_it_was) {
   Host b(network, "127.0.0.2", 2, {.config = {.device = {}, .queue_packets = 64}, .has_checksums = true});
   Random random(29);
   std::uint64_t passed = 0;
@@ -560,7 +336,7 @@ TEST(RawDatapath, frames_of_any_bytes__leave_a_port_as_it_was) {
 // ---- Whole exchanges ----
 
 /// Messages of random bytes both ways on several connections, all at once; false if one isn't as it was.
-void exchange(Network& network, Host& a, Host& b, std::size_t bytes) {
+void exchange(RawNetwork& network, Host& a, Host& b, std::size_t bytes) {
   constexpr std::uint16_t kShards = 2;
   std::vector<std::unique_ptr<Shard>> left;
   std::vector<std::unique_ptr<Shard>> right;
@@ -621,15 +397,14 @@ void exchange(Network& network, Host& a, Host& b, std::size_t bytes) {
 
 TEST(RawDatapath, exchanges_between_shards__are_whole) {
   for (const bool has_checksums : {false, true}) {
-    Network network;
+    RawNetwork network;
     Host a(network, "127.0.0.1", 1, {.shards = 2, .has_checksums = has_checksums});
     Host b(network, "127.0.0.2", 2, {.shards = 2});
     exchange(network, a, b, 2'000'000);
   }
 }
 
-TEST(RawDatapath, exchanges_between_shards__are_whole_with_loss) {
-  Network network;
+TEST_F(RawDatapathTest, exchanges_between_shards__are_whole_with_loss) {
   Host a(network, "127.0.0.1", 1, {.shards = 2, .has_checksums = true});
   Host b(network, "127.0.0.2", 2, {.shards = 2});
   network.fabric.loses_one_of = 30;
@@ -638,21 +413,7 @@ TEST(RawDatapath, exchanges_between_shards__are_whole_with_loss) {
 
 // ---- When something is wrong ----
 
-TEST(RawDatapath, a_queue_pair_that_fails__goes_on_and_its_rules_with_it) {
-  Network network;
-  Host a(network, "127.0.0.1", 1);
-  Host b(network, "127.0.0.2", 2);
-  ASSERT_TRUE(resolves(a, b.address));
-  b.pair().break_down();
-  ASSERT_TRUE(runs_until(b.io(), [&] { return b.io().counters().recoveries == 1; }));
-  const std::string text = "text";
-  const TxPacket packet{.destination = &b.address, .header = bytes_of(text), .payload = {}};
-  ASSERT_EQ(a.io().send({&packet, 1}), 1u);
-  EXPECT_EQ(received(b.io(), 1).size(), 1u);
-}
-
-TEST(RawDatapath, a_device_that_goes__wakes_who_sleeps_and_lets_go_of_all) {
-  Network network;
+TEST_F(RawDatapathTest, a_device_that_goes__wakes_who_sleeps_and_lets_go_of_all) {
   Host a(network, "127.0.0.1", 1);
   Host b(network, "127.0.0.2", 2);
   ASSERT_TRUE(resolves(a, b.address));
@@ -666,8 +427,7 @@ TEST(RawDatapath, a_device_that_goes__wakes_who_sleeps_and_lets_go_of_all) {
   a.io().arm();
   a.device->gone = true;
   a.device->tell();
-  pollfd file{a.io().begin_waiting()->file, POLLIN, 0};
-  EXPECT_EQ(poll(&file, 1, 5000), 1) << "who sleeps is woken";
+  EXPECT_TRUE(wakes(a.io())) << "who sleeps is woken";
   EXPECT_EQ(taken(a), 0u);
   EXPECT_EQ(hold.packets.load(), 0u);
   EXPECT_EQ(a.io().send({&packet, 1}), 1u);
@@ -675,34 +435,7 @@ TEST(RawDatapath, a_device_that_goes__wakes_who_sleeps_and_lets_go_of_all) {
   EXPECT_FALSE(a.io().is_blocked());
 }
 
-TEST(RawDatapath, a_sleeper__is_woken_by_frames_and_by_the_answer_that_its_packets_wait_for) {
-  Network network;
-  network.segment.answers_late = true;
-  Host a(network, "127.0.0.1", 1);
-  Host b(network, "127.0.0.2", 2);
-  const auto wakes = [](RawIo& io) {
-    pollfd file{io.begin_waiting()->file, POLLIN, 0};
-    return poll(&file, 1, 5000) == 1;
-  };
-  a.io().arm();
-  b.io().arm();
-  const std::string text = "text";
-  const TxPacket packet{.destination = &b.address, .header = bytes_of(text), .payload = {}};
-  a.io().send({&packet, 1});
-  EXPECT_TRUE(wakes(a.io())) << "by the answer";
-  a.io().disarm();
-  taken(a);
-  EXPECT_EQ(a.io().counters().sent_packets, 1u);
-  EXPECT_TRUE(wakes(b.io())) << "by the frame";
-  b.io().disarm();
-  EXPECT_EQ(taken(b), 1u);
-  b.io().arm();
-  pollfd file{b.io().begin_waiting()->file, POLLIN, 0};
-  EXPECT_EQ(poll(&file, 1, 0), 0) << "no more";
-}
-
-TEST(RawDatapath, an_address_that_is_lost__is_told) {
-  Network network;
+TEST_F(RawDatapathTest, an_address_that_is_lost__is_told) {
   auto device = std::make_unique<FakeDevice>(network.fabric, "127.0.0.1");
   FakeDevice& fake = *device;
   fake.raw = {};
@@ -710,9 +443,7 @@ TEST(RawDatapath, an_address_that_is_lost__is_told) {
   auto kernel = std::make_unique<FakeNetwork>(network.segment, std::vector{interface_of("127.0.0.1", 1)});
   kernel->lost = "interface eth1 has lost the address 127.0.0.1; give it back";
   const auto datapath = make_raw_datapath({.device = "verbs:fake0:1:raw"}, std::move(device), std::move(kernel));
-  HostPlace place;
-  place.address = Address::parse("127.0.0.1", kPort);
-  datapath->take_place(place);
+  datapath->take_place({.address = Address::parse("127.0.0.1", kPort)});
   fake.tell();
   for (const Nanos end = monotonic_now() + 5_s; datapath->why_link_is_down().empty() && monotonic_now() < end;)
     std::this_thread::yield();
@@ -728,7 +459,7 @@ struct Wrong {
 };
 
 std::string error_of(const std::string& ip, Wrong wrong) {
-  Network network;
+  RawNetwork network;
   wrong.config.device = "verbs:fake0:1:raw";
   auto device = std::make_unique<FakeDevice>(network.fabric, "127.0.0.1");
   device->raw = wrong.raw;

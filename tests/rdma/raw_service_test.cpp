@@ -6,8 +6,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <utility>
-#include <vector>
 
 #include "fake_device.h"
 #include "mltcp/rdma/kernel_routes.h"

@@ -48,8 +48,12 @@ std::string pair_error(FakeVerbs&) {
   return message_of<RunError>([] { pair_of(*open_fake()); });
 }
 
-TEST(RealDevice, open__tells_what_the_device_is_and_prepares_for_forks) {
+class RealDeviceTest : public testing::Test {
+ protected:
   FakeVerbs verbs;
+};
+
+TEST_F(RealDeviceTest, open__tells_what_the_device_is_and_prepares_for_forks) {
   const auto device = open_fake();
   EXPECT_EQ(device->facts().longest_message, 1024u);
   EXPECT_EQ(device->facts().max_pieces, 4u);
@@ -59,8 +63,7 @@ TEST(RealDevice, open__tells_what_the_device_is_and_prepares_for_forks) {
   EXPECT_GE(verbs.forks_prepared, 1);
 }
 
-TEST(RealDevice, open__names_cause_and_cure) {
-  FakeVerbs verbs;
+TEST_F(RealDeviceTest, open__names_cause_and_cure) {
   EXPECT_THAT(
       message_of<InputError>([] { open_device({.device = "mlx5_0"}); }),
       HasSubstr("port verbs:mlx5_0: there is no such RDMA device; write verbs:DEVICE with one that there is: fake0"));
@@ -73,8 +76,7 @@ TEST(RealDevice, open__names_cause_and_cure) {
   EXPECT_THAT(message_of<RunError>(open_fake), HasSubstr("have this user in the group of /dev/infiniband/uverbs*"));
 }
 
-TEST(RealDevice, open__of_an_interface_names_its_device) {
-  FakeVerbs verbs;
+TEST_F(RealDeviceTest, open__of_an_interface_names_its_device) {
   const auto error = [] { return message_of<InputError>([] { open_device({.device = "lo"}); }); };
   EXPECT_EQ(
       error(),
@@ -86,8 +88,7 @@ TEST(RealDevice, open__of_an_interface_names_its_device) {
   EXPECT_EQ(error(), "port verbs:lo: lo is an interface, whose RDMA device is fake0; write verbs:fake0:2");
 }
 
-TEST(RealDevice, name_without_a_device__lists_those_that_there_are) {
-  FakeVerbs verbs;
+TEST_F(RealDeviceTest, name_without_a_device__lists_those_that_there_are) {
   verbs.names = {"fake0", "fake1"};
   EXPECT_THAT(message_of<InputError>([] { parse_verbs_name("verbs:"); }),
               HasSubstr("the device is missing; write verbs:DEVICE, verbs:DEVICE:PORT, verbs:DEVICE:PORT:GID, "
@@ -96,15 +97,13 @@ TEST(RealDevice, name_without_a_device__lists_those_that_there_are) {
   EXPECT_THAT(message_of<InputError>([] { parse_verbs_name("verbs:"); }), EndsWith("verbs:DEVICE:PORT:raw"));
 }
 
-TEST(RealDevice, doctor__tells_of_a_wrong_name_what_to_write) {
-  FakeVerbs verbs;
+TEST_F(RealDeviceTest, doctor__tells_of_a_wrong_name_what_to_write) {
   const Examination found = examine_port("verbs:fake9");
   EXPECT_EQ(found.detail, "port verbs:fake9: there is no such RDMA device");
   EXPECT_EQ(found.cure, "write verbs:DEVICE with one that there is: fake0");
 }
 
-TEST(RealDevice, queue_pair__is_refused_with_cause_and_cure) {
-  FakeVerbs verbs;
+TEST_F(RealDeviceTest, queue_pair__is_refused_with_cause_and_cure) {
   verbs.memory_error = ENOMEM;
   EXPECT_THAT(pair_error(verbs), HasSubstr("4 kB of buffers can't be registered (Cannot allocate memory); the limit of "
                                            "locked memory is"));
@@ -126,15 +125,13 @@ TEST(RealDevice, queue_pair__is_refused_with_cause_and_cure) {
   EXPECT_THAT(pair_error(verbs), HasSubstr("can't be made ready (Invalid argument); see that the port is up"));
 }
 
-TEST(RealDevice, queue_pair__takes_as_much_inline_as_there_is) {
-  FakeVerbs verbs;
+TEST_F(RealDeviceTest, queue_pair__takes_as_much_inline_as_there_is) {
   verbs.queue_error = [](const ibv_qp_init_attr& wanted) { return wanted.cap.max_inline_data > 100 ? EINVAL : 0; };
   const auto device = open_fake();
   EXPECT_EQ(pair_of(*device)->inline_bytes, 64u);
 }
 
-TEST(RealDevice, recover__goes_on_from_where_a_queue_pair_has_stopped) {
-  FakeVerbs verbs;
+TEST_F(RealDeviceTest, recover__goes_on_from_where_a_queue_pair_has_stopped) {
   const auto device = open_fake();
   const auto pair = pair_of(*device);
   EXPECT_EQ(FakeVerbs::state_of(pair->queue), IBV_QPS_RTS);
@@ -159,8 +156,7 @@ TEST(RealDevice, recover__goes_on_from_where_a_queue_pair_has_stopped) {
   EXPECT_EQ(FakeVerbs::state_of(pair->queue), IBV_QPS_RESET);
 }
 
-TEST(RealDevice, events__of_a_queue_pair_reach_it) {
-  FakeVerbs verbs;
+TEST_F(RealDeviceTest, events__of_a_queue_pair_reach_it) {
   const auto device = open_fake();
   const auto pair = pair_of(*device);
   const auto other = pair_of(*device);
@@ -179,8 +175,7 @@ TEST(RealDevice, events__of_a_queue_pair_reach_it) {
   EXPECT_EQ(device->why_down(), "");
 }
 
-TEST(RealDevice, events__of_the_port_are_told_and_end) {
-  FakeVerbs verbs;
+TEST_F(RealDeviceTest, events__of_the_port_are_told_and_end) {
   const auto device = open_fake();
   verbs.port_state = IBV_PORT_DOWN;
   verbs.happen(IBV_EVENT_PORT_ERR);
@@ -195,8 +190,7 @@ TEST(RealDevice, events__of_the_port_are_told_and_end) {
   EXPECT_EQ(device->why_down(), "");
 }
 
-TEST(RealDevice, a_completion_queue_that_is_lost__is_told_of_for_good) {
-  FakeVerbs verbs;
+TEST_F(RealDeviceTest, a_completion_queue_that_is_lost__is_told_of_for_good) {
   const auto device = open_fake();
   verbs.happen(IBV_EVENT_CQ_ERR);
   EXPECT_TRUE(device->take_events());
@@ -227,8 +221,7 @@ TEST(RealDevice, a_device_that_goes__is_told_of_for_good) {
   }
 }
 
-TEST(RealDevice, a_gid_that_comes_back_elsewhere__is_found) {
-  FakeVerbs verbs;
+TEST_F(RealDeviceTest, a_gid_that_comes_back_elsewhere__is_found) {
   const auto device = open_fake();
   device->watch(choose_gid(device->facts(), Address::parse("10.0.0.1"), std::nullopt));
   EXPECT_EQ(device->gid_index(), 1);
@@ -251,8 +244,7 @@ TEST(RealDevice, a_gid_that_comes_back_elsewhere__is_found) {
   EXPECT_EQ(device->gid_index(), 1) << "at the former place is version 1";
 }
 
-TEST(RealDevice, raw_packets__are_tried_and_what_is_missing_is_named) {
-  FakeVerbs verbs;
+TEST_F(RealDeviceTest, raw_packets__are_tried_and_what_is_missing_is_named) {
   register_datapath();
   const auto raw = [](int error) {
     return [error](const ibv_qp_init_attr& wanted) { return wanted.qp_type == IBV_QPT_RAW_PACKET ? error : 0; };
@@ -326,8 +318,7 @@ std::unique_ptr<QueuePair> frame_pair_of(Device& device) {
   return device.make_queue_pair({.kind = PairKind::frames, .inline_bytes = 256, .memory = pages()});
 }
 
-TEST(RealDevice, a_queue_pair_for_frames__is_made_ready_without_keys) {
-  FakeVerbs verbs;
+TEST_F(RealDeviceTest, a_queue_pair_for_frames__is_made_ready_without_keys) {
   std::vector<ibv_qp_type> types;
   verbs.queue_error = [&](const ibv_qp_init_attr& wanted) {
     types.push_back(wanted.qp_type);
@@ -354,8 +345,7 @@ Spec spec_at(const std::vector<std::byte>& rule, std::size_t at) {
   return spec;
 }
 
-TEST(RealDevice, steer__names_mac_address_ip_address_and_udp_port) {
-  FakeVerbs verbs;
+TEST_F(RealDeviceTest, steer__names_mac_address_ip_address_and_udp_port) {
   const auto device = open_fake();
   const auto pair = frame_pair_of(*device);
   const FrameRule v4{.destination_mac = {2, 0, 0, 0, 0, 7}, .destination = Address::parse("10.0.0.1:62400")};
@@ -399,8 +389,7 @@ TEST(RealDevice, steer__names_mac_address_ip_address_and_udp_port) {
   EXPECT_EQ(pair->steer(v4), EBUSY);
 }
 
-TEST(RealDevice, frame_checksums__are_the_devices_if_it_says_so) {
-  FakeVerbs verbs;
+TEST_F(RealDeviceTest, frame_checksums__are_the_devices_if_it_says_so) {
   EXPECT_FALSE(open_fake()->facts().has_frame_checksums);
   verbs.raw_packet_caps = IBV_RAW_PACKET_CAP_CVLAN_STRIPPING;
   EXPECT_FALSE(open_fake()->facts().has_frame_checksums);
@@ -408,8 +397,7 @@ TEST(RealDevice, frame_checksums__are_the_devices_if_it_says_so) {
   EXPECT_TRUE(open_fake()->facts().has_frame_checksums);
 }
 
-TEST(RealDevice, interfaces__are_those_of_its_gids) {
-  FakeVerbs verbs;
+TEST_F(RealDeviceTest, interfaces__are_those_of_its_gids) {
   EXPECT_TRUE(open_fake()->facts().interfaces.empty());
   verbs.gids = {{.index = 0, .ip = Address::parse("10.0.0.1"), .interface = 5},
                 {.index = 1, .ip = Address::parse("10.0.0.1"), .interface = 5},
@@ -418,8 +406,7 @@ TEST(RealDevice, interfaces__are_those_of_its_gids) {
   EXPECT_EQ(open_fake()->facts().interfaces, (std::vector<std::uint32_t>{5, 6}));
 }
 
-TEST(RealDevice, make_handle__says_all_to_the_device) {
-  FakeVerbs verbs;
+TEST_F(RealDeviceTest, make_handle__says_all_to_the_device) {
   const auto device = open_fake();
   ibv_ah* const handle = device->make_handle({.gid_index = 3,
                                               .destination = Address::parse("10.0.0.2"),
@@ -440,8 +427,7 @@ TEST(RealDevice, make_handle__says_all_to_the_device) {
   device->free_handle(handle);
 }
 
-TEST(RealDevice, map__names_the_limit_of_locked_memory) {
-  FakeVerbs verbs;
+TEST_F(RealDeviceTest, map__names_the_limit_of_locked_memory) {
   const auto device = open_fake();
   const std::uint64_t key = device->map(pages());
   device->unmap(pages(), key);

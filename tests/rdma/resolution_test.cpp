@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "mltcp/base/random.h"
@@ -29,6 +28,13 @@ struct Pair {
   explicit Pair(ResolutionConfig config = {}) : a(config, {kQueueA}, numbers(1)), b(config, {kQueueB}, numbers(2)) {}
 
   /// Carries what is due; `loses`: every question or answer that A sends.
+  /// Of A for B.
+  Resolution::Outgoing question() {
+    Resolution::Outgoing asked;
+    a.find(0, kB, now);
+    EXPECT_TRUE(a.next(asked, now));
+    return asked;
+  }
   void carry(bool loses = false) {
     Resolution::Outgoing out;
     for (bool more = true; more;) {
@@ -120,9 +126,7 @@ TEST(Resolution, find__keeps_what_is_known_of_a_peer_that_no_longer_answers) {
 
 TEST(Resolution, receive__believes_only_who_was_asked_and_has_seen_the_question) {
   Pair pair;
-  pair.a.find(0, kB, pair.now);
-  Resolution::Outgoing question;
-  ASSERT_TRUE(pair.a.next(question, pair.now));
+  const Resolution::Outgoing question = pair.question();
   pair.b.receive(0, kA, question.bytes, pair.now);
   Resolution::Outgoing answer;
   ASSERT_TRUE(pair.b.next(answer, pair.now));
@@ -143,9 +147,7 @@ TEST(Resolution, receive__believes_only_who_was_asked_and_has_seen_the_question)
 
 TEST(Resolution, receive__drops_what_is_malformed) {
   Pair pair;
-  pair.a.find(0, kB, pair.now);
-  Resolution::Outgoing question;
-  ASSERT_TRUE(pair.a.next(question, pair.now));
+  const Resolution::Outgoing question = pair.question();
   const auto refused = [&](std::size_t at, std::uint8_t value) {
     auto bytes = question.bytes;
     bytes[at] = std::byte{value};
@@ -174,9 +176,7 @@ TEST(Resolution, receive__drops_what_is_malformed) {
 
 TEST(Resolution, receive__answers_one_host_so_many_a_second_and_no_longer_than_the_question) {
   Pair pair({.answers_per_second = 10});
-  pair.a.find(0, kB, pair.now);
-  Resolution::Outgoing question;
-  ASSERT_TRUE(pair.a.next(question, pair.now));
+  const Resolution::Outgoing question = pair.question();
   const auto answered = [&] {
     int count = 0;
     Resolution::Outgoing out;
@@ -199,9 +199,7 @@ TEST(Resolution, receive__answers_one_host_so_many_a_second_and_no_longer_than_t
 
 TEST(Resolution, receive__answers_others_while_one_host_floods) {
   Pair pair({.answers_per_second = 10});
-  pair.a.find(0, kB, pair.now);
-  Resolution::Outgoing question;
-  ASSERT_TRUE(pair.a.next(question, pair.now));
+  const Resolution::Outgoing question = pair.question();
   const auto answers_to = [&](const Address& asker, int questions) {
     int count = 0;
     Resolution::Outgoing out;
@@ -221,9 +219,7 @@ TEST(Resolution, receive__answers_others_while_one_host_floods) {
 // Nothing tells a host's questions from those forged in its name: they share what it is sent.
 TEST(Resolution, receive__answers_whom_a_flood_is_forged_in_the_name_of_by_his_share) {
   Pair pair({.answers_per_second = 100});
-  pair.a.find(0, kB, pair.now);
-  Resolution::Outgoing question;
-  ASSERT_TRUE(pair.a.next(question, pair.now));
+  const Resolution::Outgoing question = pair.question();
   Random random(5);
   int asked = 0;
   int answered = 0;

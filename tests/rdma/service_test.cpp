@@ -113,9 +113,13 @@ struct Harness {
   std::uint32_t next_generation = 1;
 };
 
-TEST(VerbsService, a_route__is_told_of_once_its_peer_answers) {
+class VerbsServiceTest : public testing::Test {
+ protected:
   Harness host;
-  Peer peer(0x7F000002);
+  Peer peer{0x7F000002};
+};
+
+TEST_F(VerbsServiceTest, a_route__is_told_of_once_its_peer_answers) {
   host.want(3, peer.address, 0x62);
   const RemoteQueue queue{.number = 9, .key = 8, .lid = 0, .longest = 4096};
   const auto told = host.resolve(peer, queue);
@@ -129,9 +133,7 @@ TEST(VerbsService, a_route__is_told_of_once_its_peer_answers) {
   EXPECT_FALSE(host.other_news());
 }
 
-TEST(VerbsService, a_peer_that_answers_otherwise_each_time__has_one_handle) {
-  Harness host;
-  Peer peer(0x7F000002);
+TEST_F(VerbsServiceTest, a_peer_that_answers_otherwise_each_time__has_one_handle) {
   host.want(0, peer.address);
   ASSERT_TRUE(host.resolve(peer, {.number = 9, .key = 8, .lid = 0, .longest = 1024}));
   for (std::uint16_t i = 1; i < 100; ++i) {
@@ -143,9 +145,7 @@ TEST(VerbsService, a_peer_that_answers_otherwise_each_time__has_one_handle) {
   EXPECT_EQ(host.device.handles_made, 1u) << "local identifiers are InfiniBand's";
 }
 
-TEST(VerbsService, a_former_handle__stays_until_the_shard_has_the_new_one) {
-  Harness host;
-  Peer peer(0x7F000002);
+TEST_F(VerbsServiceTest, a_former_handle__stays_until_the_shard_has_the_new_one) {
   const RemoteQueue queue{.number = 9, .key = 8, .lid = 0, .longest = 1024};
   host.want(0, peer.address);
   const auto first = host.resolve(peer, queue);
@@ -170,9 +170,7 @@ TEST(VerbsService, a_former_handle__stays_until_the_shard_has_the_new_one) {
   EXPECT_EQ(host.device.handles.size(), 2u) << "the second and the third";
 }
 
-TEST(VerbsService, a_neighbour_that_is_off__is_asked_before_another_handle_is_tried) {
-  Harness host;
-  Peer peer(0x7F000002);
+TEST_F(VerbsServiceTest, a_neighbour_that_is_off__is_asked_before_another_handle_is_tried) {
   const RemoteQueue queue{.number = 9, .key = 8, .lid = 0, .longest = 1024};
   host.want(0, peer.address);
   ASSERT_TRUE(host.resolve(peer, queue));
@@ -202,9 +200,7 @@ TEST(VerbsService, a_neighbour_that_is_off__is_asked_before_another_handle_is_tr
   EXPECT_EQ(told->state, State::known);
 }
 
-TEST(VerbsService, news_that_nobody_reads__is_not_piled_up) {
-  Harness host;
-  Peer peer(0x7F000002);
+TEST_F(VerbsServiceTest, news_that_nobody_reads__is_not_piled_up) {
   std::vector<std::uint32_t> generations;
   for (std::uint32_t route = 0; route < 600; ++route) {
     host.want(route, peer.address, static_cast<std::uint8_t>(route));
@@ -261,9 +257,7 @@ TEST(VerbsService, a_flood_at_some_shards__leaves_the_others_their_answers) {
   EXPECT_EQ((*answer)[19], std::byte{77});
 }
 
-TEST(VerbsService, datagrams_of_any_length__are_answered_or_not_by_what_they_are) {
-  Harness host;
-  Peer peer(0x7F000002);
+TEST_F(VerbsServiceTest, datagrams_of_any_length__are_answered_or_not_by_what_they_are) {
   Datagram question{std::byte{'M'}, std::byte{'L'}, std::byte{'V'}, std::byte{'B'}, std::byte{1}, std::byte{1}};
   for (const std::size_t bytes : {0UL, 1UL, 31UL, 33UL, 64UL, 1472UL, 9000UL, 65'507UL}) {
     std::vector<std::byte> datagram(question.begin(), question.end());

@@ -14,6 +14,7 @@
 
 #include "../message_of.h"
 #include "fake_device.h"
+#include "hosts.h"
 #include "mltcp/base/error.h"
 #include "mltcp/rdma/internal/make_datapath.h"
 #include "mltcp/rdma/kernel_sockets.h"
@@ -28,37 +29,35 @@ namespace {
 using namespace mltcp::literals;
 using testing::HasSubstr;
 
-constexpr std::uint16_t kPort = 27610;
+using Host = VerbsHost;
+constexpr std::uint16_t kPort = kVerbsPort;
 
-/// A host at a loopback address, on a device of its own.
-struct Host {
-  Host(FakeFabric& fabric, const std::string& ip, HostDatapathConfig config = {}, std::uint16_t shards = 1,
-       std::uint32_t longest = 1024) {
-    config.device = "verbs:fake0";
-    auto made = std::make_unique<FakeDevice>(fabric, ip, longest);
-    device = made.get();
-    datapath = make_datapath(config, std::move(made));
-    HostPlace place;
-    place.address = Address::parse(ip);
-    place.address.port = kPort;
-    place.shards = shards;
-    datapath->take_place(place);
-    address = place.address;
-  }
-  VerbsIo& io(std::uint16_t shard = 0) { return dynamic_cast<VerbsIo&>(datapath->io(shard)); }
-  FakeQueuePair& pair(std::size_t shard = 0) { return *device->pairs[shard]; }
-
-  FakeDevice* device;
-  std::unique_ptr<HostDatapath> datapath;
-  Address address;
+class VerbsDatapathTest : public testing::Test {
+ protected:
+  FakeFabric fabric;
 };
 
-bool resolves(Host& from, const Address& to) {
-  return runs_until(from.io(), [&] { return from.io().resolve(to); });
-}
+/// Two hosts, of which `a` has found `b`.
+class VerbsPair : public VerbsDatapathTest {
+ protected:
+  explicit VerbsPair(std::uint32_t longest = 1024)
+      : a(fabric, "127.0.0.1", {}, 1, longest), b(fabric, "127.0.0.2", {}, 1, longest) {
+    EXPECT_TRUE(resolves(a, b.address));
+  }
+  Host a;
+  Host b;
+};
 
-TEST(VerbsDatapath, packets__wait_for_their_peers_queue_pair_and_arrive_in_order_with_ecn_and_priority) {
-  FakeFabric fabric;
+/// The same, and memory of which a's device reads payloads.
+class VerbsMemory : public VerbsPair {
+ protected:
+  VerbsMemory() : VerbsPair(4096) {}
+  const Pages pages{4096};
+  const RegisteredMemory registration{pages.span(), a.datapath->dma_devices()};
+  PayloadHold hold;
+};
+
+TEST_F(VerbsDatapathTest, packets__wait_for_their_peers_queue_pair_and_arrive_in_order_with_ecn_and_priority) {
   Host a(fabric, "127.0.0.1");
   Host b(fabric, "127.0.0.2");
   const std::string header = "header ";
@@ -94,8 +93,7 @@ TEST(VerbsDatapath, packets__wait_for_their_peers_queue_pair_and_arrive_in_order
   EXPECT_TRUE(a.io().limits().ecn);
 }
 
-TEST(VerbsDatapath, congestion_marks__are_read_from_the_header_that_arrived) {
-  FakeFabric fabric;
+TEST_F(VerbsDatapathTest, congestion_marks__are_read_from_the_header_that_arrived) {
   fabric.marks = true;
   Host a(fabric, "127.0.0.1");
   Host b(fabric, "127.0.0.2");
@@ -112,46 +110,7 @@ TEST(VerbsDatapath, congestion_marks__are_read_from_the_header_that_arrived) {
   EXPECT_EQ(marks, (std::multiset<Ecn>{Ecn::not_ect, Ecn::ce, Ecn::ce}));
 }
 
-TEST(VerbsDatapath, a_burst__is_posted_at_once_and_signalled_once) {
-  FakeFabric fabric;
-  Host a(fabric, "127.0.0.1");
-  Host b(fabric, "127.0.0.2");
-  ASSERT_TRUE(resolves(a, b.address));
-  const std::string text(500, 'x');
-  const std::vector<TxPacket> packets(VerbsIo::kBurst,
-                                      {.destination = &b.address, .header = bytes_of(text), .payload = {}});
-  const auto before = a.pair().posts;
-  EXPECT_EQ(a.io().send(packets), packets.size());
-  EXPECT_EQ(a.pair().posts, before + 1);
-  EXPECT_EQ(a.pair().signalled, 1u);
-  EXPECT_EQ(received(b.io(), packets.size()).size(), packets.size());
-}
-
-TEST(VerbsDatapath, a_full_send_queue__leaves_packets_to_the_caller_until_there_are_completions) {
-  FakeFabric fabric;
-  Host a(fabric, "127.0.0.1", {.device = {}, .queue_packets = 64});
-  Host b(fabric, "127.0.0.2");
-  ASSERT_TRUE(resolves(a, b.address));
-  a.pair().withholds_completions = true;
-  const std::string text(500, 'x');
-  const std::vector<TxPacket> packets(48, {.destination = &b.address, .header = bytes_of(text), .payload = {}});
-  EXPECT_EQ(a.io().send(packets), 48u);
-  EXPECT_EQ(a.io().send(packets), 16u);
-  EXPECT_TRUE(a.io().is_blocked());
-  EXPECT_EQ(a.io().send(packets), 0u);
-  a.pair().withholds_completions = false;
-  ibv_wc done{};
-  done.wr_id = 47;
-  {
-    const std::lock_guard lock(fabric.mutex);
-    a.pair().complete(true, done);
-  }
-  EXPECT_EQ(a.io().send(packets), 48u) << "those up to the one that is complete";
-  EXPECT_EQ(received(b.io(), 112).size(), 112u);
-}
-
-TEST(VerbsDatapath, receive_buffers__are_posted_again_for_ever) {
-  FakeFabric fabric;
+TEST_F(VerbsDatapathTest, receive_buffers__are_posted_again_for_ever) {
   Host a(fabric, "127.0.0.1");
   Host b(fabric, "127.0.0.2", {.device = {}, .queue_packets = 64});
   ASSERT_TRUE(resolves(a, b.address));
@@ -165,24 +124,18 @@ TEST(VerbsDatapath, receive_buffers__are_posted_again_for_ever) {
   }
 }
 
-TEST(VerbsDatapath, payloads_in_registered_memory__are_gathered_where_they_lie_and_held_until_then) {
-  FakeFabric fabric;
+TEST_F(VerbsDatapathTest, payloads_in_registered_memory__are_gathered_where_they_lie_and_held_until_then) {
   Host a(fabric, "127.0.0.1", {}, 1, 4096);
   Host b(fabric, "127.0.0.2", {}, 1, 4096);
   ASSERT_TRUE(resolves(a, b.address));
   ASSERT_EQ(a.datapath->dma_devices().size(), 1u);
-  struct FreePages {
-    void operator()(std::byte* memory) const { std::free(memory); }
-  };
-  const std::unique_ptr<std::byte, FreePages> memory(static_cast<std::byte*>(std::aligned_alloc(4096, 8192)));
-  const std::span<std::byte> pages(memory.get(), 8192);
-  std::fill(pages.begin(), pages.end(), std::byte{'m'});
-  const RegisteredMemory registration(pages, a.datapath->dma_devices());
+  const Pages pages(8192);
+  const RegisteredMemory registration(pages.span(), a.datapath->dma_devices());
   a.pair().withholds_completions = true;
   const std::string header = "h";
   PayloadHold hold;
   const TxPacket packet{
-      .destination = &b.address, .header = bytes_of(header), .payload = pages.subspan(100, 4000), .hold = &hold};
+      .destination = &b.address, .header = bytes_of(header), .payload = pages.span().subspan(100, 4000), .hold = &hold};
   ASSERT_EQ(a.io().send({&packet, 1}), 1u);
   EXPECT_EQ(a.pair().from_elsewhere, 1u);
   EXPECT_EQ(a.io().counters().by_reference, 1u);
@@ -190,13 +143,7 @@ TEST(VerbsDatapath, payloads_in_registered_memory__are_gathered_where_they_lie_a
   const auto got = received(b.io(), 1);
   ASSERT_EQ(got.size(), 1u);
   EXPECT_EQ(got[0].bytes, "h" + std::string(4000, 'm'));
-  a.pair().withholds_completions = false;
-  ibv_wc done{};
-  done.wr_id = 0;
-  {
-    const std::lock_guard lock(fabric.mutex);
-    a.pair().complete(true, done);
-  }
+  a.pair().complete_up_to(0);
   std::array<RxPacket, 8> none;
   a.io().receive(none);
   EXPECT_EQ(hold.packets.load(), 0u);
@@ -209,20 +156,16 @@ TEST(VerbsDatapath, payloads_in_registered_memory__are_gathered_where_they_lie_a
   EXPECT_EQ(a.io().counters().by_reference, 1u);
 }
 
-TEST(VerbsDatapath, a_hold__ends_with_the_datapath) {
-  FakeFabric fabric;
+TEST_F(VerbsDatapathTest, a_hold__ends_with_the_datapath) {
   PayloadHold hold;
-  struct FreePages {
-    void operator()(std::byte* memory) const { std::free(memory); }
-  };
-  const std::unique_ptr<std::byte, FreePages> memory(static_cast<std::byte*>(std::aligned_alloc(4096, 4096)));
+  const Pages pages(4096);
   Host b(fabric, "127.0.0.2", {}, 1, 4096);
   auto a = std::make_unique<Host>(fabric, "127.0.0.1", HostDatapathConfig{}, std::uint16_t{1}, 4096U);
   ASSERT_TRUE(resolves(*a, b.address));
   {
-    const RegisteredMemory registration({memory.get(), 4096}, a->datapath->dma_devices());
+    const RegisteredMemory registration(pages.span(), a->datapath->dma_devices());
     a->pair().withholds_completions = true;
-    const TxPacket packet{.destination = &b.address, .header = {}, .payload = {memory.get(), 2000}, .hold = &hold};
+    const TxPacket packet{.destination = &b.address, .header = {}, .payload = pages.span().first(2000), .hold = &hold};
     ASSERT_EQ(a->io().send({&packet, 1}), 1u);
     ASSERT_EQ(hold.packets.load(), 1u);
   }
@@ -230,26 +173,7 @@ TEST(VerbsDatapath, a_hold__ends_with_the_datapath) {
   EXPECT_EQ(hold.packets.load(), 0u);
 }
 
-TEST(VerbsDatapath, what_nobody_answers_for__is_dropped_and_asked_for_again) {
-  FakeFabric fabric;
-  Host a(fabric, "127.0.0.1");
-  const Address nobody = Address::parse(fmt::format("127.0.0.9:{}", kPort));
-  const std::string text = "text";
-  const TxPacket packet{.destination = &nobody, .header = bytes_of(text), .payload = {}};
-  a.io().send({&packet, 1});
-  EXPECT_EQ(a.io().counters().waited, 1u);
-  ASSERT_TRUE(runs_until(a.io(), [&] { return a.io().counters().unreachable == 1; }));
-  a.io().send({&packet, 1});
-  EXPECT_EQ(a.io().counters().unreachable, 2u) << "for a while at once";
-  EXPECT_EQ(a.datapath->losses().unsent, 2u);
-  Host late(fabric, "127.0.0.9");
-  ASSERT_TRUE(resolves(a, nobody));
-  a.io().send({&packet, 1});
-  EXPECT_EQ(received(late.io(), 1).size(), 1u);
-}
-
-TEST(VerbsDatapath, packets_that_wait__are_bounded) {
-  FakeFabric fabric;
+TEST_F(VerbsDatapathTest, packets_that_wait__are_bounded) {
   Host a(fabric, "127.0.0.1");
   const Address nobody = Address::parse(fmt::format("127.0.0.9:{}", kPort));
   const std::string text = "text";
@@ -268,20 +192,17 @@ TEST(VerbsDatapath, packets_that_wait__are_bounded) {
   EXPECT_TRUE(runs_until(a.io(), [&] { return a.io().counters().unreachable == VerbsIo::kMaxWaiting - 1; }));
 }
 
-TEST(VerbsDatapath, a_peer_that_starts_again__is_found_by_its_new_queue_pair) {
-  FakeFabric fabric;
+TEST_F(VerbsDatapathTest, a_peer_that_starts_again__is_found_by_its_new_queue_pair) {
   Host a(fabric, "127.0.0.1");
   auto b = std::make_unique<Host>(fabric, "127.0.0.2");
   const Address address = b->address;
   ASSERT_TRUE(resolves(a, address));
   b.reset();
   b = std::make_unique<Host>(fabric, "127.0.0.2");
-  const std::string text = "text";
-  const TxPacket packet{.destination = &address, .header = bytes_of(text), .payload = {}};
   std::array<RxPacket, 8> packets;
   std::size_t arrived = 0;
   for (const Nanos end = monotonic_now() + 5_s; monotonic_now() < end && arrived == 0;) {
-    a.io().send({&packet, 1});
+    send_text(a.io(), address);
     a.io().receive(packets);
     arrived = b->io().receive(packets);
     std::this_thread::yield();
@@ -289,14 +210,8 @@ TEST(VerbsDatapath, a_peer_that_starts_again__is_found_by_its_new_queue_pair) {
   EXPECT_GT(arrived, 0u);
 }
 
-TEST(VerbsDatapath, foreign_messages__are_dropped_and_counted) {
-  FakeFabric fabric;
-  Host a(fabric, "127.0.0.1");
-  Host b(fabric, "127.0.0.2");
-  ASSERT_TRUE(resolves(a, b.address));
-  const std::string text = "text";
-  const TxPacket packet{.destination = &b.address, .header = bytes_of(text), .payload = {}};
-  const auto send = [&] { ASSERT_EQ(a.io().send({&packet, 1}), 1u); };
+TEST_F(VerbsPair, foreign_messages__are_dropped_and_counted) {
+  const auto send = [&] { ASSERT_EQ(send_text(a.io(), b.address), 1u); };
 
   fabric.leaves_out_route = true;
   send();
@@ -305,37 +220,27 @@ TEST(VerbsDatapath, foreign_messages__are_dropped_and_counted) {
   send();
   fabric.spoils_checksum = false;
   // Somebody who knows the queue pair but not the key; and one who has both, for another port.
-  ibv_send_wr* refused = nullptr;
   const Shim shim = make_shim(kPort, kPort + 1);
-  ibv_sge piece{reinterpret_cast<std::uintptr_t>(shim.data()), kShimBytes, 0};
-  ibv_send_wr request{};
-  request.sg_list = &piece;
-  request.num_sge = 1;
-  request.opcode = IBV_WR_SEND;
-  request.send_flags = IBV_SEND_INLINE;
-  request.wr.ud.ah = a.device->make_handle({.destination = b.address});
-  request.wr.ud.remote_qpn = b.pair().number;
-  request.wr.ud.remote_qkey = b.io().own_queue().key ^ 1;
-  ASSERT_EQ(ibv_post_send(a.pair().queue, &request, &refused), 0);
-  request.wr.ud.remote_qkey ^= 1;
-  ASSERT_EQ(ibv_post_send(a.pair().queue, &request, &refused), 0);
+  ibv_ah* const handle = a.device->make_handle({.destination = b.address});
+  RemoteQueue target = b.io().own_queue();
+  for (const std::uint32_t wrong : {1U, 0U}) {
+    target.key = b.io().own_queue().key ^ wrong;
+    post_datagram(a.pair().queue, shim, 0, handle, target, IBV_SEND_INLINE);
+  }
   send();
   EXPECT_EQ(received(b.io(), 1).size(), 1u);
   EXPECT_EQ(b.io().counters().no_header, 1u);
   EXPECT_EQ(b.io().counters().bad_header, 1u);
   EXPECT_EQ(b.io().counters().not_for_us, 1u);
   EXPECT_EQ(b.datapath->losses().rejected, 4u);
-  a.device->free_handle(request.wr.ud.ah);
+  a.device->free_handle(handle);
 }
 
-TEST(VerbsDatapath, a_peer_with_a_shorter_mtu__is_told_of) {
-  FakeFabric fabric;
+TEST_F(VerbsDatapathTest, a_peer_with_a_shorter_mtu__is_told_of) {
   Host a(fabric, "127.0.0.1", {}, 1, 2048);
   Host b(fabric, "127.0.0.2", {}, 1, 1024);
   ASSERT_TRUE(resolves(a, b.address));
-  const std::string text(1500, 'x');
-  const TxPacket packet{.destination = &b.address, .header = bytes_of(text), .payload = {}};
-  EXPECT_EQ(a.io().send({&packet, 1}), 1u);
+  EXPECT_EQ(send_text(a.io(), b.address, std::string(1500, 'x')), 1u);
   EXPECT_EQ(a.io().counters().too_long, 1u);
   EXPECT_EQ(a.datapath->why_link_is_down(), "");
   EXPECT_EQ(a.datapath->why_silent(Address::parse("127.0.0.3", 27610)), "");
@@ -346,25 +251,7 @@ TEST(VerbsDatapath, a_peer_with_a_shorter_mtu__is_told_of) {
       a.io(), [&] { return a.datapath->why_silent(b.address).empty(); }, 20_s));
 }
 
-TEST(VerbsDatapath, a_queue_pair_that_fails__is_made_ready_again) {
-  FakeFabric fabric;
-  Host a(fabric, "127.0.0.1");
-  Host b(fabric, "127.0.0.2");
-  ASSERT_TRUE(resolves(a, b.address));
-  const std::string text = "text";
-  const TxPacket packet{.destination = &b.address, .header = bytes_of(text), .payload = {}};
-  for (int round = 0; round < 3; ++round) {
-    b.pair().break_down();
-    ASSERT_EQ(a.io().send({&packet, 1}), 1u) << "which is lost";
-    ASSERT_TRUE(runs_until(b.io(), [&] { return b.io().counters().recoveries == static_cast<unsigned>(round) + 1; }));
-    ASSERT_EQ(a.io().send({&packet, 1}), 1u);
-    ASSERT_EQ(received(b.io(), 1).size(), 1u) << round;
-  }
-  EXPECT_GT(b.pair().posted.size(), 900u) << "of 1024 buffers";
-}
-
-TEST(VerbsDatapath, a_message_longer_than_any_buffer__is_dropped_and_breaks_nothing) {
-  FakeFabric fabric;
+TEST_F(VerbsDatapathTest, a_message_longer_than_any_buffer__is_dropped_and_breaks_nothing) {
   Host b(fabric, "127.0.0.2", {}, 1, 1024);
   FakeDevice stranger(fabric, "127.0.0.9", 4096);
   std::vector<std::byte> memory(4096, std::byte{'x'});
@@ -373,18 +260,8 @@ TEST(VerbsDatapath, a_message_longer_than_any_buffer__is_dropped_and_breaks_noth
       stranger.make_handle({.destination = b.address}), [&](ibv_ah* one) { stranger.free_handle(one); });
   const Shim shim = make_shim(9, kPort);
   std::copy(shim.begin(), shim.end(), memory.begin());
-  const auto send = [&](std::uint32_t bytes) {
-    ibv_sge piece{reinterpret_cast<std::uintptr_t>(memory.data()), bytes, pair->memory_key};
-    ibv_send_wr request{};
-    request.sg_list = &piece;
-    request.num_sge = 1;
-    request.wr.ud.ah = handle.get();
-    request.wr.ud.remote_qpn = b.pair().number;
-    request.wr.ud.remote_qkey = b.io().own_queue().key;
-    ibv_send_wr* refused = nullptr;
-    ASSERT_EQ(ibv_post_send(pair->queue, &request, &refused), 0);
-  };
-  for (const std::uint32_t bytes : {1025U, 4096U, 1024U}) send(bytes);
+  for (const std::uint32_t bytes : {1025U, 4096U, 1024U})
+    post_datagram(pair->queue, std::span(memory).first(bytes), pair->memory_key, handle.get(), b.io().own_queue());
   const auto got = received(b.io(), 1);
   ASSERT_EQ(got.size(), 1u);
   EXPECT_EQ(got[0].bytes, std::string(1020, 'x'));
@@ -393,13 +270,7 @@ TEST(VerbsDatapath, a_message_longer_than_any_buffer__is_dropped_and_breaks_noth
   EXPECT_EQ(b.datapath->losses().rejected, 2u);
 }
 
-TEST(VerbsDatapath, a_queue_pair_that_fails__is_made_ready_though_nobody_sends) {
-  FakeFabric fabric;
-  Host a(fabric, "127.0.0.1");
-  Host b(fabric, "127.0.0.2");
-  ASSERT_TRUE(resolves(a, b.address));
-  const std::string text = "text";
-  const TxPacket packet{.destination = &b.address, .header = bytes_of(text), .payload = {}};
+TEST_F(VerbsPair, a_queue_pair_that_fails__is_made_ready_though_nobody_sends) {
   std::array<RxPacket, 8> packets;
   EXPECT_TRUE(b.io().deadline().is_never());
   for (int round = 0; round < 2; ++round) {
@@ -420,36 +291,14 @@ TEST(VerbsDatapath, a_queue_pair_that_fails__is_made_ready_though_nobody_sends) 
   b.io().arm();
   b.pair().has_failed = true;
   b.device->tell();
-  pollfd file{b.io().begin_waiting()->file, POLLIN, 0};
-  EXPECT_EQ(poll(&file, 1, 5000), 1) << "who sleeps is woken";
+  EXPECT_TRUE(wakes(b.io())) << "who sleeps is woken";
   ASSERT_TRUE(runs_until(b.io(), [&] { return b.io().counters().recoveries == 4; }));
-  ASSERT_EQ(a.io().send({&packet, 1}), 1u);
+  ASSERT_EQ(send_text(a.io(), b.address), 1u);
   EXPECT_EQ(received(b.io(), 1).size(), 1u);
 }
 
-/// Pages of which a device reads payloads.
-struct Pages {
-  explicit Pages(std::size_t bytes) : memory(static_cast<std::byte*>(std::aligned_alloc(4096, bytes))), size(bytes) {
-    std::memset(memory.get(), 'm', bytes);
-  }
-  [[nodiscard]] std::span<std::byte> span() const { return {memory.get(), size}; }
-
-  struct Free {
-    void operator()(std::byte* pages) const { std::free(pages); }
-  };
-  std::unique_ptr<std::byte, Free> memory;
-  std::size_t size;
-};
-
-TEST(VerbsDatapath, a_device_that_goes__lets_go_of_payloads_and_of_what_waits) {
-  FakeFabric fabric;
-  Host a(fabric, "127.0.0.1", {}, 1, 4096);
-  Host b(fabric, "127.0.0.2", {}, 1, 4096);
-  ASSERT_TRUE(resolves(a, b.address));
-  const Pages pages(4096);
-  const RegisteredMemory registration(pages.span(), a.datapath->dma_devices());
+TEST_F(VerbsMemory, a_device_that_goes__lets_go_of_payloads_and_of_what_waits) {
   a.pair().withholds_completions = true;
-  PayloadHold hold;
   const TxPacket packet{.destination = &b.address, .header = {}, .payload = pages.span().first(2000), .hold = &hold};
   ASSERT_EQ(a.io().send({&packet, 1}), 1u);
   const Address nobody = Address::parse(fmt::format("127.0.0.9:{}", kPort));
@@ -460,8 +309,7 @@ TEST(VerbsDatapath, a_device_that_goes__lets_go_of_payloads_and_of_what_waits) {
   a.io().arm();
   a.device->gone = true;
   a.device->tell();
-  pollfd file{a.io().begin_waiting()->file, POLLIN, 0};
-  EXPECT_EQ(poll(&file, 1, 5000), 1) << "who sleeps is woken";
+  EXPECT_TRUE(wakes(a.io())) << "who sleeps is woken";
   std::array<RxPacket, 8> none;
   EXPECT_EQ(a.io().receive(none), 0u);
   EXPECT_TRUE(a.pair().is_stopped) << "before anybody writes where it reads";
@@ -473,14 +321,7 @@ TEST(VerbsDatapath, a_device_that_goes__lets_go_of_payloads_and_of_what_waits) {
   EXPECT_EQ(hold.packets.load(), 0u);
 }
 
-TEST(VerbsDatapath, a_list_refused_in_its_middle__lets_go_of_the_payloads_before) {
-  FakeFabric fabric;
-  Host a(fabric, "127.0.0.1", {}, 1, 4096);
-  Host b(fabric, "127.0.0.2", {}, 1, 4096);
-  ASSERT_TRUE(resolves(a, b.address));
-  const Pages pages(4096);
-  const RegisteredMemory registration(pages.span(), a.datapath->dma_devices());
-  PayloadHold hold;
+TEST_F(VerbsMemory, a_list_refused_in_its_middle__lets_go_of_the_payloads_before) {
   const std::vector<TxPacket> packets(
       10, {.destination = &b.address, .header = {}, .payload = pages.span().first(2000), .hold = &hold});
   a.pair().refuses_after = 6;
@@ -503,14 +344,7 @@ TEST(VerbsDatapath, a_list_refused_in_its_middle__lets_go_of_the_payloads_before
   EXPECT_EQ(hold.packets.load(), 0u);
 }
 
-TEST(VerbsDatapath, a_list_refused_without_saying_where__is_left_as_it_is_until_the_reset) {
-  FakeFabric fabric;
-  Host a(fabric, "127.0.0.1", {}, 1, 4096);
-  Host b(fabric, "127.0.0.2", {}, 1, 4096);
-  ASSERT_TRUE(resolves(a, b.address));
-  const Pages pages(4096);
-  const RegisteredMemory registration(pages.span(), a.datapath->dma_devices());
-  PayloadHold hold;
+TEST_F(VerbsMemory, a_list_refused_without_saying_where__is_left_as_it_is_until_the_reset) {
   const std::string first(500, '1');
   const std::string second(500, '2');
   const auto list = [&](const std::string& text, PayloadHold* of) {
@@ -546,19 +380,13 @@ TEST(VerbsDatapath, a_list_refused_without_saying_where__is_left_as_it_is_until_
   EXPECT_EQ(a.io().counters().send_errors, 16u);
 }
 
-TEST(VerbsDatapath, an_address_that_comes_back_elsewhere_in_the_table__has_its_routes_follow) {
-  FakeFabric fabric;
-  Host a(fabric, "127.0.0.1");
-  Host b(fabric, "127.0.0.2");
-  ASSERT_TRUE(resolves(a, b.address));
-  const std::string text(500, 'x');
-  const TxPacket packet{.destination = &b.address, .header = bytes_of(text), .payload = {}};
+TEST_F(VerbsPair, an_address_that_comes_back_elsewhere_in_the_table__has_its_routes_follow) {
   for (int move = 2; move < 6; ++move) {
     a.device->gid_at = static_cast<std::uint8_t>(move);
     a.device->tell();
     // The route is refreshed each second while it is in use, and the former handle given back.
     const auto has_moved = [&] {
-      a.io().send({&packet, 1});
+      send_text(a.io(), b.address, std::string(500, 'x'));
       const std::lock_guard lock(fabric.mutex);
       return a.device->handles.size() == 1 && (*a.device->handles.begin())->config.gid_index == move;
     };
@@ -567,8 +395,7 @@ TEST(VerbsDatapath, an_address_that_comes_back_elsewhere_in_the_table__has_its_r
   EXPECT_LE(a.device->max_handles, 2u);
 }
 
-TEST(VerbsDatapath, shards__may_take_different_paths) {
-  FakeFabric fabric;
+TEST_F(VerbsDatapathTest, shards__may_take_different_paths) {
   Host a(fabric, "127.0.0.1", {}, 2);
   Host b(fabric, "127.0.0.2");
   for (std::uint16_t shard = 0; shard < 2; ++shard)
@@ -580,25 +407,7 @@ TEST(VerbsDatapath, shards__may_take_different_paths) {
   EXPECT_LT(*labels.rbegin(), 1u << 20);
 }
 
-TEST(VerbsDatapath, groups_and_nobody__are_not_sent_to) {
-  FakeFabric fabric;
-  Host a(fabric, "127.0.0.1");
-  const std::string text = "text";
-  std::uint64_t refused = 0;
-  for (const char* const ip : {"224.0.0.1", "239.1.2.3", "255.255.255.255", "0.0.0.0", "0.1.2.3", "10.0.0.9"}) {
-    const Address to = Address::parse(ip, 5000);
-    const TxPacket packet{.destination = &to, .header = bytes_of(text), .payload = {}};
-    EXPECT_EQ(a.io().send({&packet, 1}), 1u);
-    if (std::string(ip) != "10.0.0.9") ++refused;
-    EXPECT_EQ(a.io().counters().unsendable, refused) << ip;
-  }
-}
-
-TEST(VerbsDatapath, a_device_that_goes__takes_packets_to_nowhere_and_hangs_nobody) {
-  FakeFabric fabric;
-  Host a(fabric, "127.0.0.1");
-  Host b(fabric, "127.0.0.2");
-  ASSERT_TRUE(resolves(a, b.address));
+TEST_F(VerbsPair, a_device_that_goes__takes_packets_to_nowhere_and_hangs_nobody) {
   a.device->gone = true;
   a.device->down = "verbs:fake0:1: the device is gone";
   const std::string text(500, 'x');
@@ -609,8 +418,7 @@ TEST(VerbsDatapath, a_device_that_goes__takes_packets_to_nowhere_and_hangs_nobod
   EXPECT_THAT(a.datapath->why_link_is_down(), HasSubstr("the device is gone"));
 }
 
-TEST(VerbsDatapath, a_device_that_refuses_requests__loses_them_and_their_holds) {
-  FakeFabric fabric;
+TEST_F(VerbsDatapathTest, a_device_that_refuses_requests__loses_them_and_their_holds) {
   Host a(fabric, "127.0.0.1", {.device = {}, .queue_packets = 64});
   Host b(fabric, "127.0.0.2");
   ASSERT_TRUE(resolves(a, b.address));
@@ -628,63 +436,10 @@ TEST(VerbsDatapath, a_device_that_refuses_requests__loses_them_and_their_holds) 
   EXPECT_EQ(received(b.io(), packets.size()).size(), packets.size());
 }
 
-TEST(VerbsDatapath, shards__have_a_queue_pair_and_a_port_each) {
-  FakeFabric fabric;
-  Host a(fabric, "127.0.0.1", {}, 2);
-  Host b(fabric, "127.0.0.2", {}, 3);
-  EXPECT_EQ(b.datapath->shards(), 3);
-  EXPECT_EQ(b.device->pairs.size(), 3u);
-  const std::string text = "text";
-  for (std::uint16_t shard = 0; shard < 3; ++shard) {
-    Address to = b.address;
-    to.port = static_cast<std::uint16_t>(to.port + shard);
-    ASSERT_TRUE(runs_until(a.io(1), [&] { return a.io(1).resolve(to); }));
-    const TxPacket packet{.destination = &to, .header = bytes_of(text), .payload = {}};
-    a.io(1).send({&packet, 1});
-    const auto got = received(b.io(shard), 1);
-    ASSERT_EQ(got.size(), 1u);
-    EXPECT_EQ(got[0].source.port, kPort + 1);
-  }
-}
-
-TEST(VerbsDatapath, a_sleeper__is_woken_by_packets_and_by_the_answer_that_its_packets_wait_for) {
-  FakeFabric fabric;
-  Host a(fabric, "127.0.0.1");
-  Host b(fabric, "127.0.0.2");
-  const auto wakes = [](VerbsIo& io) {
-    const auto wakeup = io.begin_waiting();
-    EXPECT_TRUE(wakeup->needs_arming);
-    pollfd file{wakeup->file, POLLIN, 0};
-    return poll(&file, 1, 5000) == 1;
-  };
-  a.io().arm();
-  b.io().arm();
-  const std::string text = "text";
-  const TxPacket packet{.destination = &b.address, .header = bytes_of(text), .payload = {}};
-  a.io().send({&packet, 1});
-  EXPECT_TRUE(wakes(a.io())) << "by the answer";
-  a.io().disarm();
-  std::array<RxPacket, 8> packets;
-  a.io().receive(packets);
-  EXPECT_EQ(a.io().counters().sent_packets, 1u);
-  EXPECT_TRUE(wakes(b.io())) << "by the packet";
-  b.io().disarm();
-  EXPECT_EQ(b.io().receive(packets), 1u);
-  b.io().arm();
-  pollfd file{b.io().begin_waiting()->file, POLLIN, 0};
-  EXPECT_EQ(poll(&file, 1, 0), 0) << "no more";
-}
-
-TEST(VerbsDatapath, routes__are_bounded_and_their_handles_given_back) {
-  FakeFabric fabric;
-  Host a(fabric, "127.0.0.1");
-  Host b(fabric, "127.0.0.2");
-  ASSERT_TRUE(resolves(a, b.address));
-  const std::string text = "text";
+TEST_F(VerbsPair, routes__are_bounded_and_their_handles_given_back) {
   for (std::uint32_t i = 0; i < 2 * kRoutes; ++i) {
     const Address to = Address::v4(0x7F010000 + i, kPort);
-    const TxPacket packet{.destination = &to, .header = bytes_of(text), .payload = {}};
-    a.io().send({&packet, 1});
+    send_text(a.io(), to);
   }
   EXPECT_GT(a.io().counters().no_route, 0u) << "the service has not kept up";
   ASSERT_TRUE(resolves(a, b.address)) << "others are still found";
@@ -694,14 +449,11 @@ TEST(VerbsDatapath, routes__are_bounded_and_their_handles_given_back) {
   })) << "and nothing waits for an answer that nobody was asked for";
 }
 
-TEST(VerbsDatapath, a_neighbour_without_a_handle__is_unreachable) {
-  FakeFabric fabric;
+TEST_F(VerbsDatapathTest, a_neighbour_without_a_handle__is_unreachable) {
   Host a(fabric, "127.0.0.1");
   Host b(fabric, "127.0.0.2");
   a.device->has_no_handles = true;
-  const std::string text = "text";
-  const TxPacket packet{.destination = &b.address, .header = bytes_of(text), .payload = {}};
-  a.io().send({&packet, 1});
+  send_text(a.io(), b.address);
   ASSERT_TRUE(runs_until(a.io(), [&] { return a.io().counters().unreachable == 1; }));
   a.device->has_no_handles = false;
   EXPECT_TRUE(resolves(a, b.address)) << "later";
@@ -741,8 +493,7 @@ TEST(VerbsDatapath, take_place__tells_what_is_wrong) {
   EXPECT_THAT(place_error("127.0.0.1"), HasSubstr("another socket has that UDP port"));
 }
 
-TEST(VerbsDatapath, infiniband__has_no_ecn_and_no_hops) {
-  FakeFabric fabric;
+TEST_F(VerbsDatapathTest, infiniband__has_no_ecn_and_no_hops) {
   VerbsIoConfig config;
   config.network = Network::infiniband;
   FakeDevice device(fabric, "127.0.0.1", 2048, true);

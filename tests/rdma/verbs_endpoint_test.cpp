@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "../endpoint/posts.h"
 #include "../random_bytes.h"
 #include "fake_device.h"
 #include "mltcp/base/clock.h"
@@ -20,8 +21,8 @@ namespace mltcp::rdma {
 namespace {
 
 using namespace endpoint;
+using namespace endpoint::testing_pair;
 
-constexpr Nanos kPatience{30'000'000'000};
 constexpr std::string_view kPrefix = "memory:";
 
 FakeFabric& fabric() {
@@ -53,12 +54,6 @@ EndpointConfig config_of(const std::string& ip, std::uint16_t port) {
   return config;
 }
 
-endpoint::Completion end_of(Endpoint& program, OperationHandle operation) {
-  endpoint::Completion end;
-  EXPECT_EQ(program.wait(operation, end, kPatience), Code::ok);
-  return end;
-}
-
 TEST(VerbsEndpoint, messages__arrive_whole_by_tag_and_in_order_with_marks_and_without) {
   Endpoint a(config_of("127.0.0.1", 47710));
   Endpoint b(config_of("127.0.0.2", 47710));
@@ -67,31 +62,17 @@ TEST(VerbsEndpoint, messages__arrive_whole_by_tag_and_in_order_with_marks_and_wi
   for (const bool marks : {false, true}) {
     fabric().marks = marks;
     for (const ConnectionKind kind : {ConnectionKind::tagged, ConnectionKind::ordered}) {
-      ConnectionHandle connection = 0;
-      OperationHandle connecting = 0;
-      ASSERT_EQ(a.connect(b.address().bytes(), {.kind = kind, .post = {}}, connection, &connecting), Code::ok);
-      ASSERT_EQ(end_of(a, connecting).code, Code::ok);
-      endpoint::Completion accepted{};
-      std::size_t count = 0;
-      ASSERT_EQ(b.events().wait({&accepted, 1}, count, kPatience), Code::ok);
+      const ConnectionHandle connection = connection_to(b.address().bytes(), a, kind);
+      const endpoint::Completion accepted = next_event(b);
       ASSERT_EQ(accepted.kind, endpoint::Completion::Kind::accepted);
       std::vector<std::byte> buffer(message.size());
-      OperationHandle sending = 0;
-      OperationHandle receiving = 0;
-      if (kind == ConnectionKind::tagged) {
-        ASSERT_EQ(b.receive_tagged(kAnyConnection, buffer, 5, kWholeTag, {}, receiving), Code::ok);
-        ASSERT_EQ(a.send_tagged(connection, message, 5, {}, sending), Code::ok);
-      } else {
-        ASSERT_EQ(b.receive(accepted.connection, buffer, 0, {}, receiving), Code::ok);
-        ASSERT_EQ(a.send(connection, message, 0, {}, sending), Code::ok);
-      }
-      EXPECT_EQ(end_of(a, sending).code, Code::ok);
-      EXPECT_EQ(end_of(b, receiving).bytes, message.size());
+      const OperationHandle receiving = receive_of(kind, b, accepted.connection, buffer);
+      const OperationHandle sending = send_of(kind, a, connection, message);
+      EXPECT_EQ(awaited(a, sending).code, Code::ok);
+      EXPECT_EQ(awaited(b, receiving).bytes, message.size());
       EXPECT_EQ(buffer, message);
       EXPECT_EQ(a.close(connection), Code::ok);
-      do {
-        ASSERT_EQ(b.events().wait({&accepted, 1}, count, kPatience), Code::ok);
-      } while (accepted.kind != endpoint::Completion::Kind::closed);
+      while (next_event(b).kind != endpoint::Completion::Kind::closed) ASSERT_FALSE(HasFailure());
     }
   }
   fabric().marks = false;
@@ -106,10 +87,10 @@ bool they_talk(Endpoint& a, Endpoint& b) {
   OperationHandle receiving = 0;
   EXPECT_EQ(a.connect(b.address().bytes(), {.kind = ConnectionKind::tagged, .post = {}}, connection, &operation),
             Code::ok);
-  if (end_of(a, operation).code != Code::ok) return false;
+  if (awaited(a, operation).code != Code::ok) return false;
   EXPECT_EQ(b.receive_tagged(kAnyConnection, buffer, 5, kWholeTag, {}, receiving), Code::ok);
   EXPECT_EQ(a.send_tagged(connection, message, 5, {}, operation), Code::ok);
-  const bool arrived = end_of(a, operation).code == Code::ok && end_of(b, receiving).code == Code::ok;
+  const bool arrived = awaited(a, operation).code == Code::ok && awaited(b, receiving).code == Code::ok;
   a.abort(connection);
   if (!arrived) b.close();  // nothing writes into the buffer any more
   EXPECT_EQ(buffer, message);

@@ -15,12 +15,11 @@
 #include <cstring>
 #include <functional>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
+#include "../endpoint/posts.h"
 #include "../message_of.h"
 #include "mltcp/base/error.h"
 #include "mltcp/endpoint/endpoint.h"
@@ -70,6 +69,13 @@ bool holds_soon(const std::function<bool()>& what) {
 bool resolves(Host& from, const Address& to, std::uint16_t shard = 0) {
   return holds_soon([&] { return from.io(shard).resolve(to); });
 }
+
+class VerbsGuestPair : public testing::Test {
+ protected:
+  VerbsGuestPair() { EXPECT_TRUE(resolves(a, b.address)); }
+  Host a{"verbs:rx0", "10.0.0.1"};
+  Host b{"verbs:rx1", "10.0.0.2"};
+};
 
 TEST(VerbsGuest, packets__of_all_lengths_arrive_as_they_were_sent) {
   for (const auto& [ip_a, ip_b] : {std::pair("10.0.0.1", "10.0.0.2"), std::pair("fd00::1", "fd00::2")}) {
@@ -121,15 +127,9 @@ TEST(VerbsGuest, shards__of_one_device_talk_to_each_other) {
   EXPECT_EQ(got[0].bytes, text);
 }
 
-TEST(VerbsGuest, payloads_in_registered_memory__are_sent_from_there) {
-  Host a("verbs:rx0", "10.0.0.1");
-  Host b("verbs:rx1", "10.0.0.2");
-  ASSERT_TRUE(resolves(a, b.address));
-  struct FreePages {
-    void operator()(std::byte* memory) const { std::free(memory); }
-  };
-  const std::unique_ptr<std::byte, FreePages> memory(static_cast<std::byte*>(std::aligned_alloc(4096, 65536)));
-  const std::span<std::byte> pages(memory.get(), 65536);
+TEST_F(VerbsGuestPair, payloads_in_registered_memory__are_sent_from_there) {
+  const Pages memory(65536);
+  const std::span<std::byte> pages = memory.span();
   for (std::size_t i = 0; i < pages.size(); ++i) pages[i] = static_cast<std::byte>(i * 7 + i / 255);
   const RegisteredMemory registration(pages, a.datapath->dma_devices());
   const std::string header = "h";
@@ -150,19 +150,14 @@ TEST(VerbsGuest, payloads_in_registered_memory__are_sent_from_there) {
   }));
 }
 
-TEST(VerbsGuest, a_sleeper__is_woken_by_a_packet) {
-  Host a("verbs:rx0", "10.0.0.1");
-  Host b("verbs:rx1", "10.0.0.2");
-  ASSERT_TRUE(resolves(a, b.address));
-  const std::string text = "text";
-  const TxPacket packet{.destination = &b.address, .header = bytes_of(text), .payload = {}};
+TEST_F(VerbsGuestPair, a_sleeper__is_woken_by_a_packet) {
   std::array<RxPacket, 4> packets;
   for (int round = 0; round < 20; ++round) {
     const auto wakeup = b.io().begin_waiting();
     b.io().arm();
     pollfd file{wakeup->file, POLLIN, 0};
     EXPECT_EQ(poll(&file, 1, 0), 0) << round;
-    a.io().send({&packet, 1});
+    send_text(a.io(), b.address);
     EXPECT_EQ(poll(&file, 1, 10'000), 1) << round;
     b.io().disarm();
     EXPECT_EQ(b.io().receive(packets), 1u) << round;
@@ -174,29 +169,17 @@ TEST(VerbsGuest, foreign_datagrams__do_not_get_through) {
   Host b("verbs:rx1", "10.0.0.2");
   const auto device = open_device({.device = "rx0"});
   const Gid gid = choose_gid(device->facts(), Address::parse("10.0.0.1"), std::nullopt);
-  struct FreePages {
-    void operator()(std::byte* memory) const { std::free(memory); }
-  };
-  const std::unique_ptr<std::byte, FreePages> memory(static_cast<std::byte*>(std::aligned_alloc(4096, 4096)));
+  const Pages memory(4096);
   const auto pair = device->make_queue_pair(
-      {.send_depth = 16, .receive_depth = 16, .key = 5, .inline_bytes = 64, .memory = {memory.get(), 4096}});
+      {.send_depth = 16, .receive_depth = 16, .key = 5, .inline_bytes = 64, .memory = memory.span()});
   Address to = b.address;
   to.port = 0;
   ibv_ah* const handle = device->make_handle({.gid_index = gid.index, .destination = to});
   ASSERT_NE(handle, nullptr);
   const RemoteQueue target = b.io().own_queue();
   const auto send = [&](std::uint32_t key, const std::vector<std::byte>& bytes) {
-    ibv_sge piece{reinterpret_cast<std::uintptr_t>(bytes.data()), static_cast<std::uint32_t>(bytes.size()), 0};
-    ibv_send_wr request{};
-    request.sg_list = &piece;
-    request.num_sge = 1;
-    request.opcode = IBV_WR_SEND;
-    request.send_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED;
-    request.wr.ud.ah = handle;
-    request.wr.ud.remote_qpn = target.number;
-    request.wr.ud.remote_qkey = key;
-    ibv_send_wr* refused = nullptr;
-    ASSERT_EQ(ibv_post_send(pair->queue, &request, &refused), 0);
+    post_datagram(pair->queue, bytes, 0, handle, {.number = target.number, .key = key},
+                  IBV_SEND_INLINE | IBV_SEND_SIGNALED);
   };
   const Shim right = make_shim(9, kPort);
   const Shim wrong = make_shim(9, kPort + 7);
@@ -216,20 +199,15 @@ TEST(VerbsGuest, foreign_datagrams__do_not_get_through) {
   device->free_handle(handle);
 }
 
-TEST(VerbsGuest, a_queue_pair_that_has_failed__is_made_ready_again) {
-  Host a("verbs:rx0", "10.0.0.1");
-  Host b("verbs:rx1", "10.0.0.2");
-  ASSERT_TRUE(resolves(a, b.address));
+TEST_F(VerbsGuestPair, a_queue_pair_that_has_failed__is_made_ready_again) {
   const auto device = open_device({.device = "rx1"});
-  const std::string text = "text";
-  const TxPacket packet{.destination = &b.address, .header = bytes_of(text), .payload = {}};
   ibv_qp_attr state{};
   state.qp_state = IBV_QPS_ERR;
   ASSERT_EQ(ibv_modify_qp(b.io().queue_pair().queue, &state, IBV_QP_STATE), 0);
   std::array<RxPacket, 64> packets;
   std::size_t arrived = 0;
   EXPECT_TRUE(holds_soon([&] {
-    a.io().send({&packet, 1});
+    send_text(a.io(), b.address);
     std::array<RxPacket, 1> none;
     a.io().receive(none);
     arrived += b.io().receive(packets);
@@ -282,14 +260,10 @@ TEST(VerbsGuest, marks_of_the_kernels_queue__reach_congestion_control_and_hold_t
         "bandwidth 40mbit");
     endpoint::Endpoint a(config("verbs:rx0", "10.0.0.1", algorithm));
     endpoint::Endpoint b(config("verbs:rx1", "10.0.0.2", algorithm));
-    endpoint::ConnectionHandle connection = 0;
+    const endpoint::ConnectionHandle connection =
+        endpoint::testing_pair::connection_to(b.address().bytes(), a, endpoint::ConnectionKind::tagged);
     endpoint::OperationHandle operation = 0;
     endpoint::Completion end;
-    ASSERT_EQ(
-        a.connect(b.address().bytes(), {.kind = endpoint::ConnectionKind::tagged, .post = {}}, connection, &operation),
-        endpoint::Code::ok);
-    ASSERT_EQ(a.wait(operation, end, kPatience), endpoint::Code::ok);
-    ASSERT_EQ(end.code, endpoint::Code::ok);
     const std::vector<std::byte> message(4'000'000, std::byte{'m'});
     std::vector<std::byte> buffer(message.size());
     endpoint::OperationHandle receiving = 0;
@@ -319,10 +293,7 @@ TEST(VerbsGuest, marks_of_the_kernels_queue__reach_congestion_control_and_hold_t
   }
 }
 
-TEST(VerbsGuest, a_link_that_goes_down__is_told_of_and_comes_back) {
-  Host a("verbs:rx0", "10.0.0.1");
-  Host b("verbs:rx1", "10.0.0.2");
-  ASSERT_TRUE(resolves(a, b.address));
+TEST_F(VerbsGuestPair, a_link_that_goes_down__is_told_of_and_comes_back) {
   EXPECT_EQ(a.datapath->why_link_is_down(), "");
   shell("ip link set v0 down");
   EXPECT_TRUE(holds_soon([&] {
@@ -356,10 +327,7 @@ TEST(VerbsGuest, an_address_that_is_taken_away__is_told_of) {
   EXPECT_TRUE(holds_soon([&] { return a.datapath->why_link_is_down().empty(); })) << a.datapath->why_link_is_down();
 }
 
-TEST(VerbsGuest, an_address_that_comes_back_while_there_are_routes__is_found_at_its_new_place) {
-  Host a("verbs:rx0", "10.0.0.1");
-  Host b("verbs:rx1", "10.0.0.2");
-  ASSERT_TRUE(resolves(a, b.address));
+TEST_F(VerbsGuestPair, an_address_that_comes_back_while_there_are_routes__is_found_at_its_new_place) {
   // By a route's handle the kernel keeps the former place of the table taken.
   shell("ip addr del 10.0.0.1/24 dev v0");
   EXPECT_TRUE(holds_soon([&] { return !a.datapath->why_link_is_down().empty(); }));
@@ -389,40 +357,26 @@ TEST(VerbsGuest, messages_longer_than_the_buffers__are_dropped_and_break_nothing
   register_datapath();
   Host a("verbs:rx0", "10.0.0.1");
   const auto narrow = open_host_datapath({.device = "verbs:rx1", .mtu = 1024 + 52});
-  HostPlace place;
-  place.address = Address::parse("10.0.0.2", kPort);
-  narrow->take_place(place);
+  const Address narrows = Address::parse("10.0.0.2", kPort);
+  narrow->take_place({.address = narrows});
   auto& io = dynamic_cast<VerbsIo&>(narrow->io(0));
-  ASSERT_TRUE(resolves(a, place.address));
+  ASSERT_TRUE(resolves(a, narrows));
   const auto device = open_device({.device = "rx0"});
   const Gid gid = choose_gid(device->facts(), Address::parse("10.0.0.1"), std::nullopt);
-  const std::unique_ptr<std::byte, void (*)(void*)> memory(static_cast<std::byte*>(std::aligned_alloc(4096, 4096)),
-                                                           std::free);
-  std::memset(memory.get(), 'x', 4096);
+  const Pages memory(4096);
   const Shim shim = make_shim(9, kPort);
-  std::copy(shim.begin(), shim.end(), memory.get());
-  const auto pair =
-      device->make_queue_pair({.send_depth = 16, .receive_depth = 16, .key = 5, .memory = {memory.get(), 4096}});
-  Address to = place.address;
+  std::copy(shim.begin(), shim.end(), memory.span().begin());
+  const auto pair = device->make_queue_pair({.send_depth = 16, .receive_depth = 16, .key = 5, .memory = memory.span()});
+  Address to = narrows;
   to.port = 0;
   ibv_ah* const handle = device->make_handle({.gid_index = gid.index, .destination = to});
   ASSERT_NE(handle, nullptr);
-  for (const std::uint32_t length : {1025U, 4096U, 2000U, 1024U}) {
-    ibv_sge piece{reinterpret_cast<std::uintptr_t>(memory.get()), length, pair->memory_key};
-    ibv_send_wr request{};
-    request.sg_list = &piece;
-    request.num_sge = 1;
-    request.opcode = IBV_WR_SEND;
-    request.send_flags = IBV_SEND_SIGNALED;
-    request.wr.ud.ah = handle;
-    request.wr.ud.remote_qpn = io.own_queue().number;
-    request.wr.ud.remote_qkey = io.own_queue().key;
-    ibv_send_wr* refused = nullptr;
-    ASSERT_EQ(ibv_post_send(pair->queue, &request, &refused), 0);
-  }
+  for (const std::uint32_t length : {1025U, 4096U, 2000U, 1024U})
+    post_datagram(pair->queue, memory.span().first(length), pair->memory_key, handle, io.own_queue(),
+                  IBV_SEND_SIGNALED);
   const auto got = received(io, 1);
   ASSERT_EQ(got.size(), 1u);
-  EXPECT_EQ(got[0].bytes, std::string(1020, 'x'));
+  EXPECT_EQ(got[0].bytes, std::string(1020, 'm'));
   EXPECT_EQ(io.counters().over_long, 3u);
   EXPECT_EQ(io.counters().receive_errors, 0u);
   EXPECT_EQ(io.counters().recoveries, 0u);

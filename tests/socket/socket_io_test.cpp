@@ -12,7 +12,6 @@
 #include <climits>
 #include <cstring>
 #include <functional>
-#include <string>
 #include <thread>
 #include <vector>
 

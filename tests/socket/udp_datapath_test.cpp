@@ -11,7 +11,6 @@
 #include <array>
 #include <cstdlib>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 

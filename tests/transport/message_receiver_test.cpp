@@ -36,8 +36,12 @@ struct Receiver : MessageReceiver {
   }
 };
 
-TEST(MessageReceiver, on_data__puts_a_message_together) {
+class MessageReceiverTest : public testing::Test {
+ protected:
   Receiver receiver;
+};
+
+TEST_F(MessageReceiverTest, on_data__puts_a_message_together) {
   std::vector<std::byte> buffer(6, std::byte{0xFF});
   const std::array sent{std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}, std::byte{5}};
   receiver.post(buffer.data(), 5, 7);
@@ -54,8 +58,7 @@ TEST(MessageReceiver, on_data__puts_a_message_together) {
   EXPECT_EQ(receiver.take(begin), Taken::nothing_new) << "completed long ago: to be acknowledged once more";
 }
 
-TEST(MessageReceiver, on_data__does_not_write_beyond_the_buffer) {
-  Receiver receiver;
+TEST_F(MessageReceiverTest, on_data__does_not_write_beyond_the_buffer) {
   std::vector<std::byte> buffer(8, std::byte{0xFF});
   receiver.post(buffer.data(), 4, 0);
   EXPECT_EQ(receiver.take(piece(0, 2, 6, true)), Taken::news);
@@ -64,8 +67,7 @@ TEST(MessageReceiver, on_data__does_not_write_beyond_the_buffer) {
   EXPECT_EQ(buffer[4], std::byte{0xFF});
 }
 
-TEST(MessageReceiver, on_data__completes_messages_in_any_order_and_lets_them_go_in_turn) {
-  Receiver receiver;
+TEST_F(MessageReceiverTest, on_data__completes_messages_in_any_order_and_lets_them_go_in_turn) {
   receiver.post_all(3);
   EXPECT_EQ(receiver.take(piece(1, 0, 10, true)), Taken::news);
   EXPECT_EQ(receiver.take(piece(2, 0, 0, true)), Taken::news) << "an empty one";
@@ -76,8 +78,7 @@ TEST(MessageReceiver, on_data__completes_messages_in_any_order_and_lets_them_go_
   EXPECT_TRUE(receiver.empty());
 }
 
-TEST(MessageReceiver, on_data__refuses_what_has_no_buffer) {
-  Receiver receiver;
+TEST_F(MessageReceiverTest, on_data__refuses_what_has_no_buffer) {
   EXPECT_EQ(receiver.take(piece(0, 0, 10, true)), Taken::beyond_credit);
   receiver.post_all(1);
   EXPECT_EQ(receiver.take(piece(1, 0, 10, true)), Taken::beyond_credit);
@@ -85,8 +86,7 @@ TEST(MessageReceiver, on_data__refuses_what_has_no_buffer) {
   EXPECT_FALSE(MessageReceiver::refused(Taken::nothing_new));
 }
 
-TEST(MessageReceiver, on_data__refuses_two_ends_of_a_message_and_forgets_both) {
-  Receiver receiver;
+TEST_F(MessageReceiverTest, on_data__refuses_two_ends_of_a_message_and_forgets_both) {
   receiver.post_all(1);
   EXPECT_EQ(receiver.take(piece(0, 10, 10, true)), Taken::news);
   EXPECT_EQ(receiver.take(piece(0, 20, 10, true)), Taken::malformed) << "another end";
@@ -96,8 +96,7 @@ TEST(MessageReceiver, on_data__refuses_two_ends_of_a_message_and_forgets_both) {
   EXPECT_EQ(receiver.completed.size(), 1U);
 }
 
-TEST(MessageReceiver, on_data__refuses_the_impossible_and_forgets_nothing) {
-  Receiver receiver;
+TEST_F(MessageReceiverTest, on_data__refuses_the_impossible_and_forgets_nothing) {
   receiver.post_all(1);
   EXPECT_EQ(receiver.take(piece(0, 10, 10, true)), Taken::news);
   EXPECT_EQ(receiver.take(piece(0, 0, 0, false)), Taken::malformed) << "nothing at all";
@@ -105,8 +104,7 @@ TEST(MessageReceiver, on_data__refuses_the_impossible_and_forgets_nothing) {
   EXPECT_EQ(receiver.take(piece(0, 0, 10, false)), Taken::oldest_whole);
 }
 
-TEST(MessageReceiver, on_data__bounds_the_holes_of_a_message) {
-  Receiver receiver;
+TEST_F(MessageReceiverTest, on_data__bounds_the_holes_of_a_message) {
   receiver.post_all(1);
   for (std::uint32_t i = 0; i < MessageReceiver::kMaxReassemblyRanges; ++i)
     ASSERT_EQ(receiver.take(piece(0, 2 * i, 1, false)), Taken::news);
@@ -115,8 +113,7 @@ TEST(MessageReceiver, on_data__bounds_the_holes_of_a_message) {
   EXPECT_EQ(receiver.take(piece(0, 100'000, 1, false)), Taken::news);
 }
 
-TEST(MessageReceiver, credit_urgent__when_the_peer_has_nothing_or_half_is_news) {
-  Receiver receiver;
+TEST_F(MessageReceiverTest, credit_urgent__when_the_peer_has_nothing_or_half_is_news) {
   EXPECT_FALSE(receiver.credit_urgent()) << "none";
   receiver.post_all(1);
   EXPECT_TRUE(receiver.credit_due());
@@ -136,8 +133,7 @@ TEST(MessageReceiver, credit_urgent__when_the_peer_has_nothing_or_half_is_news) 
   EXPECT_EQ(receiver.posted(), 5U);
 }
 
-TEST(MessageReceiver, credit_known__once_the_peer_uses_the_last_of_it) {
-  Receiver receiver;
+TEST_F(MessageReceiverTest, credit_known__once_the_peer_uses_the_last_of_it) {
   receiver.post_all(2);
   receiver.on_told_in_ack();
   receiver.take(piece(0, 0, 1, false));
@@ -146,8 +142,7 @@ TEST(MessageReceiver, credit_known__once_the_peer_uses_the_last_of_it) {
   EXPECT_TRUE(receiver.credit_known());
 }
 
-TEST(MessageReceiver, on_credit_lost__is_told_again) {
-  Receiver receiver;
+TEST_F(MessageReceiverTest, on_credit_lost__is_told_again) {
   receiver.post_all(8);
   receiver.on_told_in_credit(true);
   EXPECT_TRUE(receiver.final_told());
@@ -157,8 +152,7 @@ TEST(MessageReceiver, on_credit_lost__is_told_again) {
   EXPECT_FALSE(receiver.final_told());
 }
 
-TEST(MessageReceiver, on_question__doubts_that_the_peer_knows_when_it_asks_for_long) {
-  Receiver receiver;
+TEST_F(MessageReceiverTest, on_question__doubts_that_the_peer_knows_when_it_asks_for_long) {
   receiver.on_question(0_ms);  // of no buffer: there is nothing to know
   receiver.post_all(2);
   receiver.on_told_in_credit(false);
@@ -172,8 +166,7 @@ TEST(MessageReceiver, on_question__doubts_that_the_peer_knows_when_it_asks_for_l
   EXPECT_FALSE(receiver.credit_known());
 }
 
-TEST(MessageReceiver, close_up__what_ended_untouched_was_never_posted) {
-  Receiver receiver;
+TEST_F(MessageReceiverTest, close_up__what_ended_untouched_was_never_posted) {
   OperationDeadlines deadlines(8, 8);
   receiver.post_all(4);
   receiver.take(piece(0, 0, 1, false));
@@ -201,8 +194,7 @@ Taken take_with_holes(Receiver& receiver, std::uint32_t message, std::uint32_t f
   return taken;
 }
 
-TEST(MessageReceiver, holes__of_all_messages_together_are_bounded) {
-  Receiver receiver;
+TEST_F(MessageReceiverTest, holes__of_all_messages_together_are_bounded) {
   receiver.max_hole_bytes = 2000;  // half of it for one connection
   receiver.post_all(100);
   // Each message has room of its own, which is not counted.
@@ -221,8 +213,7 @@ TEST(MessageReceiver, holes__of_all_messages_together_are_bounded) {
   EXPECT_EQ(take_with_holes(receiver, 99, 100, 1), Taken::news) << "where two are filled, there is room again";
 }
 
-TEST(MessageReceiver, holes__are_given_back_when_their_message_ends) {
-  Receiver receiver;
+TEST_F(MessageReceiverTest, holes__are_given_back_when_their_message_ends) {
   receiver.post_all(3);
   for (std::uint32_t message = 0; message < 3; ++message) take_with_holes(receiver, message, 0, 500);
   EXPECT_EQ(receiver.hole_bytes, 3U * (512 - MessageReceiver::kOwnHoles) * 16);
@@ -234,8 +225,7 @@ TEST(MessageReceiver, holes__are_given_back_when_their_message_ends) {
   EXPECT_EQ(receiver.hole_bytes, 0U);
 }
 
-TEST(MessageReceiver, end_all__those_that_are_outstanding) {
-  Receiver receiver;
+TEST_F(MessageReceiverTest, end_all__those_that_are_outstanding) {
   receiver.post_all(3);
   receiver.take(piece(1, 0, 1, true));
   std::vector<std::uint64_t> ended;

@@ -30,8 +30,12 @@ struct Sender : MessageSender {
 };
 using Offsets = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 
-TEST(MessageSender, take_new__cuts_messages_into_pieces_as_far_as_credit_goes) {
+class MessageSenderTest : public testing::Test {
+ protected:
   Sender sender;
+};
+
+TEST_F(MessageSenderTest, take_new__cuts_messages_into_pieces_as_far_as_credit_goes) {
   sender.post_all(3, 250);
   EXPECT_FALSE(sender.has_credited());
   EXPECT_TRUE(sender.waits_for_credit());
@@ -49,8 +53,7 @@ TEST(MessageSender, take_new__cuts_messages_into_pieces_as_far_as_credit_goes) {
   EXPECT_EQ(sender.unsent_from(), 2U);
 }
 
-TEST(MessageSender, raise_credit__only_as_far_as_a_peer_can_have_it) {
-  Sender sender;
+TEST_F(MessageSenderTest, raise_credit__only_as_far_as_a_peer_can_have_it) {
   sender.begin_credit(~std::uint32_t{0});
   EXPECT_EQ(sender.credit(), MessageSender::kMaxReceives);
   EXPECT_FALSE(sender.raise_credit(MessageSender::kMaxReceives + 1, true)) << "beyond what was sent";
@@ -62,8 +65,7 @@ TEST(MessageSender, raise_credit__only_as_far_as_a_peer_can_have_it) {
   EXPECT_EQ(sender.credit(), MessageSender::kMaxReceives + 1);
 }
 
-TEST(MessageSender, raise_credit__after_the_last_word_only_if_that_was_somebody_else_s) {
-  Sender sender;
+TEST_F(MessageSenderTest, raise_credit__after_the_last_word_only_if_that_was_somebody_else_s) {
   sender.begin_credit(1);
   EXPECT_TRUE(sender.end_credit(1));
   EXPECT_TRUE(sender.raise_credit(2, false));
@@ -74,8 +76,7 @@ TEST(MessageSender, raise_credit__after_the_last_word_only_if_that_was_somebody_
   EXPECT_FALSE(sender.credit_ended());
 }
 
-TEST(MessageSender, end_credit__may_withdraw_what_was_told_and_only_falls_from_then_on) {
-  Sender sender;
+TEST_F(MessageSenderTest, end_credit__may_withdraw_what_was_told_and_only_falls_from_then_on) {
   sender.begin_credit(3);
   sender.post_all(3, 10);
   sender.send_all(10);
@@ -91,8 +92,7 @@ TEST(MessageSender, end_credit__may_withdraw_what_was_told_and_only_falls_from_t
   EXPECT_FALSE(sender.has_credited());
 }
 
-TEST(MessageSender, end_credit__may_bring_the_last_buffers_and_not_more_than_there_can_be) {
-  Sender sender;
+TEST_F(MessageSenderTest, end_credit__may_bring_the_last_buffers_and_not_more_than_there_can_be) {
   EXPECT_TRUE(sender.end_credit(2));
   EXPECT_EQ(sender.credit(), 2U);
   Sender lied_to;
@@ -100,8 +100,7 @@ TEST(MessageSender, end_credit__may_bring_the_last_buffers_and_not_more_than_the
   EXPECT_FALSE(lied_to.credit_ended());
 }
 
-TEST(MessageSender, take_lost__what_has_not_arrived_after_all) {
-  Sender sender;
+TEST_F(MessageSenderTest, take_lost__what_has_not_arrived_after_all) {
   sender.begin_credit(1);
   sender.post_all(1, 300);
   const std::vector<Chunk> sent = sender.send_all(100);
@@ -127,8 +126,7 @@ TEST(MessageSender, on_acked__leaves_out_what_is_not_charged_however_it_is_ackno
   EXPECT_TRUE(sender.front_acked());
 }
 
-TEST(MessageSender, take_lost__an_empty_message) {
-  Sender sender;
+TEST_F(MessageSenderTest, take_lost__an_empty_message) {
   sender.begin_credit(1);
   sender.post_all(1, 0);
   const std::vector<Chunk> sent = sender.send_all(100);
@@ -139,8 +137,7 @@ TEST(MessageSender, take_lost__an_empty_message) {
   EXPECT_TRUE(sender.front_acked());
 }
 
-TEST(MessageSender, front__done_when_acknowledged_and_the_peer_does_not_deny_it) {
-  Sender sender;
+TEST_F(MessageSenderTest, front__done_when_acknowledged_and_the_peer_does_not_deny_it) {
   sender.begin_credit(2);
   sender.post_all(2, 100);
   const std::vector<Chunk> sent = sender.send_all(100);
@@ -158,8 +155,7 @@ TEST(MessageSender, front__done_when_acknowledged_and_the_peer_does_not_deny_it)
   EXPECT_EQ(sender.open(), 1);
 }
 
-TEST(MessageSender, on_whole__not_of_what_has_not_been_sent) {
-  Sender sender;
+TEST_F(MessageSenderTest, on_whole__not_of_what_has_not_been_sent) {
   sender.begin_credit(5);
   sender.post_all(5, 10);
   sender.take_new(10);
@@ -168,8 +164,7 @@ TEST(MessageSender, on_whole__not_of_what_has_not_been_sent) {
   EXPECT_FALSE(sender.front_whole());
 }
 
-TEST(MessageSender, doubt_front__repairs_what_the_peer_has_acknowledged_and_does_not_have) {
-  Sender sender;
+TEST_F(MessageSenderTest, doubt_front__repairs_what_the_peer_has_acknowledged_and_does_not_have) {
   sender.begin_credit(1);
   sender.post_all(1, 100'000);
   for (const Chunk& chunk : sender.send_all(60'000)) sender.on_acked(chunk);
@@ -188,8 +183,7 @@ TEST(MessageSender, doubt_front__repairs_what_the_peer_has_acknowledged_and_does
   EXPECT_EQ(sender.doubt_front(1000, 1000), Doubt::hopeless);
 }
 
-TEST(MessageSender, doubt_front__begins_anew_with_the_next_message) {
-  Sender sender;
+TEST_F(MessageSenderTest, doubt_front__begins_anew_with_the_next_message) {
   sender.begin_credit(2);
   sender.post_all(2, 10);
   sender.send_all(10);
@@ -198,8 +192,7 @@ TEST(MessageSender, doubt_front__begins_anew_with_the_next_message) {
   EXPECT_EQ(sender.doubt_front(5, 5), Doubt::ask) << "not yet repaired";
 }
 
-TEST(MessageSender, set_rounds__from_what_has_not_been_sent_on) {
-  Sender sender;
+TEST_F(MessageSenderTest, set_rounds__from_what_has_not_been_sent_on) {
   sender.begin_credit(3);
   sender.post_all(3, 10);
   sender.take_new(10);
@@ -209,8 +202,7 @@ TEST(MessageSender, set_rounds__from_what_has_not_been_sent_on) {
   EXPECT_EQ(sender[2].round, 7U);
 }
 
-TEST(MessageSender, close_up__what_ended_unsent_was_never_posted) {
-  Sender sender;
+TEST_F(MessageSenderTest, close_up__what_ended_unsent_was_never_posted) {
   OperationDeadlines deadlines(8, 8);
   sender.begin_credit(4);
   sender.post_all(4, 100);
@@ -226,8 +218,7 @@ TEST(MessageSender, close_up__what_ended_unsent_was_never_posted) {
   EXPECT_TRUE(deadlines.heap.at(deadlines.of_send(3)).is_never());
 }
 
-TEST(MessageSender, end_beyond_credit__what_no_buffer_will_come_for) {
-  Sender sender;
+TEST_F(MessageSenderTest, end_beyond_credit__what_no_buffer_will_come_for) {
   sender.begin_credit(1);
   sender.post_all(3, 10);
   sender.send_all(10);
@@ -239,8 +230,7 @@ TEST(MessageSender, end_beyond_credit__what_no_buffer_will_come_for) {
   EXPECT_TRUE(sender.empty()) << "those behind it left with it";
 }
 
-TEST(MessageSender, end_all__those_that_are_outstanding) {
-  Sender sender;
+TEST_F(MessageSenderTest, end_all__those_that_are_outstanding) {
   sender.begin_credit(3);
   sender.post_all(3, 10);
   const std::vector<Chunk> sent = sender.send_all(10);

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstddef>
 
 namespace mltcp::transport::path_mtu_test {
@@ -47,8 +46,12 @@ TEST(PathMtu, size_agreed_on__is_used_and_not_tried) {
   EXPECT_FALSE(mtu.waits_to_raise());
 }
 
-TEST(PathMtu, suspicion__is_over_with_one_probe_of_that_size) {
+class PathMtuTest : public testing::Test {
+ protected:
   PathMtu mtu = agreed_on(1472);
+};
+
+TEST_F(PathMtuTest, suspicion__is_over_with_one_probe_of_that_size) {
   ASSERT_TRUE(mtu.suspect());
   for (const std::size_t size : {std::size_t{1472}, std::size_t{PathMtu::kBase}, wire::kSmallestPacket}) {
     EXPECT_EQ(mtu.next_probe(), size);
@@ -68,8 +71,7 @@ std::uint8_t send_round(PathMtu& mtu) {
   return mtu.round();
 }
 
-TEST(PathMtu, suspicion__three_probes_lost_while_others_arrive_show_a_black_hole) {
-  PathMtu mtu = agreed_on(1472);
+TEST_F(PathMtuTest, suspicion__three_probes_lost_while_others_arrive_show_a_black_hole) {
   mtu.suspect();
   for (std::uint32_t i = 1; i <= PathMtu::kMaxProbes; ++i) {
     ASSERT_EQ(mtu.next_probe(), 1472u);
@@ -82,8 +84,7 @@ TEST(PathMtu, suspicion__three_probes_lost_while_others_arrive_show_a_black_hole
   EXPECT_EQ(mtu.next_probe(), (1472u + PathMtu::kBase) / 2) << "searches on";
 }
 
-TEST(PathMtu, suspicion__probes_lost_show_nothing_before_a_shorter_one_has_arrived) {
-  PathMtu mtu = agreed_on(1472);
+TEST_F(PathMtuTest, suspicion__probes_lost_show_nothing_before_a_shorter_one_has_arrived) {
   mtu.suspect();
   for (std::uint32_t i = 1; i <= PathMtu::kMaxProbes + 1; ++i) {
     const std::uint8_t round = send_round(mtu);
@@ -94,8 +95,7 @@ TEST(PathMtu, suspicion__probes_lost_show_nothing_before_a_shorter_one_has_arriv
   EXPECT_EQ(mtu.size(), wire::kSmallestPacket);
 }
 
-TEST(PathMtu, outage__is_no_black_hole_however_long) {
-  PathMtu mtu = agreed_on(1472);
+TEST_F(PathMtuTest, outage__is_no_black_hole_however_long) {
   for (int i = 0; i < 300; ++i) {
     mtu.suspect();
     send_round(mtu);
@@ -109,8 +109,7 @@ TEST(PathMtu, outage__is_no_black_hole_however_long) {
   EXPECT_EQ(mtu.size(), 1472u);
 }
 
-TEST(PathMtu, narrower_than_the_base__is_tried_with_what_is_known_to_arrive) {
-  PathMtu mtu = agreed_on(1472);
+TEST_F(PathMtuTest, narrower_than_the_base__is_tried_with_what_is_known_to_arrive) {
   mtu.suspect();
   const std::uint8_t round = send_round(mtu);
   EXPECT_EQ(mtu.on_probe_acked(wire::kSmallestPacket, {}), Verdict::nothing);
@@ -122,8 +121,7 @@ TEST(PathMtu, narrower_than_the_base__is_tried_with_what_is_known_to_arrive) {
   EXPECT_EQ(mtu.next_probe(), 0u);
 }
 
-TEST(PathMtu, search__tries_each_size_three_times) {
-  PathMtu mtu = agreed_on(1472);
+TEST_F(PathMtuTest, search__tries_each_size_three_times) {
   mtu.suspect();
   probe(mtu, 1203);
   mtu.look(PathMtu::kRaiseAfter);
@@ -154,8 +152,7 @@ TEST(PathMtu, any_path__is_used_to_sixteen_bytes_with_few_probes) {
   }
 }
 
-TEST(PathMtu, path_that_heals__is_found_a_second_later_by_one_probe) {
-  PathMtu mtu = agreed_on(1472);
+TEST_F(PathMtuTest, path_that_heals__is_found_a_second_later_by_one_probe) {
   mtu.suspect();
   probe(mtu, 1300, kSecond);
   ASSERT_TRUE(mtu.waits_to_raise());
@@ -171,8 +168,7 @@ TEST(PathMtu, path_that_heals__is_found_a_second_later_by_one_probe) {
   EXPECT_FALSE(mtu.waits_to_raise());
 }
 
-TEST(PathMtu, path_that_stays_as_it_is__is_asked_again_ever_less_often_down_to_once_a_minute) {
-  PathMtu mtu = agreed_on(1472);
+TEST_F(PathMtuTest, path_that_stays_as_it_is__is_asked_again_ever_less_often_down_to_once_a_minute) {
   for (int fall = 1; fall <= 2; ++fall) {
     mtu.suspect();
     Nanos now = kSecond;
@@ -200,8 +196,7 @@ TEST(PathMtu, smallest_packets__can_not_be_suspected) {
   EXPECT_EQ(mtu.next_probe(), 0u);
 }
 
-TEST(PathMtu, second_fall__is_below_the_base) {
-  PathMtu mtu = agreed_on(1472);
+TEST_F(PathMtuTest, second_fall__is_below_the_base) {
   mtu.suspect();
   probe(mtu, 1203);
   ASSERT_EQ(mtu.size(), PathMtu::kBase);
@@ -211,8 +206,7 @@ TEST(PathMtu, second_fall__is_below_the_base) {
   EXPECT_EQ(mtu.next_probe(), wire::kSmallestPacket);
 }
 
-TEST(PathMtu, probes_that_come_late__count_for_what_they_show) {
-  PathMtu mtu = agreed_on(1472);
+TEST_F(PathMtuTest, probes_that_come_late__count_for_what_they_show) {
   mtu.suspect();
   probe(mtu, 1210);
   EXPECT_EQ(mtu.on_probe_acked(1472, {}), Verdict::longer) << "it was no black hole";

@@ -7,7 +7,6 @@
 #include <limits>
 #include <set>
 #include <string>
-#include <vector>
 
 namespace mltcp {
 namespace {

@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 
 #include <array>
-#include <string>
 
 #include "../message_of.h"
 #include "mltcp/base/error.h"

@@ -71,8 +71,12 @@ struct Sent : SentPackets {
 };
 using Messages = std::vector<std::uint64_t>;
 
-TEST(SentPackets, on_ack__hands_back_what_each_packet_carried_once) {
+class SentPacketsTest : public testing::Test {
+ protected:
   Sent sent;
+};
+
+TEST_F(SentPacketsTest, on_ack__hands_back_what_each_packet_carried_once) {
   sent.send(5);
   EXPECT_EQ(sent.in_flight(), 5U * kSize);
   sent.now += kRoundTrip;
@@ -90,8 +94,7 @@ TEST(SentPackets, on_ack__hands_back_what_each_packet_carried_once) {
   EXPECT_TRUE(sent.acked.empty());
 }
 
-TEST(SentPackets, on_ack__stops_when_it_is_told_to) {
-  Sent sent;
+TEST_F(SentPacketsTest, on_ack__stops_when_it_is_told_to) {
   sent.send(3);
   wire::AckFrame frame;
   frame.ranges[frame.range_count++] = {0, 2};
@@ -101,8 +104,7 @@ TEST(SentPackets, on_ack__stops_when_it_is_told_to) {
   EXPECT_EQ(seen, 2U);
 }
 
-TEST(SentPackets, on_ack__samples_the_round_trip_of_the_largest) {
-  Sent sent;
+TEST_F(SentPacketsTest, on_ack__samples_the_round_trip_of_the_largest) {
   sent.send();
   sent.now += 10_us;
   sent.send(2);
@@ -116,8 +118,7 @@ TEST(SentPackets, on_ack__samples_the_round_trip_of_the_largest) {
   EXPECT_EQ(sent.batch.sample.latest_rtt, Nanos()) << "an old packet";
 }
 
-TEST(SentPackets, on_ack__measures_the_delivery_rate) {
-  Sent sent;
+TEST_F(SentPacketsTest, on_ack__measures_the_delivery_rate) {
   sent.send(10);
   sent.now += kRoundTrip;
   sent.ack({{0, 9}});
@@ -131,8 +132,7 @@ TEST(SentPackets, on_ack__measures_the_delivery_rate) {
   EXPECT_TRUE(sent.batch.sample.app_limited) << "there had been nothing to send behind the two";
 }
 
-TEST(SentPackets, on_window_limited__is_told_with_the_packets_before) {
-  Sent sent;
+TEST_F(SentPacketsTest, on_window_limited__is_told_with_the_packets_before) {
   sent.send(2);
   sent.on_window_limited();
   sent.send();
@@ -143,8 +143,7 @@ TEST(SentPackets, on_window_limited__is_told_with_the_packets_before) {
   EXPECT_FALSE(sent.batch.sample.cwnd_limited);
 }
 
-TEST(SentPackets, complete__counts_round_trips) {
-  Sent sent;
+TEST_F(SentPacketsTest, complete__counts_round_trips) {
   sent.send(2);
   sent.ack({{0, 0}});
   EXPECT_EQ(sent.sample().round_count, 1U);
@@ -155,8 +154,7 @@ TEST(SentPackets, complete__counts_round_trips) {
   EXPECT_EQ(sent.sample().round_count, 2U);
 }
 
-TEST(SentPackets, detect_losses__by_packets_sent_later) {
-  Sent sent;
+TEST_F(SentPacketsTest, detect_losses__by_packets_sent_later) {
   sent.send(4);
   sent.now += kRoundTrip;
   sent.ack({{2, 2}});
@@ -174,8 +172,7 @@ TEST(SentPackets, detect_losses__by_packets_sent_later) {
   EXPECT_EQ(sent.sample().lost_packets, 0U) << "told once";
 }
 
-TEST(SentPackets, detect_losses__by_time) {
-  Sent sent;
+TEST_F(SentPacketsTest, detect_losses__by_time) {
   sent.send(2);
   sent.now += kRoundTrip;
   sent.ack({{1, 1}});
@@ -187,8 +184,7 @@ TEST(SentPackets, detect_losses__by_time) {
   EXPECT_EQ(sent.lost_packets(), 1U);
 }
 
-TEST(SentPackets, detect_losses__responds_once_a_round_trip) {
-  Sent sent;
+TEST_F(SentPacketsTest, detect_losses__responds_once_a_round_trip) {
   sent.send(10);
   sent.now += kRoundTrip;
   sent.ack({{5, 5}});
@@ -202,8 +198,7 @@ TEST(SentPackets, detect_losses__responds_once_a_round_trip) {
   EXPECT_TRUE(sent.detect().congestion);
 }
 
-TEST(SentPackets, detect_losses__persistent_when_nothing_gets_through) {
-  Sent sent;
+TEST_F(SentPacketsTest, detect_losses__persistent_when_nothing_gets_through) {
   sent.send();
   sent.now += kRoundTrip;
   sent.ack({{0, 0}});
@@ -220,8 +215,7 @@ TEST(SentPackets, detect_losses__persistent_when_nothing_gets_through) {
   EXPECT_FALSE(sent.undo_losses());
 }
 
-TEST(SentPackets, undo_losses__when_all_were_none) {
-  Sent sent;
+TEST_F(SentPacketsTest, undo_losses__when_all_were_none) {
   sent.send(6);
   sent.now += kRoundTrip;
   sent.ack({{4, 5}});
@@ -243,8 +237,7 @@ TEST(SentPackets, undo_losses__when_all_were_none) {
   EXPECT_TRUE(sent.lost.empty());
 }
 
-TEST(SentPackets, undo_losses__not_after_another_response) {
-  Sent sent;
+TEST_F(SentPacketsTest, undo_losses__not_after_another_response) {
   sent.send(4);
   sent.now += kRoundTrip;
   sent.ack({{3, 3}});
@@ -254,8 +247,7 @@ TEST(SentPackets, undo_losses__not_after_another_response) {
   EXPECT_FALSE(sent.undo_losses());
 }
 
-TEST(SentPackets, probe_deadline__doubles_up_to_a_second) {
-  Sent sent;
+TEST_F(SentPacketsTest, probe_deadline__doubles_up_to_a_second) {
   EXPECT_TRUE(sent.probe_deadline(sent.config).is_never()) << "nothing in flight";
   sent.send();
   const Nanos timeout = sent.probe_timeout(sent.config);
@@ -271,8 +263,7 @@ TEST(SentPackets, probe_deadline__doubles_up_to_a_second) {
   EXPECT_FALSE(sent.probing());
 }
 
-TEST(SentPackets, probe_deadline__begins_anew_with_progress) {
-  Sent sent;
+TEST_F(SentPacketsTest, probe_deadline__begins_anew_with_progress) {
   sent.send(2);
   ASSERT_TRUE(sent.on_probe_timeout(sent.config, sent.now));
   sent.ack({{0, 0}});
@@ -280,8 +271,7 @@ TEST(SentPackets, probe_deadline__begins_anew_with_progress) {
   EXPECT_EQ(sent.probe_deadline(sent.config), sent.now + sent.probe_timeout(sent.config));
 }
 
-TEST(SentPackets, on_probe_timeout__gives_up_when_nothing_has_come_back) {
-  Sent sent;
+TEST_F(SentPacketsTest, on_probe_timeout__gives_up_when_nothing_has_come_back) {
   sent.config.give_up_after = 10_s;
   sent.send();
   const Nanos begin = sent.now;
@@ -290,8 +280,7 @@ TEST(SentPackets, on_probe_timeout__gives_up_when_nothing_has_come_back) {
   EXPECT_LE(sent.now - begin, 10_s + SentPackets::kMaxProbeInterval);
 }
 
-TEST(SentPackets, for_oldest_in_flight__visits_what_it_carried) {
-  Sent sent;
+TEST_F(SentPacketsTest, for_oldest_in_flight__visits_what_it_carried) {
   sent.send(3);
   sent.ack({{0, 0}});
   Messages visited;
@@ -299,8 +288,7 @@ TEST(SentPackets, for_oldest_in_flight__visits_what_it_carried) {
   EXPECT_EQ(visited, (Messages{1}));
 }
 
-TEST(SentPackets, end_idle__only_after_a_pause) {
-  Sent sent;
+TEST_F(SentPacketsTest, end_idle__only_after_a_pause) {
   EXPECT_FALSE(sent.end_idle(sent.config, sent.now)) << "the first packet of all";
   sent.send();
   sent.on_app_limited();
@@ -312,8 +300,7 @@ TEST(SentPackets, end_idle__only_after_a_pause) {
   EXPECT_FALSE(sent.end_idle(sent.config, sent.now)) << "once";
 }
 
-TEST(SentPackets, on_sent_bare__keeps_only_the_number) {
-  Sent sent;
+TEST_F(SentPacketsTest, on_sent_bare__keeps_only_the_number) {
   sent.on_sent_bare(sent.config, sent.now);
   EXPECT_EQ(sent.next_number(), 1U);
   EXPECT_EQ(sent.span(), 0U);
@@ -324,8 +311,7 @@ TEST(SentPackets, on_sent_bare__keeps_only_the_number) {
   EXPECT_EQ(sent.in_flight(), Bytes{kSize});
 }
 
-TEST(SentPackets, forget_finished__keeps_lost_packets_for_a_late_acknowledgement) {
-  Sent sent;
+TEST_F(SentPacketsTest, forget_finished__keeps_lost_packets_for_a_late_acknowledgement) {
   sent.send(4);
   sent.now += kRoundTrip;
   sent.ack({{1, 3}});
@@ -342,8 +328,7 @@ TEST(SentPackets, forget_finished__keeps_lost_packets_for_a_late_acknowledgement
   EXPECT_EQ(sent.spurious_losses(), 1U);
 }
 
-TEST(SentPackets, forget_finished__forgets_lost_packets_in_the_end) {
-  Sent sent;
+TEST_F(SentPacketsTest, forget_finished__forgets_lost_packets_in_the_end) {
   sent.send(4);
   sent.now += kRoundTrip;
   sent.ack({{1, 3}});
@@ -360,8 +345,7 @@ TEST(SentPackets, forget_finished__forgets_lost_packets_in_the_end) {
   EXPECT_EQ(sent.spurious_losses(), 0U);
 }
 
-TEST(SentPackets, judge__begins_no_recovery_for_losses_that_are_no_congestion) {
-  Sent sent;
+TEST_F(SentPacketsTest, judge__begins_no_recovery_for_losses_that_are_no_congestion) {
   sent.send(12);
   sent.now += kRoundTrip;
   sent.ack({{3, 3}});
@@ -380,8 +364,7 @@ TEST(SentPackets, judge__begins_no_recovery_for_losses_that_are_no_congestion) {
   EXPECT_FALSE(sent.undo_losses());
 }
 
-TEST(SentPackets, reduction_allows__one_packet_at_once_and_then_in_proportion) {
-  Sent sent;
+TEST_F(SentPacketsTest, reduction_allows__one_packet_at_once_and_then_in_proportion) {
   sent.send(20);
   sent.now += kRoundTrip;
   EXPECT_FALSE(sent.reduction_allows(kSize, 1e9)) << "nothing is lost";
@@ -405,8 +388,7 @@ TEST(SentPackets, reduction_allows__one_packet_at_once_and_then_in_proportion) {
   EXPECT_FALSE(sent.reduction_allows(kSize, 1e9)) << "it is over with what was in flight then";
 }
 
-TEST(SentPackets, reduction_allows__nothing_after_marks) {
-  Sent sent;
+TEST_F(SentPacketsTest, reduction_allows__nothing_after_marks) {
   sent.send(10);
   sent.now += kRoundTrip;
   sent.ack({{1, 3}});
@@ -415,8 +397,7 @@ TEST(SentPackets, reduction_allows__nothing_after_marks) {
   EXPECT_FALSE(sent.reduction_allows(kSize, 1e9));
 }
 
-TEST(SentPackets, make_room__gives_the_oldest_up) {
-  Sent sent;
+TEST_F(SentPacketsTest, make_room__gives_the_oldest_up) {
   const std::size_t most = SentPackets::kRecordsPerPacketInFlight * sent.config.max_packets_in_flight;
   sent.send(most);
   ASSERT_TRUE(sent.full(sent.config));
@@ -596,8 +577,7 @@ TEST(SentPackets, skip_number__with_nothing_in_flight_leaves_no_record) {
   EXPECT_TRUE(sent.is_lie(ack_of({{0, skipped}})));
 }
 
-TEST(SentPackets, give_up__leaves_nothing_in_flight) {
-  Sent sent;
+TEST_F(SentPacketsTest, give_up__leaves_nothing_in_flight) {
   sent.send(3);
   sent.give_up(sent.config, sent.now);
   EXPECT_EQ(sent.in_flight(), 0U);

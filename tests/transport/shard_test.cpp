@@ -18,6 +18,7 @@ namespace mltcp::shard_test {
 namespace {
 
 using namespace testing_network;
+using ShardConnected = ConnectedTest;
 
 TEST(Shard, settings__out_of_range_are_refused_with_their_name) {
   Pair pair;
@@ -151,9 +152,7 @@ TEST(Shard, unknown_connection__everything_is_refused) {
   pair.run_for(1_ms);
 }
 
-TEST(Shard, unknown_job__is_told_by_every_call) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
+TEST_F(ShardConnected, unknown_job__is_told_by_every_call) {
   const JobId removed = pair.c().add_job({});
   EXPECT_TRUE(pair.c().attach(c, removed));
   EXPECT_TRUE(pair.c().remove_job(removed));
@@ -169,9 +168,7 @@ TEST(Shard, unknown_job__is_told_by_every_call) {
   }
 }
 
-TEST(Shard, ended_connection__is_told_by_every_call) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
+TEST_F(ShardConnected, ended_connection__is_told_by_every_call) {
   const JobId job = pair.c().add_job({});
   EXPECT_TRUE(pair.c().stats(c).has_value());
   EXPECT_TRUE(pair.c().abort(c, pair.now()));
@@ -214,8 +211,8 @@ TEST(Shard, slots__are_used_again_under_new_ids) {
     EXPECT_FALSE(pair.s().exists(s));
     EXPECT_EQ(pair.c().send(c, {&sent, 1}, 1), PostResult::closed);
   }
-  EXPECT_EQ(pair.client().count(Completion::Kind::closed), 50u);
-  EXPECT_EQ(pair.server().count(Completion::Kind::closed), 50u);
+  EXPECT_EQ(pair.client().count(Kind::closed), 50u);
+  EXPECT_EQ(pair.server().count(Kind::closed), 50u);
 }
 
 std::vector<ConnectionId> open(Shard& shard, std::size_t count) {
@@ -332,13 +329,10 @@ TEST(Shard, posting__waits_while_completions_are_not_taken) {
   EXPECT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::ok);
   pair.client().keep_completions = false;
   pair.run_for(100_ms);
-  EXPECT_EQ(pair.client().count(Completion::Kind::sent), 4u);
+  EXPECT_EQ(pair.client().count(Kind::sent), 4u);
 }
 
-TEST(Shard, posting__checks_its_arguments) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
-  std::byte byte{};
+TEST_F(ShardConnected, posting__checks_its_arguments) {
   EXPECT_EQ(pair.c().send(c, {static_cast<std::byte*>(nullptr), 1}, 0), PostResult::invalid);
   EXPECT_EQ(pair.c().send_virtual(c, 1, 0), PostResult::invalid) << "this datapath has no virtual payloads";
   EXPECT_EQ(pair.s().receive(s, {static_cast<std::byte*>(nullptr), 1}, 0), PostResult::invalid);
@@ -346,10 +340,7 @@ TEST(Shard, posting__checks_its_arguments) {
   EXPECT_EQ(pair.c().send(c, {&byte, wire::kMaxMessageBytes + 1}, 0), PostResult::too_long);
 }
 
-TEST(Shard, take_completions__in_order_and_in_parts) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
-  std::byte byte{};
+TEST_F(ShardConnected, take_completions__in_order_and_in_parts) {
   for (std::uint64_t i = 0; i < 10; ++i) ASSERT_EQ(pair.s().receive(s, {&byte, 1}, i), PostResult::ok);
   pair.server().keep_completions = true;
   for (std::uint64_t i = 0; i < 10; ++i) ASSERT_EQ(pair.c().send(c, {&byte, 1}, i), PostResult::ok);
@@ -362,9 +353,7 @@ TEST(Shard, take_completions__in_order_and_in_parts) {
   EXPECT_EQ(next, 10u);
 }
 
-TEST(Shard, counters__of_packets_that_belong_to_nobody) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
+TEST_F(ShardConnected, counters__of_packets_that_belong_to_nobody) {
   const Address client = pair.client().address;
   const auto arrive = [&](ByteVector bytes, const Address& source) {
     pair.inject(pair.server(), source, std::move(bytes));
@@ -391,7 +380,6 @@ TEST(Shard, counters__of_packets_that_belong_to_nobody) {
   EXPECT_EQ(pair.s().stats().packets_received, before.packets_received + 7);
   // None of it has touched the connection.
   EXPECT_TRUE(pair.s().exists(s));
-  std::byte byte{};
   EXPECT_EQ(pair.s().receive(s, {&byte, 1}, 0), PostResult::ok);
   EXPECT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::ok);
   EXPECT_TRUE(pair.transfer(1, 1));
@@ -408,15 +396,15 @@ TEST(Shard, full_datapath__everything_goes_out_later_in_order) {
   ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
   // One packet at a time, and now and then none for a while.
   Random random(1);
-  for (int i = 0; i < 2000 && pair.server().count(Completion::Kind::received) == 0; ++i) {
+  for (int i = 0; i < 2000 && pair.server().count(Kind::received) == 0; ++i) {
     pair.client().room = random.below(4);
     pair.wake(pair.client());
     pair.run_for(20_us);
   }
   pair.client().room = ~std::size_t{0};
   pair.run_for(1_s);
-  EXPECT_EQ(pair.client().count(Completion::Kind::sent), 1u);
-  ASSERT_EQ(pair.server().count(Completion::Kind::received), 1u);
+  EXPECT_EQ(pair.client().count(Kind::sent), 1u);
+  ASSERT_EQ(pair.server().count(Kind::received), 1u);
   EXPECT_EQ(buffer, message);
   std::uint64_t next = 0;
   for (const Parsed& packet : pair.log) {
@@ -426,10 +414,7 @@ TEST(Shard, full_datapath__everything_goes_out_later_in_order) {
   }
 }
 
-TEST(Shard, full_datapath__is_not_asked_for_ever) {
-  Pair pair;
-  const auto [c, s] = pair.connect();
-  std::byte byte{};
+TEST_F(ShardConnected, full_datapath__is_not_asked_for_ever) {
   pair.client().room = 0;
   pair.client().send_calls = 0;
   ASSERT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::ok);
@@ -491,7 +476,7 @@ TEST(Shard, prefetch__is_a_hint_for_any_id_and_changes_nothing) {
     for (const ConnectionId id : {ended, ~ConnectionId{0}, ConnectionId{0}})
       pair.inject(pair.server(), pair.client().address, forge(header_for(id), [](wire::Writer& w) { w.ping(); }));
     pair.run_for(100_ms);
-    const auto received = pair.server().of(Completion::Kind::received);
+    const auto received = pair.server().of(Kind::received);
     EXPECT_EQ(std::count_if(received.begin(), received.end(), [](const auto& c) { return c.status == Status::ok; }), 4);
     auto& of_this = sizes.emplace_back();
     for (const Parsed& packet : pair.log) of_this.push_back(packet.size);

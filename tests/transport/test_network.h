@@ -16,7 +16,7 @@
 #include <optional>
 #include <ostream>
 #include <span>
-#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -33,35 +33,15 @@ namespace testing_network {
 
 using namespace mltcp::literals;
 using ByteVector = std::vector<std::byte>;
+using Statuses = std::vector<Status>;
+using Kind = Completion::Kind;
 using wire::FrameType;
 
 /// Of a message, in a packet of 1472 bytes that carries nothing else.
 constexpr std::size_t kFullPayload = 1472 - wire::kHeaderBytes - wire::kDataFrameBytes;
 static_assert(kFullPayload == 1424, "the documents say so");
 
-/// What a packet says. Of acknowledgements only the largest range is kept.
-struct ParsedFrame {
-  FrameType type = FrameType::ping;
-  bool last = false;
-  std::uint32_t message = 0;
-  std::uint32_t offset = 0;
-  std::uint32_t length = 0;
-  std::uint64_t largest = 0;  ///< ACK
-  std::uint64_t ranges = 0;
-  wire::EcnCounts ecn;
-  std::uint32_t delay_ns = 0;
-  std::uint8_t hops = 0;    ///< ACK
-  bool has_credit = false;  ///< ACK
-  bool final = false;       ///< CREDIT
-  std::uint32_t credit = 0;
-  wire::CloseReason close = wire::CloseReason::done;
-  std::uint8_t version = 0;  ///< CONNECT and ACCEPT, and the next three
-  std::uint64_t tag = 0;
-  std::uint32_t source = 0;
-  std::uint16_t max_packet = 0;
-  std::uint64_t cookie = 0;  ///< RETRY and TOKEN
-  std::uint32_t reset = 0;   ///< RESET
-};
+/// What a packet says.
 struct Parsed {
   std::size_t from = 0;
   std::size_t to = 0;
@@ -69,10 +49,10 @@ struct Parsed {
   std::size_t size = 0;  ///< of the UDP payload
   Ecn ecn = Ecn::not_ect;
   wire::Header header;
-  std::vector<ParsedFrame> frames;
+  std::vector<wire::Frame> frames;
 
-  [[nodiscard]] const ParsedFrame* find(FrameType type) const {
-    for (const ParsedFrame& frame : frames)
+  [[nodiscard]] const wire::Frame* find(FrameType type) const {
+    for (const wire::Frame& frame : frames)
       if (frame.type == type) return &frame;
     return nullptr;
   }
@@ -171,6 +151,11 @@ class TestHost final : public PacketIo {
                  [&](const Completion& c) { return c.kind == kind; });
     return result;
   }
+  [[nodiscard]] std::vector<Status> statuses(Completion::Kind kind) const {
+    std::vector<Status> result;
+    for (const Completion& completion : of(kind)) result.push_back(completion.status);
+    return result;
+  }
   /// Without looking through them, since it is asked after each poll.
   [[nodiscard]] std::size_t count(Completion::Kind kind) const { return counts_[static_cast<std::size_t>(kind)]; }
   void take(const Completion& completion) {
@@ -209,6 +194,13 @@ class TestNetwork {
   [[nodiscard]] Nanos now() const { return now_; }
   /// Decides about each packet that is sent.
   std::function<void(const Parsed&, Fate&)> fate;
+  /// Loses the first packets from now on with a frame of that type, or of that host.
+  void lose_first(int count, FrameType type) {
+    fate = [=](const Parsed& packet, Fate& its) mutable { its.drop = packet.has(type) && count-- > 0; };
+  }
+  void lose_first_of(std::size_t host, int count) {
+    fate = [=](const Parsed& packet, Fate& its) mutable { its.drop = packet.from == host && count-- > 0; };
+  }
   /// Sees each packet that is sent, as it is, by which host.
   std::function<void(std::size_t, const ByteVector&)> raw;
   /// Whether sent packets are kept in `log`.
@@ -309,56 +301,7 @@ class TestNetwork {
       ADD_FAILURE() << "a shard sent a packet that can't be read";
       return parsed;
     }
-    wire::Frame frame;
-    while (reader.next(frame)) {
-      ParsedFrame& kept = parsed.frames.emplace_back();
-      kept.type = frame.type;
-      switch (frame.type) {
-        case FrameType::data:
-          kept.last = frame.data.last;
-          kept.message = frame.data.message;
-          kept.offset = frame.data.offset;
-          kept.length = frame.data.length;
-          break;
-        case FrameType::ack:
-          kept.largest = frame.ack.ranges[0].last;
-          kept.ranges = frame.ack.range_count;
-          kept.ecn = frame.ack.ecn;
-          kept.delay_ns = frame.ack.delay_ns;
-          kept.hops = frame.ack.hops;
-          kept.has_credit = frame.ack.has_credit;
-          if (kept.has_credit) kept.credit = frame.ack.credit;
-          break;
-        case FrameType::credit:
-          kept.credit = frame.credit.messages;
-          kept.final = frame.credit.final;
-          break;
-        case FrameType::connect:
-        case FrameType::accept:
-          kept.credit = frame.connect.credit;
-          kept.version = frame.connect.version;
-          kept.tag = frame.connect.tag;
-          kept.source = frame.connect.source_connection;
-          kept.max_packet = frame.connect.max_packet;
-          break;
-        case FrameType::retry:
-        case FrameType::token:
-          kept.cookie = frame.cookie;
-          break;
-        case FrameType::reset:
-          kept.reset = frame.reset;
-          break;
-        case FrameType::close:
-          kept.close = frame.close;
-          break;
-        case FrameType::padding:
-          kept.length = frame.padding;
-          break;
-        case FrameType::key:
-        case FrameType::ping:
-          break;
-      }
-    }
+    for (wire::Frame frame; reader.next(frame);) parsed.frames.push_back(frame);
     EXPECT_EQ(reader.error(), wire::ParseError::none) << "a shard sent a malformed packet";
     return parsed;
   }
@@ -504,6 +447,28 @@ class Pair : public TestNetwork {
         },
         now() + within);
   }
+  /// Each end has had one connection that has ended, with `status`.
+  void expect_both_closed(Status status) {
+    for (const TestHost* host : {client_, server_}) EXPECT_EQ(host->statuses(Kind::closed), Statuses{status});
+  }
+  /// As soon as the server has a connection it sends `message` on it.
+  void serve(std::span<const std::byte> message) {
+    server_->on_completion = [this, message](const Completion& completion) {
+      if (completion.kind != Kind::accepted) return;
+      EXPECT_EQ(s().send(completion.connection, message, 9), PostResult::ok);
+    };
+  }
+  [[nodiscard]] bool client_receives(Nanos within) {
+    return run([&] { return client_->count(Kind::received) == 1; }, now() + within);
+  }
+  /// Sends `message` from client to server; whether it has arrived as it was.
+  bool delivers(ConnectionId from, ConnectionId to, const ByteVector& message = ByteVector(1, std::byte{0x42}),
+                Nanos within = 60_s) {
+    ByteVector buffer(message.size());
+    EXPECT_EQ(s().receive(to, buffer, 1), PostResult::ok);
+    EXPECT_EQ(c().send(from, message, 2), PostResult::ok);
+    return transfer(1, 1, within) && buffer == message;
+  }
 
  private:
   ConnectionConfig client_config_;
@@ -511,11 +476,25 @@ class Pair : public TestNetwork {
   TestHost* server_ = nullptr;
 };
 
+/// A test of a pair with a connection, which has ids `c` at the client and `s` at the server.
+class ConnectedTest : public ::testing::Test {
+ protected:
+  ConnectedTest() { std::tie(c, s) = pair.connect(); }
+  Pair pair;
+  ConnectionId c = 0;
+  ConnectionId s = 0;
+  std::byte byte{};  ///< the message of a test for which its value does not matter
+};
+
 template <typename Set>
 ConnectionConfig config_with(Set set) {
   ConnectionConfig config;
   set(config);
   return config;
+}
+
+inline ConnectionConfig keyed(const std::vector<std::shared_ptr<const PacketKey>>& keys) {
+  return config_with([&](ConnectionConfig& config) { config.keys = keys; });
 }
 
 inline wire::Header header_for(ConnectionId connection, std::uint64_t packet_number = 0, std::uint32_t span = 0) {
@@ -533,6 +512,13 @@ inline ByteVector forge(const wire::Header& header, const std::function<void(wir
   write(writer);
   const auto bytes = writer.finish(header, {});
   return {bytes.begin(), bytes.end()};
+}
+
+inline void acknowledge(wire::Writer& writer, std::uint64_t first, std::uint64_t last) {
+  wire::AckFrame ack;
+  ack.range_count = 1;
+  ack.ranges[0] = {first, last};
+  writer.ack(ack);
 }
 
 inline bool is_data(const Parsed& packet) { return packet.has(FrameType::data); }

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdarg>
-#include <cstdio>
 #include <thread>
 #include <utility>
 

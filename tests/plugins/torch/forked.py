@@ -1,5 +1,6 @@
 """A Python program that runs in a fork of this process, which has imported PyTorch already: that takes longer than most of
-what tests do with it. What happens at the interpreter's end is left to those that start processes of their own."""
+what tests do with it. What happens at the interpreter's end is left to those that start processes of their own. Whoever
+imports this ends with status 77 where there is no PyTorch with Gloo for this interpreter."""
 import os
 import runpy
 import signal
@@ -7,7 +8,14 @@ import sys
 import tempfile
 import traceback
 
-import torch.distributed as dist
+try:
+    import torch.distributed as dist
+except ImportError as error:
+    print(f"skipped: {sys.executable} has no PyTorch ({error}); install Debian's python3-torch")
+    sys.exit(77)
+if not dist.is_available() or not dist.is_gloo_available():
+    print("skipped: this PyTorch has no Gloo")
+    sys.exit(77)
 
 
 class Forked:
