@@ -504,7 +504,7 @@ LinkProblem Cluster::Impl::link_problem(std::size_t index) const {
   std::vector<Nanos> periods;
   std::vector<Nanos> slot_periods;
   for (const LinkUse& use : link.uses) {
-    const ClusterSolution::Job& job = solution.jobs[use.job];
+    const ClusterSolution::SolvedJob& job = solution.jobs[use.job];
     asked.uses.push_back(
         {static_cast<std::uint32_t>(result.problem.jobs.size()), multiplied(running[use.job]->job.demand, use.flows)});
     result.problem.jobs.push_back({job.name, job.period, {}});

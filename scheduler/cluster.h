@@ -69,7 +69,7 @@ struct ClusterOptions {
 };
 
 struct ClusterSolution {
-  struct Job {
+  struct SolvedJob {
     std::string name;
     Nanos period;                 ///< of an iteration in isolation
     Nanos slot_period;            ///< never shorter than `period`
@@ -101,7 +101,7 @@ struct ClusterSolution {
     /// if a link alone was not solved to optimality, or on a grid of shifts, which differs for a link alone.
     double lost = 0;
   };
-  std::vector<Job> jobs;
+  std::vector<SolvedJob> jobs;
   std::vector<Link> links;  ///< in the order of the topology
   std::vector<Component> components;
   double score = 1;  ///< mean of the links' scores; 1 if there are no links

@@ -206,11 +206,11 @@ Cluster::Impl::Trial Cluster::Impl::join_in_place(Asking& asking, const Affinity
   return options.solve.robust ? tried(asking, best.free, shifts, before, Aim::shifts) : best;
 }
 
-std::vector<Move> Cluster::Impl::moves_from(const std::vector<ClusterSolution::Job>& before, const ClusterState& state,
-                                            const std::vector<Nanos>& shifts) {
+std::vector<Move> Cluster::Impl::moves_from(const std::vector<ClusterSolution::SolvedJob>& before,
+                                            const ClusterState& state, const std::vector<Nanos>& shifts) {
   std::vector<Move> moves;
   for (std::size_t job = 0; job < before.size(); ++job) {
-    const ClusterSolution::Job& old = before[job];
+    const ClusterSolution::SolvedJob& old = before[job];
     if (old.time_shift != shifts[job] || old.slot_period != state.slot_periods[job])
       moves.push_back({old.name, old.time_shift, shifts[job], old.slot_period, state.slot_periods[job]});
   }
@@ -288,7 +288,7 @@ std::vector<Move> Cluster::Impl::leave(std::string_view name) {
   const auto place = static_cast<std::size_t>(gone - running.begin());
   const std::uint32_t left = solution.jobs[place].component;
   // Nothing is changed before everything has been computed.
-  std::vector<ClusterSolution::Job> stay = solution.jobs;
+  std::vector<ClusterSolution::SolvedJob> stay = solution.jobs;
   stay.erase(stay.begin() + static_cast<std::ptrdiff_t>(place));
   std::vector<const RoutedJob*> jobs = with_running({});
   jobs.erase(jobs.begin() + static_cast<std::ptrdiff_t>(place));

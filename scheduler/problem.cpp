@@ -22,7 +22,7 @@ constexpr std::size_t kMaxUses = 10'000;
 
 void check(const Problem& problem) {
   std::unordered_set<std::string_view> names;
-  for (const Problem::Job& job : problem.jobs) {
+  for (const Problem::ProblemJob& job : problem.jobs) {
     if (job.name.empty()) throw InputError("a job has no name; give each job one");
     if (!names.insert(job.name).second)
       throw InputError(fmt::format("two jobs are named \"{}\"; give each its own name", job.name));
@@ -50,7 +50,7 @@ void check(const Problem& problem) {
       if (use.job >= problem.jobs.size())
         throw InputError(fmt::format("link \"{}\" is used by job number {}, and there are {} jobs; give a number below",
                                      link.name, use.job, problem.jobs.size()));
-      const Problem::Job& job = problem.jobs[use.job];
+      const Problem::ProblemJob& job = problem.jobs[use.job];
       if (seen[use.job])
         throw InputError(
             fmt::format("link \"{}\" is used twice by job \"{}\"; add the demands up", link.name, job.name));

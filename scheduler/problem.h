@@ -22,7 +22,7 @@
 namespace mltcp::scheduler {
 
 struct Problem {
-  struct Job {
+  struct ProblemJob {
     std::string name;             ///< unique within the problem
     Nanos period;                 ///< of an iteration in isolation
     std::optional<Nanos> pinned;  ///< a fixed shift, of a job that is already running
@@ -37,7 +37,7 @@ struct Problem {
     Rate capacity;          ///< above 0, at most kHighestRate
     std::vector<Use> uses;  ///< each job at most once; 0 to 10000 jobs
   };
-  std::vector<Job> jobs;
+  std::vector<ProblemJob> jobs;
   std::vector<Link> links;
 };
 

@@ -60,7 +60,7 @@ Timetable::Timetable(const Problem& problem, const Slots& slots, std::span<const
         own.spans.erase(own.spans.begin() + static_cast<std::ptrdiff_t>(closest) + 1);
       }
       if (own.spans.empty()) continue;
-      Job& job = jobs_[use.job];
+      SlottedJob& job = jobs_[use.job];
       job.first = std::min(job.first, own.spans.front().from);
       job.last = std::max(job.last, own.spans.back().to);
       job.links.push_back(static_cast<std::uint32_t>(links_.size() - 1));

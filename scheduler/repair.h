@@ -67,7 +67,7 @@ class Timetable {
     std::uint32_t job = 0;
     std::vector<Span> spans;
   };
-  struct Job {
+  struct SlottedJob {
     Nanos period;  ///< of its slots
     Nanos held;    ///< from the start of an iteration
     Nanos first;   ///< start of its first burst, from the start of an iteration
@@ -81,7 +81,7 @@ class Timetable {
   [[nodiscard]] std::vector<Nanos> seams(std::span<const Nanos> shifts, const std::vector<bool>& in, std::uint32_t job,
                                          Nanos end, std::uint64_t& work) const;
 
-  std::vector<Job> jobs_;
+  std::vector<SlottedJob> jobs_;
   std::vector<std::vector<Use>> links_;  ///< links used by several jobs
   Nanos perimeter_;
   double min_ = 0;  ///< excess below this counts as none, in time at full rate

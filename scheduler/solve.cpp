@@ -60,7 +60,7 @@ Model model_of(const Problem& problem, const Slots& slots, const std::vector<std
   std::vector<std::uint32_t> index(problem.jobs.size());
   for (std::uint32_t j = 0; j < jobs.size(); ++j) {
     index[jobs[j]] = j;
-    Model::Job job;
+    Model::ModelJob job;
     job.period = slots.periods[jobs[j]].count;
     if (const auto pinned = problem.jobs[jobs[j]].pinned) {
       job.pinned = true;
@@ -79,16 +79,16 @@ Model model_of(const Problem& problem, const Slots& slots, const std::vector<std
     const Problem::Link& link = problem.links[links[l]];
     check_size(link, slots, model.perimeter);
     for (const Problem::Use& use : link.uses) {
-      Model::Job& job = model.jobs[index[use.job]];
+      Model::ModelJob& job = model.jobs[index[use.job]];
       Curve curve = curve_of(use.demand, l, job.period, unit, static_cast<std::int64_t>(link.capacity.bits_per_second));
       if (curve.peak > 0) job.curves.push_back(std::move(curve));
     }
   }
   for (std::uint32_t j = 0; j < model.jobs.size(); ++j) {
-    Model::Job& job = model.jobs[j];
+    Model::ModelJob& job = model.jobs[j];
     job.twins = j;
     for (std::uint32_t k = 0; k < j && job.twins == j; ++k) {
-      const Model::Job& other = model.jobs[k];
+      const Model::ModelJob& other = model.jobs[k];
       if (!job.pinned && !other.pinned && other.period == job.period && other.curves == job.curves)
         job.twins = other.twins;
     }
@@ -160,7 +160,7 @@ class Others {
   }
   /// The excess of the links of a job, now at `shift`, over all of its shifts.
   const Sweep& sweep(std::uint32_t job, std::int64_t shift) {
-    const Model::Job& it = model_.jobs[job];
+    const Model::ModelJob& it = model_.jobs[job];
     arrangement_.take_away(job, shift);
     sweep_.run(it.curves, arrangement_.profiles(), model_.capacities, none_, it.period, model_.perimeter);
     arrangement_.place(job, shift);
@@ -182,7 +182,7 @@ void widen_margin(const Model& model, const SolveOptions& options, std::vector<s
   const std::size_t links = model.capacities.size();
   if (model.jobs.size() == 2 && links == 1) return;  // the middle of the widest gap is optimal
   std::vector<std::int64_t> most(links, model.perimeter);
-  for (const Model::Job& job : model.jobs)
+  for (const Model::ModelJob& job : model.jobs)
     for (const Curve& curve : job.curves) most[curve.link] = std::min(most[curve.link], job.period / 2 + 1);
   const std::int64_t precision = std::max<std::int64_t>(1, *std::ranges::min_element(most) >> kBitsOfMargin);
   std::uint64_t nodes = 0;
@@ -236,7 +236,7 @@ void settle(const Model& model, const Model& wide, std::vector<std::int64_t>& sh
   for (int pass = 0; moved && pass < max_passes; ++pass) {
     moved = false;
     for (std::uint32_t j = 0; j < model.jobs.size(); ++j) {
-      const Model::Job& job = model.jobs[j];
+      const Model::ModelJob& job = model.jobs[j];
       if (job.pinned || (model.turns && j == model.root)) continue;
       const Sweep& sweep = others.sweep(j, shifts[j]);
       const Int128 level = sweep.least();
@@ -274,7 +274,7 @@ void settle(const Model& model, const Model& wide, std::vector<std::int64_t>& sh
 void choose_by_drift(const Model& model, const SolveOptions& options, Found& found) {
   if (model.jobs.size() == 2 && model.capacities.size() == 1) return centre(model, found.shifts);
   std::vector<std::int64_t> by;
-  for (const Model::Job& job : model.jobs)
+  for (const Model::ModelJob& job : model.jobs)
     by.push_back(static_cast<std::int64_t>(options.drift * static_cast<double>(job.period)));
   const Model wide = model.widened(by);
   Int128 least = Others(wide, found.shifts).excess();
@@ -401,7 +401,7 @@ Solution solve(const Problem& problem, const SolveOptions& options) {
   internal::check(options);
   if (problem.jobs.empty()) return solve_in(problem, {}, options, thorough(problem, options));
   std::vector<Nanos> periods;
-  for (const Problem::Job& job : problem.jobs) periods.push_back(job.period);
+  for (const Problem::ProblemJob& job : problem.jobs) periods.push_back(job.period);
   std::vector<Slots> front = slots_front(periods, options);
   // From the first perimeter within the limit on; only the last one if there is none.
   std::size_t best = 0;

@@ -6,12 +6,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -41,6 +43,7 @@ class StartedProgram {
     raw.push_back(nullptr);
     for (const auto& file : {out_, err_}) std::filesystem::remove(file);  // what one before it printed is none of it
     process_ = fork();
+    if (process_ < 0) throw std::system_error(errno, std::generic_category(), "fork");
     if (process_ != 0) return;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setsid();

@@ -113,7 +113,7 @@ class Cluster::Impl {
   /// Slots for the last job of the state, which joins; the others have theirs. False if they all got new ones.
   bool set_slots_beside(ClusterState& state, const AffinityGraph::Component& component);
   /// Where the first jobs of the state were, and what they have got instead.
-  static std::vector<Move> moves_from(const std::vector<ClusterSolution::Job>& before, const ClusterState& state,
+  static std::vector<Move> moves_from(const std::vector<ClusterSolution::SolvedJob>& before, const ClusterState& state,
                                       const std::vector<Nanos>& shifts);
   void solve_and_compose(const Asking& asking, const AffinityGraph::Component& component, std::vector<Nanos>& shifts);
   [[nodiscard]] bool within_limit(const Asking& asking, const AffinityGraph::Component& component, const Slots& slots,

@@ -78,7 +78,7 @@ class Descent {
         for (std::size_t i = 0; i < order.size() && done_ < most; ++i) centre(order[i]);
     }
     std::vector<Nanos> shifts;
-    for (const Job& job : jobs_) shifts.emplace_back(job.shift);
+    for (const MovableJob& job : jobs_) shifts.emplace_back(job.shift);
     return shifts;
   }
 
@@ -96,7 +96,7 @@ class Descent {
     Curve curve;
     Profile others;  ///< sum of the link's other jobs, when a shift is looked for
   };
-  struct Job {
+  struct MovableJob {
     std::vector<Use> uses;
     double area = 0;  ///< share of its links' capacities
     std::int64_t shift = 0;
@@ -247,7 +247,7 @@ class Descent {
 
   const Slots& slots_;
   std::vector<Link> links_;
-  std::vector<Job> jobs_;
+  std::vector<MovableJob> jobs_;
   std::deque<std::uint32_t> waiting_;
   double done_ = 0;  ///< meetings
   Sweep sweep_;

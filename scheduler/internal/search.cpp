@@ -26,7 +26,7 @@ constexpr std::size_t kMaxLevelPairs = 4;
 /// Optimal shifts kept to choose from.
 constexpr std::size_t kMaxOthers = 8;
 
-Int128 area(const Model::Job& job, std::int64_t perimeter) {
+Int128 area(const Model::ModelJob& job, std::int64_t perimeter) {
   Int128 sum = 0;
   for (const Curve& curve : job.curves) {
     Int128 slot = static_cast<Int128>(curve.level) * job.period;
@@ -40,7 +40,7 @@ Int128 area(const Model::Job& job, std::int64_t perimeter) {
 }
 
 /// The allowed shift of a job in the middle of a run of such, or its begin if there is none.
-std::int64_t nearest(const Model::Job& job, const Sweep::Run& run) {
+std::int64_t nearest(const Model::ModelJob& job, const Sweep::Run& run) {
   const std::int64_t middle = (run.from + (run.to - run.from) / 2) % job.period;
   const auto after = std::ranges::lower_bound(job.grid, middle);
   const std::int64_t high = after == job.grid.end() ? job.grid.front() + job.period : *after;
@@ -107,7 +107,7 @@ class Minimiser {
 
   /// Best shift of a job against what is placed; among equal ones the begin or end of an interval, as packing asks for.
   std::int64_t best_shift(std::uint32_t job, Int128& least, std::int64_t turn = 0) {
-    const Model::Job& it = model_.jobs[job];
+    const Model::ModelJob& it = model_.jobs[job];
     sweep(job, none_, it.grid.empty() ? turn : 0);
     if (it.grid.empty()) {
       least = sweep_.least();
@@ -134,13 +134,13 @@ class Minimiser {
  private:
   /// `turn`: see Sweep::run().
   void sweep(std::uint32_t job, std::span<const std::int64_t> headroom, std::int64_t turn = 0) {
-    const Model::Job& it = model_.jobs[job];
+    const Model::ModelJob& it = model_.jobs[job];
     sweep_.run(it.curves, arrangement_.profiles(), model_.capacities, headroom, it.period, model_.perimeter, turn);
     best_.nodes += 1 + (sweep_.work() + it.grid.size()) / kMeetingsPerNode;
   }
 
   template <typename Fun>
-  void for_grid(const Model::Job& job, Fun&& fun) {
+  void for_grid(const Model::ModelJob& job, Fun&& fun) {
     const auto points = sweep_.points();
     const Point* from = &points.back();
     std::int64_t from_at = 0;
@@ -222,7 +222,7 @@ class Minimiser {
 
   /// A position at which a step meets an opposite one.
   std::int64_t any_shift(std::uint32_t job) {
-    const Model::Job& it = model_.jobs[job];
+    const Model::ModelJob& it = model_.jobs[job];
     if (!it.grid.empty()) return it.grid[random_.below(it.grid.size())];
     sweep(job, none_);
     const auto points = sweep_.points();
@@ -260,9 +260,9 @@ class Minimiser {
     const std::size_t links = model_.capacities.size();
     std::vector<Int128> left(links);
     for (std::size_t l = 0; l < links; ++l) left[l] = -static_cast<Int128>(model_.capacities[l]) * model_.perimeter;
-    for (const Model::Job& job : model_.jobs)
+    for (const Model::ModelJob& job : model_.jobs)
       for (const Curve& curve : job.curves) {
-        Model::Job alone{job.period, {curve}, {}, 0, false, 0};
+        Model::ModelJob alone{job.period, {curve}, {}, 0, false, 0};
         left[curve.link] += area(alone, model_.perimeter);
       }
     Int128 too_much = 0;
@@ -287,7 +287,7 @@ class Minimiser {
       empty.place(free_[a], 0);
       const Int128 first = empty.excess();
       for (std::size_t b = a + 1; b < count; ++b) {
-        const Model::Job& job = model_.jobs[free_[b]];
+        const Model::ModelJob& job = model_.jobs[free_[b]];
         sweep_.run(job.curves, empty.profiles(), model_.capacities, none_, job.period, model_.perimeter,
                    model_.jobs[free_[a]].period);
         best_.nodes += 1 + sweep_.work() / kMeetingsPerNode;
@@ -342,7 +342,7 @@ class Minimiser {
         for (std::uint32_t c = 0; c < b; ++c) {
           // Bounds for all shifts hold for those on a grid.
           Model three{1, model_.capacities, {model_.jobs[a], model_.jobs[b], model_.jobs[c]}, true, 0};
-          for (const Model::Job& job : three.jobs) three.perimeter = std::lcm(three.perimeter, job.period);
+          for (const Model::ModelJob& job : three.jobs) three.perimeter = std::lcm(three.perimeter, job.period);
           for (std::uint32_t k = 0; k < 3; ++k) {
             three.jobs[k].twins = k;
             three.jobs[k].grid.clear();
@@ -363,9 +363,9 @@ class Minimiser {
     const std::int64_t none = 0;
     Profile profile;
     for (std::uint32_t a = 0; a < model_.jobs.size(); ++a) {
-      const Model::Job& first = model_.jobs[a];
+      const Model::ModelJob& first = model_.jobs[a];
       for (std::uint32_t b = 0; b < a; ++b) {
-        const Model::Job& second = model_.jobs[b];
+        const Model::ModelJob& second = model_.jobs[b];
         if (first.curves.empty() || second.curves.empty()) continue;
         const std::vector<std::int64_t> levels = levels_of(first.curves[0]);
         const std::vector<std::int64_t> other_levels = levels_of(second.curves[0]);
@@ -454,7 +454,7 @@ class Minimiser {
     candidates_.clear();
     ranges_.clear();
     for (const std::uint32_t j : rest_) {
-      const Model::Job& job = model_.jobs[j];
+      const Model::ModelJob& job = model_.jobs[j];
       for (const Curve& curve : job.curves) headroom_[curve.link] -= curve.peak;
       sweep(j, headroom_, job.grid.empty() ? turn : 0);
       for (const Curve& curve : job.curves) headroom_[curve.link] += curve.peak;
@@ -600,7 +600,7 @@ void Arrangement::clear() {
 }
 
 void Arrangement::change(std::uint32_t job, std::int64_t shift, std::int64_t sign) {
-  const Model::Job& it = model_->jobs[job];
+  const Model::ModelJob& it = model_->jobs[job];
   for (const Curve& curve : it.curves) {
     add(profiles_[curve.link], curve, it.period, shift, sign, model_->perimeter, scratch_);
     profiles_[curve.link].swap(scratch_);
@@ -640,7 +640,7 @@ void centre(const Model& model, std::vector<std::int64_t>& shifts) {
   for (int pass = 0; moved && pass < max_passes; ++pass) {
     moved = false;
     for (const std::uint32_t j : movable) {
-      const Model::Job& job = model.jobs[j];
+      const Model::ModelJob& job = model.jobs[j];
       arrangement.take_away(j, shifts[j]);
       sweep.run(job.curves, arrangement.profiles(), model.capacities, none, job.period, model.perimeter);
       if (sweep.excess_at(shifts[j]) == sweep.least()) {

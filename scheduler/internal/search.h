@@ -42,7 +42,7 @@ namespace mltcp::scheduler::internal {
 
 /// Jobs that hang together through links, all of whose numbers are scaled to one unit of excess.
 struct Model {
-  struct Job {
+  struct ModelJob {
     std::int64_t period = 0;  ///< of its slot
     std::vector<Curve> curves;
     std::vector<std::int64_t> grid;  ///< the shifts allowed, ascending; all if empty
@@ -52,7 +52,7 @@ struct Model {
   };
   std::int64_t perimeter = 0;
   std::vector<std::int64_t> capacities;  ///< by link
-  std::vector<Job> jobs;
+  std::vector<ModelJob> jobs;
   /// No job is pinned, so that one may be put at 0: `root`, if shifts are on a grid, and any otherwise.
   bool turns = true;
   std::uint32_t root = 0;

@@ -376,7 +376,7 @@ class SchedulerService::Impl {
     const ClusterSolution& solution = cluster_.solution();
     Arrival result;
     if (arrived != nullptr) {
-      const auto solved = std::ranges::find(solution.jobs, arrived->id, &ClusterSolution::Job::name);
+      const auto solved = std::ranges::find(solution.jobs, arrived->id, &ClusterSolution::SolvedJob::name);
       StoredJob job;
       job.request = *arrived;
       for (const Host host : hosts) job.hosts.push_back(names_[host]);
@@ -492,7 +492,7 @@ class SchedulerService::Impl {
     for (RunningJob& job : jobs) {
       JobPlan& plan = job.plan;
       const std::size_t at = place.at(job.request.id);
-      const ClusterSolution::Job& solved = solution.jobs[at];
+      const ClusterSolution::SolvedJob& solved = solution.jobs[at];
       plan.slot_period = solved.slot_period;
       plan.time_shift = solved.time_shift;
       plan.slot_unix_ns = journal_.state().epoch_unix_ns + plan.time_shift.count + plan.first_send.count;
@@ -618,7 +618,7 @@ class SchedulerService::Impl {
       if (!own || (one.worst_link && link.solution.score >= one.worst_link->score)) continue;
       one.worst_link = {link_name(link.link), link.solution.score};
     }
-    for (const ClusterSolution::Job& job : solution.jobs)
+    for (const ClusterSolution::SolvedJob& job : solution.jobs)
       one.stretch += job.slot_period.seconds() / job.period.seconds() - 1;
     one.own_score = preview.joined.score;
     one.time_shift = preview.joined.time_shift;

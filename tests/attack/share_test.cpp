@@ -503,10 +503,16 @@ Scene marking_scene(double hidden, bool check, const std::string& algorithm = "d
   Scene scene;
   scene.lies.hidden_marks = hidden;
   scene.config.congestion_control = algorithm;
-  scene.config.max_rate = Rate(1'000'000'000);
   scene.config.ecn = true;
   scene.config.check_peer = check;
   scene.marking = {.enabled = true, .kmin_bytes = 30'000, .kmax_bytes = 30'000};
+  return scene;
+}
+
+/// Of senders that know their link's rate.
+Scene rated_scene(double hidden, bool check, const std::string& algorithm) {
+  Scene scene = marking_scene(hidden, check, algorithm);
+  scene.config.max_rate = Rate(1'000'000'000);
   return scene;
 }
 
@@ -523,7 +529,7 @@ TEST(Share, marks_that_are_hidden__are_found_missing) {
 TEST(Share, bytes_of_marked_packets__are_not_what_the_peer_says) {
   for (const char* algorithm : {"dctcp", "dcqcn"})
     for (const double told : {0.5, 0.0}) {
-      Scene scene = marking_scene(0, true, algorithm);
+      Scene scene = rated_scene(0, true, algorithm);
       scene.lies.marked_bytes = told;
       const Shares shares = shares_of(scene);
       EXPECT_LT(shares.other, 530) << algorithm << told;
@@ -564,7 +570,7 @@ TEST(Share, holding_that_is_not_there__hides_no_queue_where_marks_are_hidden) {
 // Their numbers give no round trip, and would hide a queue for ever.
 TEST(Share, acknowledging_up_to_what_asks_for_none__hides_no_queue) {
   for (const std::string algorithm : {"swift", "dctcp", "dcqcn"}) {
-    Scene scene = marking_scene(algorithm == "swift" ? 0 : 1, true, algorithm);
+    Scene scene = rated_scene(algorithm == "swift" ? 0 : 1, true, algorithm);
     if (algorithm == "swift") {
       scene.config.parameters = swift().parameters;
       scene.marking = {};
@@ -593,7 +599,7 @@ TEST(Share, packets_that_are_acknowledged_late__do_not_put_off_the_answer_to_los
 TEST(Share, marked_packets_that_are_said_to_be_lost__are_found_missing) {
   for (const char* algorithm : {"dctcp", "dcqcn"})
     for (const double dropped : {1.0, 0.9, 0.5}) {
-      Scene scene = marking_scene(0, true, algorithm);
+      Scene scene = rated_scene(0, true, algorithm);
       scene.lies.dropped_marks = dropped;
       const Shares shares = shares_of(scene);
       EXPECT_LT(shares.other, 300) << algorithm << dropped;
@@ -605,7 +611,7 @@ TEST(Share, few_acknowledgements__tell_of_as_many_marks_as_many) {
   for (const bool last_first : {false, true})
     for (const char* algorithm : {"dctcp", "dcqcn"})
       for (const std::uint32_t ack_every : {4U, 8U}) {
-        Scene scene = marking_scene(0, true, algorithm);
+        Scene scene = rated_scene(0, true, algorithm);
         scene.lies.ack_every = ack_every;
         scene.lies.last_first = last_first;
         const Shares shares = shares_of(scene);
@@ -618,7 +624,7 @@ TEST(Share, few_acknowledgements__tell_of_as_many_marks_as_many) {
 TEST(Share, one_ecn_field_that_is_cleared__turns_ecn_off_for_a_while_only) {
   for (const bool check : {false, true})
     for (const char* algorithm : {"dctcp", "dcqcn"}) {
-      Scene scene = marking_scene(0, check, algorithm);
+      Scene scene = rated_scene(0, check, algorithm);
       scene.lies.cleared = 1;
       scene.duration = 4_s;
       const Shares shares = shares_of(scene);

@@ -3,7 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
+
+#include "mltcp/base/text_parts.h"
 
 namespace mltcp {
 namespace {
@@ -56,6 +62,33 @@ TEST(Text, trimmed__at_both_ends_only) {
   EXPECT_EQ(trimmed("a"), "a");
   EXPECT_EQ(trimmed(" \r\t "), "");
   EXPECT_EQ(trimmed(""), "");
+}
+
+TEST(TextParts, parts__are_there_where_nothing_is) {
+  using Parts = std::vector<std::string_view>;
+  EXPECT_EQ(parts_of("", ','), Parts{""});
+  EXPECT_EQ(parts_of("a,,b,", ','), (Parts{"a", "", "b", ""}));
+  EXPECT_EQ(words_of("", " \t"), Parts());
+  EXPECT_EQ(words_of(" a\t\tbc ", " \t"), (Parts{"a", "bc"}));
+}
+
+TEST(TextParts, numbers__are_all_of_the_text_and_in_range) {
+  EXPECT_EQ(number_from<std::uint32_t>("4294967295"), 4294967295U);
+  for (const char* const text : {"", "4294967296", "-1", "+5", " 5", "5 ", "5.0", "0x5"})
+    EXPECT_EQ(number_from<std::uint32_t>(text), std::nullopt) << text;
+  EXPECT_EQ(number_from<std::int64_t>("-7"), -7);
+  EXPECT_EQ(number_from<double>("1e3"), 1000);
+  EXPECT_EQ(number_from<double>("1e999"), std::nullopt);
+  EXPECT_EQ(number_from<std::uint32_t>("8", 1, 8), 8U);
+  for (const char* const text : {"0", "9"}) EXPECT_EQ(number_from<std::uint32_t>(text, 1, 8), std::nullopt) << text;
+  for (const char* const text : {"nan", "inf", "-inf"})
+    EXPECT_EQ(number_from<double>(text, -1e18, 1e18), std::nullopt) << text;
+}
+
+TEST(TextParts, word__of_a_value_is_its_own_whatever_the_order) {
+  enum class Colour { red, green, blue };
+  EXPECT_EQ(word_of<Colour>(Colour::green, {{Colour::green, "green"}, {Colour::red, "red"}}), "green");
+  EXPECT_EQ(word_of<Colour>(Colour::blue, {{Colour::green, "green"}, {Colour::red, "red"}}), "?");
 }
 
 TEST(Text, plural__of_all_but_one) {

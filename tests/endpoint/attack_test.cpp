@@ -421,7 +421,9 @@ TEST_F(AttackTest, credit_and_grants__that_can_not_be_end_the_connection) {
       frame.tag += static_cast<std::uint64_t>(i);
       liar->say(frame);
     }
-    EXPECT_TRUE(ended(event(*right, 100_ms), Code::protocol, lie.cause)) << static_cast<int>(lie.frame.type);
+    const Completion end = event(*right, 100_ms);
+    EXPECT_EQ(end.kind, Completion::Kind::closed);
+    EXPECT_TRUE(ended(end, Code::protocol, lie.cause)) << static_cast<int>(lie.frame.type);
     run_for(5_ms);
   }
   expect_honest_goes_on();
@@ -501,7 +503,9 @@ TEST_F(AttackTest, close__does_not_wait_without_end_for_who_takes_no_answers) {
     run_for(1_ms);
     const Nanos begin = right->now();
     ASSERT_EQ(right->close(connection), Code::ok);
-    EXPECT_TRUE(ended(event(*right), Code::closed, Cause::here));
+    const Completion end = event(*right);
+    EXPECT_EQ(end.kind, Completion::Kind::closed);
+    EXPECT_TRUE(ended(end, Code::closed, Cause::here));
     EXPECT_LE(right->now() - begin, 210_ms) << "peer_timeout is 200 ms";
     run_for(5_ms);
   }

@@ -1,19 +1,23 @@
 // Seeded fuzzing of a shard in virtual time: random bytes, damaged packets with corrected checksums, and hostile frames
 // reach live connections. Nothing may be read or written where it should not be (sanitizers), counters add up, time
-// goes on, and connections that were not ended by a valid packet still work. Frames and address resolution, below it,
-// are the targets "encapsulation" and "neighbours".
+// goes on, and connections that were not ended by a valid packet still work. And of what reads frames below it: headers
+// and address resolution.
 #include <gtest/gtest.h>
 
 #include <cstring>
 
 #include "../transport/test_network.h"
+#include "mltcp/transport/ethernet/encapsulation.h"
+#include "mltcp/transport/ethernet/neighbours.h"
 #include "seal.h"
+#include "seal_discovery.h"
 
 namespace mltcp {
 namespace {
 
 using namespace testing_network;
 using fuzz::seal;
+using fuzz::seal_discovery;
 
 /// A host of the test's own: it keeps what is sent to it, as material to damage.
 class Fuzzer {
@@ -368,6 +372,127 @@ TEST(Fuzz, connect_flood__fills_the_table_and_no_more) {
   EXPECT_TRUE(pair.s().poll(pair.now()).is_never());
   const auto [c, s] = pair.connect();
   EXPECT_NE(s, 0u);
+}
+
+/// An end of a segment, and the frames that it and another of its IP version exchange, as material to damage.
+NeighbourConfig end_config(bool ipv4, std::uint8_t number, std::uint16_t vlan) {
+  Address own = Address::v4(0x0A000000U + number, 0);
+  if (!ipv4) own.ip = {0x20, 1, 0x0D, 0xB8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, number};
+  return {
+      .mac = {2, 0, 0, 0, 0, number}, .own = own, .prefix_bits = 24, .gateway = {}, .vlan = vlan, .max_entries = 64};
+}
+
+std::vector<ByteVector> honest_frames(bool ipv4, std::uint16_t vlan) {
+  std::vector<ByteVector> frames;
+  Neighbours a(end_config(ipv4, 1, vlan));
+  Neighbours b(end_config(ipv4, 2, vlan));
+  const auto exchange = [&frames](Neighbours& from, Neighbours& to) {
+    ByteVector out(Neighbours::kLongestFrame);
+    const std::size_t size = from.frame(out, 0_s);
+    out.resize(size);
+    (void)to.receive(out, 0_s);
+    frames.push_back(out);
+  };
+  (void)b.find(end_config(ipv4, 1, vlan).own, 0_s);
+  exchange(b, a);
+  exchange(a, b);
+  (void)a.find(end_config(ipv4, 2, vlan).own, 0_s);
+  exchange(a, b);
+  exchange(b, a);
+  b.announce();
+  exchange(b, a);
+  encap::Headers headers;
+  headers.source = end_config(ipv4, 2, vlan).own;
+  headers.destination = end_config(ipv4, 1, vlan).own;
+  headers.vlan = vlan;
+  ByteVector data(encap::header_bytes(headers.destination, vlan) + 40, std::byte{3});
+  const std::size_t before = data.size() - 40;
+  encap::write_headers(headers, 40, encap::sum(data.data() + before, 40), data.data());
+  frames.push_back(data);
+  return frames;
+}
+
+TEST(Fuzz, frames__reach_address_resolution_and_the_parser_of_headers) {
+  std::uint64_t accepted = 0;
+  std::uint64_t taken = 0;
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    Fuzzer fuzzer(seed);
+    const bool ipv4 = seed % 2 == 0;
+    const auto vlan = static_cast<std::uint16_t>(seed % 4 < 2 ? 5 : 0);
+    std::vector<ByteVector> corpus = honest_frames(ipv4, vlan);
+    for (auto& frame : honest_frames(!ipv4, vlan)) corpus.push_back(frame);
+    Neighbours end(end_config(ipv4, 1, vlan));
+    Nanos now{};
+    std::uint64_t asked = 0;
+    for (int i = 0; i < 20'000; ++i) {
+      now += Nanos(static_cast<std::int64_t>(fuzzer.random.below(200'000'000)));
+      if (fuzzer.random.chance(0.3)) {
+        Address address = end_config(ipv4, static_cast<std::uint8_t>(fuzzer.random.below(256)), vlan).own;
+        if (fuzzer.random.chance(0.1)) address.ip[fuzzer.random.below(16)] ^= 1;
+        asked += static_cast<std::uint64_t>(end.find(address, now).state == Neighbours::State::asked);
+      }
+      auto frame = fuzzer.random.chance(0.1) ? fuzzer.random_packet()
+                                             : fuzzer.mutated(corpus[fuzzer.random.below(corpus.size())]);
+      if (fuzzer.random.chance(0.5)) seal_discovery(frame);
+      const ByteVector exact(frame);  // that ends exactly where the frame ends
+      taken += static_cast<std::uint64_t>(end.receive(exact, now));
+      encap::Frame parsed;
+      const auto verify = fuzzer.random.chance(0.5) ? encap::VerifyUdp::yes : encap::VerifyUdp::no;
+      const auto verify_ip = fuzzer.random.chance(0.5) ? encap::VerifyIp::yes : encap::VerifyIp::no;
+      const encap::Reject whole = encap::parse(exact, verify, parsed, verify_ip);
+      if (whole == encap::Reject::none) {
+        ++accepted;
+        ASSERT_GE(parsed.payload.data(), exact.data() + encap::kIpv4OverheadBytes);
+        ASSERT_LE(parsed.payload.data() + parsed.payload.size(), exact.data() + exact.size());
+        (void)encap::mark_congestion(frame);
+      }
+      // The same headers in a first piece.
+      const ByteVector first(exact.begin(),
+                             exact.begin() + static_cast<std::ptrdiff_t>(fuzzer.random.below(exact.size() + 1)));
+      encap::Layout layout;
+      if (encap::parse_headers(first, exact.size(), layout, verify_ip) == encap::Reject::none) {
+        ASSERT_LE(layout.payload_offset, first.size());
+        ASSERT_LE(layout.payload_offset + layout.payload_bytes, exact.size());
+        const bool holds = encap::udp_checksum_holds(
+            first, layout, encap::sum(exact.data() + layout.payload_offset, layout.payload_bytes));
+        ASSERT_EQ(whole == encap::Reject::none, verify == encap::VerifyUdp::no || holds);
+      }
+      // What it says is well formed: nobody else of its kind finds fault with it.
+      ByteVector out(Neighbours::kLongestFrame);
+      for (int frames = 0;; ++frames) {
+        const std::size_t size = end.frame(out, now);
+        if (size == 0) break;
+        ASSERT_LE(size, out.size());
+        ASSERT_LT(frames, 200);
+        Neighbours other(end_config(ipv4, 9, vlan));
+        ASSERT_TRUE(other.receive(std::span(out).first(size), now));
+        ASSERT_EQ(other.counters().malformed, 0u);
+      }
+      ASSERT_GT(end.deadline(), now);
+    }
+    const NeighbourCounters& counters = end.counters();
+    EXPECT_GT(counters.malformed, 0u);
+    EXPECT_GT(counters.answers, 0u);
+    EXPECT_GT(counters.learnt, 0u);
+    EXPECT_LE(counters.learnt, asked);
+    // And it still works.
+    Neighbours neighbour(end_config(ipv4, 200, vlan));
+    const Address address = end_config(ipv4, 200, vlan).own;
+    now += 100_s;
+    ByteVector out(Neighbours::kLongestFrame);
+    while (end.frame(out, now) != 0) {
+    }
+    (void)end.find(address, now);
+    for (int round = 0; round < 4; ++round) {
+      for (auto [from, to] : {std::pair{&end, &neighbour}, std::pair{&neighbour, &end}}) {
+        const std::size_t size = from->frame(out, now);
+        if (size != 0) (void)to->receive(std::span(out).first(size), now);
+      }
+    }
+    EXPECT_EQ(end.find(address, now).mac, end_config(ipv4, 200, vlan).mac);
+  }
+  EXPECT_GT(accepted, 1000u);
+  EXPECT_GT(taken, 10'000u);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ void fuzz_plan(Input input) {
     const std::string text(input.begin(), input.end());
     const PlanFile plan = parse_plan(text, "plan.json");
     require(parse_plan(to_json(plan), "again") == plan, "a plan is not read as it was written");
-    for (const PlanFile::Job& job : plan.jobs)
+    for (const PlanFile::PlannedJob& job : plan.jobs)
       for (const Nanos zero : {Nanos(0), Nanos(std::int64_t{1} << 60)}) {
         const PhasePlan slots = slots_of(plan, job, zero);
         require(slots.period == job.period, "slots of another period");

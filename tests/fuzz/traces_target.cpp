@@ -91,7 +91,7 @@ void fuzz_traces(Input input) {
         is_read([&] { static_cast<void>(parse_libra(text, "l.yml")); });
       else if (is_job_table(text))
         is_read([&] {
-          for (const JobTable::Job& job : parse_job_table(text, "t", {}).jobs)
+          for (const JobTable::Row& job : parse_job_table(text, "t", {}).jobs)
             require(job.ran > Nanos() && job.gpus > 0, "a job of a table that did not run");
         });
       else

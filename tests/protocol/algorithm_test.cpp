@@ -28,7 +28,7 @@ ConnectionConfig dcqcn(const cc::DcqcnParameters& parameters = {}) {
   return config;
 }
 
-/// Of which the data packet of that number, from 0, is marked.
+/// Marks the data packet `number`, counted from 0.
 void mark(Transfer& transfer, int number) {
   transfer.on_data([=](int at, Fate& fate) {
     if (at == number) fate.ecn = Ecn::ce;

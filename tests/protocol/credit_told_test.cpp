@@ -35,7 +35,7 @@ TEST(CreditTold, news__at_once_when_the_peer_has_no_buffer_left_or_half_of_them_
   for (int i = 0; i < 10; ++i) ASSERT_EQ(buffers.connection.receive(nullptr, 1000, 0, Nanos::never()), PostResult::ok);
   buffers.build();
   ASSERT_EQ(buffers.sent.size(), 2u);
-  EXPECT_EQ(buffers.credit_told(), 10u);
+  ASSERT_EQ(buffers.credit_told(), 10u);
   EXPECT_FALSE(buffers.credit()->credit.final);
   buffers.ack({{1, 1}});
   buffers.receive(9);

@@ -27,14 +27,14 @@ std::function<std::uint64_t()> numbers(std::uint64_t seed) {
 struct Pair {
   explicit Pair(ResolutionConfig config = {}) : a(config, {kQueueA}, numbers(1)), b(config, {kQueueB}, numbers(2)) {}
 
-  /// Carries what is due; `loses`: every question or answer that A sends.
-  /// Of A for B.
+  /// A's question for B's address.
   Resolution::Outgoing question() {
     Resolution::Outgoing asked;
     a.find(0, kB, now);
     EXPECT_TRUE(a.next(asked, now));
     return asked;
   }
+  /// Carries what is due; `loses`: every question or answer that A sends.
   void carry(bool loses = false) {
     Resolution::Outgoing out;
     for (bool more = true; more;) {

@@ -236,7 +236,8 @@ TEST(cluster, leave__keeps_the_slots_of_the_others) {
 /// Over all jobs.
 double mean_stretch(const ClusterSolution& solution) {
   double sum = 0;
-  for (const ClusterSolution::Job& job : solution.jobs) sum += job.slot_period.seconds() / job.period.seconds() - 1;
+  for (const ClusterSolution::SolvedJob& job : solution.jobs)
+    sum += job.slot_period.seconds() / job.period.seconds() - 1;
   return sum / static_cast<double>(solution.jobs.size());
 }
 
@@ -327,7 +328,7 @@ TEST(cluster, slots__depend_on_what_jobs_ask_for_and_on_nothing_else) {
       ordered.reserve(order.size());
       for (const std::size_t job : order) ordered.push_back(jobs[job]);
       Cluster cluster(bench_of_links({10, 10}), {.threads = threads});
-      for (const ClusterSolution::Job& job : cluster.schedule(ordered).jobs)
+      for (const ClusterSolution::SolvedJob& job : cluster.schedule(ordered).jobs)
         EXPECT_EQ(slots.try_emplace(job.name, job.slot_period).first->second, job.slot_period) << job.name;
     }
   }

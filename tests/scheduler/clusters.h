@@ -100,7 +100,7 @@ inline double best_by_hand(const Cluster& cluster) {
 
 inline std::vector<std::int64_t> shifts_of(const ClusterSolution& solution) {
   std::vector<std::int64_t> shifts;
-  for (const ClusterSolution::Job& job : solution.jobs) shifts.push_back(job.time_shift.count);
+  for (const ClusterSolution::SolvedJob& job : solution.jobs) shifts.push_back(job.time_shift.count);
   return shifts;
 }
 
@@ -126,7 +126,7 @@ inline void expect_consistent(const Cluster& cluster) {
     EXPECT_EQ(asked.slots.perimeter, link.solution.perimeter);
     EXPECT_NEAR(evaluate(asked.problem, asked.slots, asked.shifts).links.at(0).score, link.solution.score, 1e-9);
   }
-  for (const ClusterSolution::Job& job : solution.jobs) {
+  for (const ClusterSolution::SolvedJob& job : solution.jobs) {
     EXPECT_GE(job.time_shift, 0_ns);
     EXPECT_LT(job.time_shift, job.slot_period);
     EXPECT_GE(job.slot_period, job.period);

@@ -40,7 +40,7 @@ double sum(const Problem& problem, const Slots& slots, const std::vector<Nanos>&
 
 Slots slots_of(const Problem& problem) {
   std::vector<Nanos> periods;
-  for (const Problem::Job& job : problem.jobs) periods.push_back(job.period);
+  for (const Problem::ProblemJob& job : problem.jobs) periods.push_back(job.period);
   return choose_slots(periods);
 }
 

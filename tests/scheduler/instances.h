@@ -21,7 +21,7 @@ class BruteForce {
  public:
   BruteForce(const Problem& problem, std::int64_t unit) : problem_(problem), unit_(unit) {
     perimeter_ = 1;
-    for (const Problem::Job& job : problem.jobs) {
+    for (const Problem::ProblemJob& job : problem.jobs) {
       periods_.push_back(job.period.count / unit);
       perimeter_ = std::lcm(perimeter_, periods_.back());
     }
@@ -44,7 +44,7 @@ class BruteForce {
     std::vector<std::vector<std::int64_t>> sums(problem_.links.size(),
                                                 std::vector<std::int64_t>(static_cast<std::size_t>(perimeter_), 0));
     bool pinned = false;
-    for (const Problem::Job& job : problem_.jobs) pinned |= job.pinned.has_value();
+    for (const Problem::ProblemJob& job : problem_.jobs) pinned |= job.pinned.has_value();
     place(0, !pinned, sums);
     return 1 - best_;
   }

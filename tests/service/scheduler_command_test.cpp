@@ -90,6 +90,7 @@ TEST_F(scheduler_command, signal__ends_it_in_order) {
   for (const int signal : {SIGTERM, SIGINT}) {
     StartedProgram service(arguments(), folder_, "service");
     EXPECT_TRUE(service.says("ready " + socket().string() + "\n"));
+    EXPECT_THAT(service.out(), ::testing::StartsWith("ready " + socket().string() + "\n"));
     EXPECT_EQ(ask(socket(), "GET", "/v1/health").first, 200);
     EXPECT_EQ(
         refusal("scheduler cluster.toml --socket other --state state").find("another service keeps its jobs here") ==
@@ -109,6 +110,7 @@ TEST_F(scheduler_command, port__serves_with_the_token) {
                           "token", "--state", "state"},
                          folder_, "service");
   EXPECT_TRUE(service.says("ready 127.0.0.1:"));
+  EXPECT_THAT(service.out(), ::testing::StartsWith("ready 127.0.0.1:"));
   service.signal(SIGTERM);
   EXPECT_EQ(service.finish(), 0);
 }

@@ -48,6 +48,15 @@ TEST(slurm_jobs, a_line__is_a_job) {
   EXPECT_EQ(jobs[0], expected);
 }
 
+TEST(slurm_jobs, nodes__are_those_of_the_list_in_its_order) {
+  const auto nodes = [](const std::string& list) { return parse_jobs(with(10, list)).at(0).nodes; };
+  EXPECT_THAT(nodes("r[1-2]n[3,4]"), ElementsAre("r1n3", "r1n4", "r2n3", "r2n4"));
+  EXPECT_THAT(nodes("n-[1764063600-1764063601]"), ElementsAre("n-1764063600", "n-1764063601"));
+  for (const char* const none : {"", "(null)", "None assigned"}) EXPECT_THAT(nodes(none), IsEmpty()) << none;
+  EXPECT_EQ(nodes("n[0-65535]").size(), 65'536U);
+  EXPECT_THROW(nodes("n[0-65535],x"), SlurmError);
+}
+
 TEST(slurm_jobs, states_and_holds__are_told_apart) {
   using State = SlurmJob::State;
   for (const auto& [code, state] : {std::pair{"PD", State::pending},

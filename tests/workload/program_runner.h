@@ -47,6 +47,9 @@ class ProgramRunner {
       });
     }
     EXPECT_TRUE(left_.empty()) << "ranks wait for each other";
+    for (const auto& [ends, wire] : wires_)
+      EXPECT_TRUE(wire.empty()) << "rank " << ends.second << " does not receive all that rank " << ends.first
+                                << " sends";
     return order_;
   }
 

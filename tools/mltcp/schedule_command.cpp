@@ -101,7 +101,7 @@ std::string job_table(const ScheduleResult& schedule) {
   header.emplace_back("time shift ms");
   Table table(std::move(header), 1);
   for (std::uint32_t number = 0; number < schedule.jobs.size(); ++number) {
-    const ScheduleResult::Job& job = schedule.jobs[number];
+    const ScheduleResult::ScheduledJob& job = schedule.jobs[number];
     if (job.unaware) continue;
     std::vector<std::string> row{one_line(job.name), exact_millis(job.period), exact_millis(job.slot_period),
                                  fmt::format("{:.2f}%", 100 * job.stretch())};

@@ -89,7 +89,7 @@ struct Advice {
     std::string found;      ///< "marked", "repeated" or "single"
     double confidence = 0;  ///< 0 to 1
   };
-  struct Job {
+  struct AdvisedJob {
     std::string name;
     Nanos isolated;                               ///< iteration time alone
     double busy = 0;                              ///< share of it in which it sends, at the rate of its link
@@ -100,7 +100,7 @@ struct Advice {
   std::string cc;
   std::uint32_t starts = 0;
   std::uint32_t iterations = 0;
-  std::vector<Job> jobs;
+  std::vector<AdvisedJob> jobs;
   std::vector<Policy> policies;  ///< fair, mltcp, schedule, mltcp+schedule; a schedule's are missing if there is none
   std::vector<Pair> pairs;       ///< of more than two jobs, and of at most kMaxAdvicePairs pairs
   double score = 1;              ///< of all jobs, of the link that suits them least

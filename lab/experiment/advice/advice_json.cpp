@@ -13,7 +13,7 @@ using nlohmann::ordered_json;
 
 std::string to_json(const Advice& advice) {
   ordered_json jobs = ordered_json::array();
-  for (const Advice::Job& job : advice.jobs) {
+  for (const Advice::AdvisedJob& job : advice.jobs) {
     ordered_json entry{{"name", job.name}, {"isolated_ns", job.isolated.count}, {"busy", job.busy}};
     if (job.period)
       entry["period"] = {{"length_ns", job.period->length.count},

@@ -40,7 +40,7 @@ bool restarts_after(Nanos silence, Nanos round_trip) {
 }  // namespace
 
 class FlowLevelCluster::State {
-  struct Job;
+  struct FlowJob;
 
  public:
   State(FlowFabric fabric, const FlowLevelOptions& options)
@@ -60,7 +60,7 @@ class FlowLevelCluster::State {
 
   JobId add_job(JobSpec spec);
   void remove(JobId id);
-  Job& job(JobId id) {
+  FlowJob& job(JobId id) {
     if (id >= jobs_.size() || !jobs_[id]) throw InputError(fmt::format("there is no job {} in the cluster", id));
     return *jobs_[id];
   }
@@ -115,7 +115,7 @@ class FlowLevelCluster::State {
   };
   /// Iterations, and those who go through them: a rank, or all workers of a job without a pattern.
   struct Team final : Iterations, IterationEngine::Carrier {
-    Team(State& cluster, Job& its_job, std::uint32_t its_timer, std::optional<std::uint32_t> rank)
+    Team(State& cluster, FlowJob& its_job, std::uint32_t its_timer, std::optional<std::uint32_t> rank)
         : Iterations(its_job.spec, rank),
           all(cluster),
           job_of(its_job),
@@ -134,7 +134,7 @@ class FlowLevelCluster::State {
     void begin(std::uint32_t operation, Nanos now) override;
 
     State& all;
-    Job& job_of;
+    FlowJob& job_of;
     const std::uint32_t timer;
     std::vector<Member> members;
     PhaseGate gate;
@@ -145,8 +145,8 @@ class FlowLevelCluster::State {
     Nanos gate_opens = Nanos::never();              ///< if something waits for it
     GateStats gate_in_the_end;                      ///< of the last iteration to record
   };
-  struct Job final : RunningJob {
-    Job(State& cluster, JobSpec given)
+  struct FlowJob final : RunningJob {
+    FlowJob(State& cluster, JobSpec given)
         : all(cluster),
           spec(std::move(given)),
           slow_start(!cc::find_algorithm(spec.connection.congestion_control).capabilities.rate_based) {}
@@ -173,22 +173,22 @@ class FlowLevelCluster::State {
   };
 
   using Paths = std::vector<std::vector<FlowPath>>;
-  static std::uint32_t connections_of(const Job& job, const Flow& flow) {
+  static std::uint32_t connections_of(const FlowJob& job, const Flow& flow) {
     return flow.connections.empty() ? job.spec.job.flows : static_cast<std::uint32_t>(flow.connections.size());
   }
-  static void add_channels(Job& job);
+  static void add_channels(FlowJob& job);
   /// By channel and connection; of ranks, which have one for all connections, by channel. Throws InputError for paths
   /// that can't be.
-  [[nodiscard]] Paths paths_of(const Job& job) const;
+  [[nodiscard]] Paths paths_of(const FlowJob& job) const;
   /// What a byte of the job takes of each link that its data uses: acknowledgements are paid for by its data on the
   /// same link.
-  [[nodiscard]] std::map<std::uint32_t, double> costs_of(const Job& job, const Paths& paths) const;
+  [[nodiscard]] std::map<std::uint32_t, double> costs_of(const FlowJob& job, const Paths& paths) const;
   [[nodiscard]] double header_cost() const {
     return static_cast<double>(frame_bytes(fabric_.mtu)) / payload_bytes(fabric_.mtu);
   }
   /// Gives the member a link of its own for its rate, where its uplink doesn't bound it already.
   void limit(const Team& team, Member& member, const Paths& paths);
-  void add_flows(JobId id, Job& job, const Paths& paths);
+  void add_flows(JobId id, FlowJob& job, const Paths& paths);
   void schedule(const Team& team) { timers_.set(team.timer, std::min(team.engine.wake(), team.gate_opens)); }
   void on_finished(const Network::Finished& finished);
   void advance(JobId id, Team& team);
@@ -202,21 +202,21 @@ class FlowLevelCluster::State {
   void post(Team& team, const Member& member, Channel& channel);
   void send(const Team& team, const Member& member, Channel& channel, std::uint32_t number);
   /// What a burst of `bytes` that begins now loses in slow start (flow_level.h). `limit`: of the sender; 0: none.
-  [[nodiscard]] Nanos slow_start(const Job& of, const Flow& flow, Bytes bytes, Rate limit) const;
+  [[nodiscard]] Nanos slow_start(const FlowJob& of, const Flow& flow, Bytes bytes, Rate limit) const;
 
   FlowFabric fabric_;
   FlowLevelOptions options_;
   Network network_;
   sim::EventQueue timers_;                              // by team
   std::vector<std::pair<JobId, std::uint32_t>> teams_;  // by timer: job, and number among its teams
-  std::vector<std::unique_ptr<Job>> jobs_;
+  std::vector<std::unique_ptr<FlowJob>> jobs_;
   std::size_t alive_ = 0;
   std::vector<std::size_t> jobs_on_;
   std::vector<Owner> owners_;                  // by flow of the network
   std::vector<Network::LinkId> spare_limits_;  // of jobs that are gone
   std::vector<Network::Finished> finished_;
   SeriesRecorder* recorder_ = nullptr;
-  std::vector<const Job*> recorded_;  // jobs, each flow of which is recorded
+  std::vector<const FlowJob*> recorded_;  // jobs, each flow of which is recorded
 };
 
 // ---- Set-up ---------------------------------------------------------------------------------------------------------
@@ -230,8 +230,8 @@ FlowLevelCluster::JobId FlowLevelCluster::State::add_job(JobSpec spec) {
   if (spec.job.bytes_per_iteration() == 0) refuse("it sends nothing; give it a phase that communicates");
   if (spec.job.ranked() && (!fabric_.between || spec.workers.size() != workload::ranks_of(spec.job)))
     refuse("its ranks need hosts of their own at flow level; give a topology");
-  auto made = std::make_unique<Job>(*this, std::move(spec));
-  Job& added = *made;
+  auto made = std::make_unique<FlowJob>(*this, std::move(spec));
+  FlowJob& added = *made;
   const auto id = static_cast<JobId>(jobs_.size());
   auto timer = static_cast<std::uint32_t>(teams_.size());
   const auto add_team = [&](std::optional<std::uint32_t> rank) {
@@ -255,7 +255,7 @@ FlowLevelCluster::JobId FlowLevelCluster::State::add_job(JobSpec spec) {
   return id;
 }
 
-void FlowLevelCluster::State::add_channels(Job& job) {
+void FlowLevelCluster::State::add_channels(FlowJob& job) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> numbers;  // by from and to
   const auto channel_between = [&](std::uint32_t from, std::uint32_t to) {
     const auto [at, is_new] = numbers.try_emplace({from, to}, static_cast<std::uint32_t>(job.channels.size()));
@@ -306,7 +306,7 @@ void FlowLevelCluster::State::add_channels(Job& job) {
   }
 }
 
-FlowLevelCluster::State::Paths FlowLevelCluster::State::paths_of(const Job& job) const {
+FlowLevelCluster::State::Paths FlowLevelCluster::State::paths_of(const FlowJob& job) const {
   Paths all;
   all.reserve(job.channels.size());
   for (const Channel& channel : job.channels) {
@@ -329,7 +329,7 @@ FlowLevelCluster::State::Paths FlowLevelCluster::State::paths_of(const Job& job)
   return all;
 }
 
-std::map<std::uint32_t, double> FlowLevelCluster::State::costs_of(const Job& job, const Paths& paths) const {
+std::map<std::uint32_t, double> FlowLevelCluster::State::costs_of(const FlowJob& job, const Paths& paths) const {
   struct Load {
     double data = 0;
     double acknowledgements = 0;
@@ -373,7 +373,7 @@ void FlowLevelCluster::State::limit(const Team& team, Member& member, const Path
   spare_limits_.pop_back();
 }
 
-void FlowLevelCluster::State::add_flows(JobId id, Job& job, const Paths& paths) {
+void FlowLevelCluster::State::add_flows(JobId id, FlowJob& job, const Paths& paths) {
   const std::map<std::uint32_t, double> costs = costs_of(job, paths);
   for (const auto& [link, cost] : costs) ++jobs_on_[link];
   for (const auto& team : job.teams)
@@ -431,7 +431,7 @@ void FlowLevelCluster::State::remove(JobId id) {
 
 // ---- Plans and results ----------------------------------------------------------------------------------------------
 
-PlanState FlowLevelCluster::State::Job::set_plan(const PhasePlan& plan) {
+PlanState FlowLevelCluster::State::FlowJob::set_plan(const PhasePlan& plan) {
   Nanos lead = Nanos::never();
   for (const auto& team : teams) lead = std::min(lead, team->lead.value_or(lead));
   PlanState state = PlanState::none;
@@ -446,7 +446,7 @@ PlanState FlowLevelCluster::State::Job::set_plan(const PhasePlan& plan) {
   return state;
 }
 
-void FlowLevelCluster::State::Job::clear_plan() {
+void FlowLevelCluster::State::FlowJob::clear_plan() {
   for (const auto& team : teams) {
     if (team->gate.stats().state != PlanState::active) continue;
     team->gate.clear(PlanState::removed, all.network_.now());
@@ -455,7 +455,7 @@ void FlowLevelCluster::State::Job::clear_plan() {
   }
 }
 
-PlanState FlowLevelCluster::State::Job::plan_state() const {
+PlanState FlowLevelCluster::State::FlowJob::plan_state() const {
   PlanState state = PlanState::none;
   for (const auto& team : teams) {
     if (!team->lead) continue;
@@ -465,13 +465,13 @@ PlanState FlowLevelCluster::State::Job::plan_state() const {
   return state;
 }
 
-Nanos FlowLevelCluster::State::Job::adrift_since() const {
+Nanos FlowLevelCluster::State::FlowJob::adrift_since() const {
   Nanos since = Nanos::never();
   for (const auto& team : teams) since = std::min(since, team->gate.stats().adrift_since);
   return since;
 }
 
-JobResult FlowLevelCluster::State::Job::result() const {
+JobResult FlowLevelCluster::State::FlowJob::result() const {
   std::vector<RankResult> results;
   for (const auto& team : teams) {
     RankResult& result = results.emplace_back(team->result());
@@ -508,7 +508,7 @@ bool FlowLevelCluster::State::run(Nanos until, const std::function<bool()>& stop
 
 void FlowLevelCluster::State::record(SeriesRecorder& recorder) {
   std::vector<SeriesConnection> connections;
-  for (const std::unique_ptr<Job>& job : jobs_) {
+  for (const std::unique_ptr<FlowJob>& job : jobs_) {
     if (!job) continue;
     recorded_.push_back(job.get());
     for (const Channel& channel : job->channels)
@@ -524,7 +524,7 @@ void FlowLevelCluster::State::record(SeriesRecorder& recorder) {
 void FlowLevelCluster::State::read_states(Nanos at) {
   const SeriesRecorder::States states = recorder_->states();
   auto state = states.connections.begin();
-  for (const Job* job : recorded_)
+  for (const FlowJob* job : recorded_)
     for (const Channel& channel : job->channels)
       for (const Flow& flow : channel.flows) {
         const IterationEngine& engine = channel.team->engine;
@@ -558,7 +558,7 @@ void FlowLevelCluster::State::finish_record() {
 void FlowLevelCluster::State::on_finished(const Network::Finished& finished) {
   const Nanos now = network_.now();
   const Owner& owner = owners_[finished.flow];
-  Job& of = *jobs_[owner.job];
+  FlowJob& of = *jobs_[owner.job];
   Channel& channel = of.channels[owner.channel];
   Flow& flow = channel.flows[owner.flow];
   flow.last_end = now;
@@ -596,14 +596,14 @@ void FlowLevelCluster::State::advance(JobId id, Team& team) {
     if (step == IterationEngine::Step::waiting || step == IterationEngine::Step::advanced) return schedule(team);
     if (step == IterationEngine::Step::unrecorded) continue;
     if (team.engine.done()) team.gate_in_the_end = team.gate.stats();
-    Job& job = team.job_of;
+    FlowJob& job = team.job_of;
     if (team.engine.recorded() == job.told + 1 && --job.behind == 0 && !tell(id)) return;
   }
 }
 
 bool FlowLevelCluster::State::tell(JobId id) {
   while (jobs_[id] && jobs_[id]->behind == 0) {
-    Job& job = *jobs_[id];
+    FlowJob& job = *jobs_[id];
     Iteration iteration{static_cast<std::uint32_t>(job.told), Nanos::never(), {}, false};
     for (const auto& team : job.teams) {
       if (team->program.communicates()) iteration.start = std::min(iteration.start, team->engine.start_of(job.told));
@@ -673,7 +673,7 @@ void FlowLevelCluster::State::send(const Team& team, const Member& member, Chann
   }
 }
 
-Nanos FlowLevelCluster::State::slow_start(const Job& of, const Flow& flow, Bytes bytes, Rate limit) const {
+Nanos FlowLevelCluster::State::slow_start(const FlowJob& of, const Flow& flow, Bytes bytes, Rate limit) const {
   if (options_.burst_latency || !of.slow_start) return {};
   if (!network_.idle(flow.id) || !restarts_after(network_.now() - flow.last_end, flow.round_trip)) return {};
   const double payload = payload_bytes(fabric_.mtu);

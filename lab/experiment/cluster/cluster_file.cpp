@@ -519,7 +519,7 @@ class ClusterReader : public SettingsReader {
         fail(item, fmt::format("type {} has workers or iterations, which follow from the table", in_quotes(type.name)),
              "leave them out, here and in [[type]]");
     std::size_t too_large = 0;
-    for (const workload::JobTable::Job& row : table.jobs) {
+    for (const workload::JobTable::Row& row : table.jobs) {
       workload::Arrival job;
       job.gpus = row.gpus;
       job.workers = (row.gpus + per_host - 1) / per_host;

@@ -58,7 +58,7 @@ PlanFile parse_plan(std::string_view text, const std::string& file) {
   std::set<std::string> names;
   for (const JsonObject& entry : root.objects("jobs")) {
     entry.only({"name", "period_ns", "offset_ns"});
-    PlanFile::Job& job = plan.jobs.emplace_back();
+    PlanFile::PlannedJob& job = plan.jobs.emplace_back();
     job.name = entry.text("name");
     if (!names.insert(job.name).second) entry.refuse("name", "is that of a job before, too", "name each job once");
     job.period = time_of(entry, "period_ns", kMaxPeriod, 1);
@@ -71,7 +71,7 @@ PlanFile parse_plan(std::string_view text, const std::string& file) {
 
 PlanFile read_plan(const std::filesystem::path& path) { return load_as(path, kPlanText, {FileKind::plan}, parse_plan); }
 
-PhasePlan slots_of(const PlanFile& plan, const PlanFile::Job& job, Nanos zero) {
+PhasePlan slots_of(const PlanFile& plan, const PlanFile::PlannedJob& job, Nanos zero) {
   PhasePlan slots;
   slots.slot = zero + plan.epoch + job.offset;
   slots.period = job.period;
@@ -95,7 +95,7 @@ std::string to_json(const PlanFile& plan, const std::optional<Provenance>& prove
   json["correction"] = plan.correction == PhasePlan::Correction::gradual ? "gradual" : "at-once";
   json["gradual_step"] = plan.gradual_step;
   json["jobs"] = nlohmann::ordered_json::array();
-  for (const PlanFile::Job& job : plan.jobs)
+  for (const PlanFile::PlannedJob& job : plan.jobs)
     json["jobs"].push_back({{"name", job.name}, {"period_ns", job.period.count}, {"offset_ns", job.offset.count}});
   if (provenance) json["provenance"] = to_json(*provenance);
   return json_text(json, 2);

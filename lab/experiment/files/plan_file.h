@@ -24,11 +24,11 @@ struct PlanFile {
     experiment,  ///< 0 is the experiment's time 0
     realtime,    ///< CLOCK_REALTIME: nanoseconds since 1970
   };
-  struct Job {
+  struct PlannedJob {
     std::string name;  ///< unique within the plan
     Nanos period;      ///< period_ns: above 0, at most 2^53
     Nanos offset;      ///< offset_ns: start of a communication phase relative to the epoch, 0 to 2^53
-    bool operator==(const Job&) const = default;
+    bool operator==(const PlannedJob&) const = default;
   };
   std::uint64_t serial = 0;  ///< must increase with every change
   Clock clock = Clock::experiment;
@@ -38,12 +38,12 @@ struct PlanFile {
   double tolerance = 0.05;
   PhasePlan::Correction correction = PhasePlan::Correction::at_once;
   double gradual_step = 0.1;
-  std::vector<Job> jobs;
+  std::vector<PlannedJob> jobs;
   bool operator==(const PlanFile&) const = default;
 };
 
 /// The slots of one of the plan's jobs, on a clock that shows `zero` when the plan's clock shows 0.
-PhasePlan slots_of(const PlanFile& plan, const PlanFile::Job& job, Nanos zero);
+PhasePlan slots_of(const PlanFile& plan, const PlanFile::PlannedJob& job, Nanos zero);
 
 /// Throws InputError with one line that names `file`, field, cause and cure. Unknown fields are refused, since a
 /// misspelt optional field would change the meaning.

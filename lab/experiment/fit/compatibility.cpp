@@ -70,7 +70,7 @@ class Scheduling {
     if (experiment.topology) result_.topology = experiment.topology->topology;
     for (std::uint32_t number = 0; number < experiment.jobs.size(); ++number) {
       const workload::Job& job = experiment.jobs[number];
-      ScheduleResult::Job& slot = result_.jobs.emplace_back();
+      ScheduleResult::ScheduledJob& slot = result_.jobs.emplace_back();
       slot.name = job.name;
       slot.unaware = job.unaware;
       if (!job.unaware) aware_.push_back(number);
@@ -211,7 +211,7 @@ class Scheduling {
 
   void warn_of_unaware() {
     std::string names;
-    for (const ScheduleResult::Job& job : result_.jobs)
+    for (const ScheduleResult::ScheduledJob& job : result_.jobs)
       if (job.unaware) names += (names.empty() ? "" : ", ") + in_quotes(job.name);
     result_.warnings.push_back(
         fmt::format("unaware and without a slot, so that scores don't count what they send: {}", names));
@@ -227,7 +227,7 @@ class Scheduling {
       demand = demand_of(experiment_.jobs[number], rate, &changed);
     }
     changed = limit_bursts(demand.bursts, options_.max_bursts) || changed;
-    ScheduleResult::Job& job = result_.jobs[number];
+    ScheduleResult::ScheduledJob& job = result_.jobs[number];
     job.period = demand.period;
     job.first_send = options_.measure ? profiles_[number].first_send : demand.bursts.front().from;
     if (changed)
@@ -299,7 +299,7 @@ class Scheduling {
     if (!link.competed) {
       // Nobody has to keep to anything.
       for (const std::uint32_t number : aware_) {
-        ScheduleResult::Job& job = result_.jobs[number];
+        ScheduleResult::ScheduledJob& job = result_.jobs[number];
         job.slot_period = job.period;
         job.component = static_cast<std::uint32_t>(result_.components.size());
         ScheduleResult::Component& component = result_.components.emplace_back();
@@ -430,7 +430,7 @@ class Scheduling {
     std::vector<std::uint32_t> number_of;
     for (const auto& job : solution.jobs) {
       number_of.push_back(numbers.find(job.name)->second);
-      ScheduleResult::Job& slot = result_.jobs[number_of.back()];
+      ScheduleResult::ScheduledJob& slot = result_.jobs[number_of.back()];
       slot.period = job.period;
       slot.slot_period = job.slot_period;
       slot.time_shift = job.time_shift;
@@ -506,7 +506,7 @@ class Scheduling {
     scheduler::Slots slots;
     slots.perimeter = link.solution.perimeter;
     for (ScheduleResult::Use& use : link.uses) {
-      const ScheduleResult::Job& job = result_.jobs[use.job];
+      const ScheduleResult::ScheduledJob& job = result_.jobs[use.job];
       use.repetitions = static_cast<std::uint32_t>(slots.perimeter.count / job.slot_period.count);
       use.rotation = scheduler::rotation(job.time_shift, slots.perimeter);
       slots.repetitions.push_back(use.repetitions);
@@ -570,7 +570,7 @@ PlanFile plan_of(const ScheduleResult& schedule, const ScheduleSettings& setting
     for (const ScheduleResult::Use& use : link.uses)
       if (link.competed && schedule.components[link.component].within_limit) competes[use.job] = true;
   for (std::size_t number = 0; number < schedule.jobs.size(); ++number) {
-    const ScheduleResult::Job& job = schedule.jobs[number];
+    const ScheduleResult::ScheduledJob& job = schedule.jobs[number];
     if (!competes[number]) continue;
     plan.jobs.push_back({job.name, job.slot_period, modulo(job.time_shift + job.first_send, job.slot_period)});
     // A step has to outrun the slack, which works against it.

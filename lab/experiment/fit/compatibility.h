@@ -46,7 +46,7 @@ struct ScheduleOptions {
 
 /// The solution. Jobs and components are referred to by index.
 struct ScheduleResult {
-  struct Job {
+  struct ScheduledJob {
     std::string name;
     bool unaware = false;  ///< has no slot: the members below do not apply
     Nanos period;          ///< of an iteration in isolation
@@ -106,10 +106,10 @@ struct ScheduleResult {
 
   std::string experiment;
   bool measured = false;
-  std::uint32_t angles = 0;  ///< SolveOptions::angles
-  double drift = 0;          ///< SolveOptions::drift
-  std::vector<Job> jobs;     ///< in the experiment's order
-  std::vector<Link> links;   ///< of a topology, those used by at least two jobs; of a dumbbell, its only one
+  std::uint32_t angles = 0;        ///< SolveOptions::angles
+  double drift = 0;                ///< SolveOptions::drift
+  std::vector<ScheduledJob> jobs;  ///< in the experiment's order
+  std::vector<Link> links;         ///< of a topology, those used by at least two jobs; of a dumbbell, its only one
   std::vector<Component> components;
   std::vector<Loop> joint;
   double score = 1;  ///< mean of the links' scores

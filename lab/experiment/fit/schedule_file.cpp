@@ -73,7 +73,7 @@ ScheduleResult parse_schedule(std::string_view text, const std::string& file) {
   schedule.lost = root.real("lost");
   Indices jobs;
   for (const JsonObject& entry : root.objects("jobs")) {
-    ScheduleResult::Job job;
+    ScheduleResult::ScheduledJob job;
     job.name = entry.text("name");
     job.time_shift = entry.nanos("time_shift_ns");
     job.period = entry.nanos("period_ns");
@@ -83,7 +83,7 @@ ScheduleResult parse_schedule(std::string_view text, const std::string& file) {
     schedule.jobs.push_back(std::move(job));
   }
   for (const std::string& name : root.texts("unaware")) {
-    ScheduleResult::Job job;
+    ScheduleResult::ScheduledJob job;
     job.name = name;
     job.unaware = true;
     jobs.try_emplace(name, static_cast<std::uint32_t>(schedule.jobs.size()));

@@ -16,7 +16,7 @@ using nlohmann::ordered_json;
 ordered_json json_of(const ScheduleResult& schedule, const ScheduleResult::Link& link) {
   ordered_json jobs = ordered_json::array();
   for (const ScheduleResult::Use& use : link.uses) {
-    const ScheduleResult::Job& job = schedule.jobs[use.job];
+    const ScheduleResult::ScheduledJob& job = schedule.jobs[use.job];
     ordered_json demand = ordered_json::array();
     for (const scheduler::Burst& burst : use.demand.bursts)
       demand.push_back({burst.from.count, burst.to.count, burst.rate.bits_per_second});
@@ -69,7 +69,7 @@ std::string to_json(const ScheduleResult& schedule) {
   for (const ScheduleResult::Link& link : schedule.links) links.push_back(json_of(schedule, link));
   ordered_json jobs = ordered_json::array();
   ordered_json unaware = ordered_json::array();
-  for (const ScheduleResult::Job& job : schedule.jobs) {
+  for (const ScheduleResult::ScheduledJob& job : schedule.jobs) {
     if (job.unaware) {
       unaware.push_back(job.name);
       continue;

@@ -33,13 +33,13 @@ struct HostsView {
     double bits_per_second = 0;  ///< of application bytes that were delivered, lately
     Nanos last;                  ///< latest iteration; 0 before the first
   };
-  struct Job {
+  struct JobProgress {
     std::string name;
     std::uint64_t iterations = 0;  ///< to record
     std::vector<Rank> ranks;
   };
   std::string policy;
-  std::vector<Job> jobs;
+  std::vector<JobProgress> jobs;
 };
 
 struct CoordinatorOptions {

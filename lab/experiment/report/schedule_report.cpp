@@ -79,7 +79,7 @@ std::string network_text(const Topology& topology) {
 std::string facts(const ScheduleResult& schedule) {
   std::string out = "<dl class=\"facts\">";
   std::vector<std::string> unaware;
-  for (const ScheduleResult::Job& job : schedule.jobs)
+  for (const ScheduleResult::ScheduledJob& job : schedule.jobs)
     if (job.unaware) unaware.push_back(escaped(job.name));
   out += fact("Jobs", std::to_string(schedule.jobs.size()));
   if (!unaware.empty()) out += fact("Unaware, without a slot", listed(unaware));
@@ -181,7 +181,7 @@ std::string job_table(const ScheduleResult& schedule) {
   for (const std::string_view column : columns) out += fmt::format("<th scope=\"col\">{}</th>", column);
   out += "</tr></thead>\n<tbody>";
   for (std::uint32_t number = 0; number < schedule.jobs.size(); ++number) {
-    const ScheduleResult::Job& job = schedule.jobs[number];
+    const ScheduleResult::ScheduledJob& job = schedule.jobs[number];
     out += fmt::format("<tr><th scope=\"row\"><span class=\"name\">{}</span></th>", escaped(job.name));
     if (job.unaware) {
       out += fmt::format("<td colspan=\"{}\">unaware: keeps to no plan</td></tr>\n", columns.size());
@@ -216,7 +216,7 @@ std::string removal_table(const ScheduleResult& schedule, const ScheduleResult::
 nlohmann::json drawing_data(const ScheduleResult& schedule) {
   nlohmann::json data;
   data["jobs"] = nlohmann::json::array();
-  for (const ScheduleResult::Job& job : schedule.jobs)
+  for (const ScheduleResult::ScheduledJob& job : schedule.jobs)
     data["jobs"].push_back({{"name", job.name}, {"slot", job.slot_period.count}, {"shift", job.time_shift.count}});
   data["demands"] = nlohmann::json::array();
   data["links"] = nlohmann::json::array();

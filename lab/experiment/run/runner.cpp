@@ -92,7 +92,7 @@ class PlanFollower {
     for (std::size_t i = 0; i < drivers.size(); ++i) {
       if (jobs[i].unaware) continue;
       const auto entry =
-          std::ranges::find_if(plan.jobs, [&](const PlanFile::Job& job) { return job.name == jobs[i].name; });
+          std::ranges::find_if(plan.jobs, [&](const PlanFile::PlannedJob& job) { return job.name == jobs[i].name; });
       if (entry == plan.jobs.end()) {
         drivers[i]->clear_plan();
         if (without_.insert(jobs[i].name).second) without.push_back(jobs[i].name);

@@ -103,7 +103,7 @@ class Rows {
     Count& count = left_out_[why];
     if (count.jobs++ == 0) count.first = number_;
   }
-  void take(const JobTable::Job& job, std::string_view state) {
+  void take(const JobTable::Row& job, std::string_view state) {
     table_.jobs.push_back(job);
     if (state != completed_) ++incomplete_;
   }
@@ -180,7 +180,7 @@ JobTable parse_helios(std::string_view text, const std::string& file, const JobT
     const auto field = [&](Column column) { return csv.fields()[at[column]]; };
     const std::optional<Nanos> submitted = rows.submission(csv.line(), field(vc), field(submit), field(state));
     if (!submitted) continue;
-    JobTable::Job job{*submitted, {}, 0};
+    JobTable::Row job{*submitted, {}, 0};
     const std::optional<std::uint32_t> count = count_of(field(gpus));
     if (!count || *count == 0) {
       rows.leave_out(count ? Reason::no_gpu : Reason::no_count);
@@ -222,7 +222,7 @@ JobTable parse_philly(std::string_view text, const std::string& file, const JobT
     const std::optional<Nanos> submitted = rows.submission(++number, json::text(json::member(entry, "vc")),
                                                            json::text(json::member(entry, "submitted_time")), state);
     if (!submitted) return;
-    JobTable::Job job{*submitted, {}, 0};
+    JobTable::Row job{*submitted, {}, 0};
     Reason why = Reason::not_started;
     Nanos most;  // of an attempt
     std::size_t wrong = 0;

@@ -29,12 +29,12 @@ struct JobTableOptions {
 };
 
 struct JobTable {
-  struct Job {
+  struct Row {
     Nanos submitted;         ///< since 1970
     Nanos ran;               ///< above 0; of Philly, all attempts together
     std::uint32_t gpus = 0;  ///< 1 or more; of Philly, those of the longest attempt
   };
-  std::vector<Job> jobs;              ///< by time of submission; equal times in the order of the table
+  std::vector<Row> jobs;              ///< by time of submission; equal times in the order of the table
   std::vector<std::string> warnings;  ///< how many were left out, and why
 };
 

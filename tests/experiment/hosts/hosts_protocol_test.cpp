@@ -102,6 +102,8 @@ TEST(hosts_protocol, job__arrives_but_for_what_the_phases_are_called) {
   job.phases[0].label = "conv1";
   const RunSetup got = setup_from(to_json(sent));
   expect_same_fields(got.jobs[0].spec.job, job);
+  for (const char* const key : {"straggler", "pause", "change", "start_jitter", "priority"})
+    EXPECT_TRUE(to_json(sent)["jobs"][0]["spec"]["job"].contains(key)) << key;
   EXPECT_EQ(got.jobs[0].spec.job.phases[0].label, "");
 }
 
@@ -167,6 +169,10 @@ TEST(hosts_protocol, result__arrives_as_it_was_sent_and_is_checked) {
   const RankLimits limits{2, sent.bytes_per_iteration, Nanos(-5), Nanos(200)};
   const RankResult got = result_from(json, limits);
   expect_same_fields(got, sent);
+  for (const char* const key :
+       {"starts", "times", "communications", "bytes_per_iteration", "checksum_errors", "first_error", "gate"})
+    EXPECT_TRUE(json.contains(key)) << key;
+  EXPECT_EQ(got.gate.state, PlanState::misfit);
   EXPECT_THROW(result_from(json, {1, limits.bytes_per_iteration, limits.from, limits.until}), InputError)
       << "more iterations than there are";
   for (const auto& [path, value] : {std::pair<std::string, Json>("/communications", {3}),

@@ -33,7 +33,11 @@ RankProgram program() {
 std::string refusal(const std::function<void(Json&)>& change) {
   Json json = to_json(program());
   change(json);
-  return message_of<std::exception>([&] { return program_from(json); });
+  try {
+    return message_of<InputError>([&] { return program_from(json); });
+  } catch (const Json::exception& error) {
+    return error.what();
+  }
 }
 
 TEST(program_message, program__arrives_as_it_was_sent) {

@@ -127,6 +127,12 @@ TEST(ReportFile, cluster__tells_each_scheme_beside_locality) {
   EXPECT_EQ(count_of(text, "VGG 2"), 3U);
   EXPECT_EQ(count_of(text, "VGG 1"), 0U);
   EXPECT_TRUE(has(data_of(page), "\"name\":\"distribution\""));
+  auto bad = nlohmann::json::parse(to_json(results));
+  nlohmann::json& percentiles = bad["runs"][0]["slowdown_percentiles"];
+  percentiles.erase(0);
+  EXPECT_THAT(refusal(bad.dump()), HasSubstr("runs[0].slowdown_percentiles is not a list of 101 numbers"));
+  bad["runs"][0].erase("slowdown_percentiles");
+  EXPECT_THAT(refusal(bad.dump()), HasSubstr("runs[0].slowdown_percentiles is missing"));
 }
 
 ClusterFile cluster_of(double slowdown_mean, double slowdown_p99) {
@@ -230,7 +236,7 @@ TEST(ReportFile, schedule__gives_the_page_that_the_command_makes) {
   schedule.optimal = false;
   schedule.enough_slack = 0.05;
   for (const char* name : {"fast", "slow"}) {
-    ScheduleResult::Job job;
+    ScheduleResult::ScheduledJob job;
     job.name = name;
     job.period = Nanos(40'000'000);
     job.slot_period = Nanos(41'000'000);

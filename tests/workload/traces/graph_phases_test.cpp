@@ -198,7 +198,8 @@ TEST(GraphPhases, step__without_times_is_laid_out_by_dependencies) {
   EXPECT_EQ(step.communicate, Nanos(12 * kMs));
   EXPECT_EQ(step.both, Nanos(12 * kMs));
   EXPECT_EQ(step.sent, 1'500'000u) << "2 (n-1)/n of what two ranks reduce";
-  EXPECT_THAT(sketch_of(summary), ElementsAre(10, -1'000, 20, -500, 5));
+  EXPECT_THAT(phases_of(summary.phases), ElementsAre("compute 10 ms", "send 1000000 B beside", "compute 20 ms",
+                                                     "send 500000 B beside", "compute 5 ms"));
   EXPECT_EQ(ideal_iteration(summary.phases, Rate(1'000'000'000)).length, step.length) << "the phases take as long";
 }
 

@@ -33,7 +33,7 @@ std::string attempt(const std::string& start, const std::string& end, const std:
 
 std::vector<std::string> jobs(const JobTable& table) {
   std::vector<std::string> result;
-  for (const JobTable::Job& job : table.jobs)
+  for (const JobTable::Row& job : table.jobs)
     result.push_back(std::to_string((job.submitted - kJune).count / kSecond) + " " +
                      std::to_string(job.ran.count / kSecond) + " " + std::to_string(job.gpus));
   return result;
