@@ -815,7 +815,7 @@ class HostsDatapath final : public Coordinator {
     HostsView view;
     view.policy = plan.policy;
     for (RunJob& job : jobs_) {
-      HostsView::Job& shown = view.jobs.emplace_back();
+      HostsView::JobProgress& shown = view.jobs.emplace_back();
       shown.name = job.spec.job.name;
       shown.iterations = job.spec.iterations;
       for (RankState& rank : job.ranks) {

@@ -32,7 +32,7 @@ struct Segment {
   std::vector<std::pair<std::uint32_t, double>> asks;  // link and share of its capacity; none: silence
 };
 
-struct ForecastJob {
+struct ReplayedJob {
   double period = 0;
   double silence = 0;  // of a period
   double send = 0;     // first bytes
@@ -97,7 +97,7 @@ class Replay {
          const std::optional<cc::Aggressiveness>& function)
       : given_(given), function_(function), links_(problem.links.size()) {
     for (std::uint32_t number = 0; number < problem.jobs.size(); ++number) {
-      ForecastJob& job = jobs_.emplace_back();
+      ReplayedJob& job = jobs_.emplace_back();
       job.period = problem.jobs[number].period.seconds();
       job.segments = segments_of(problem, number);
       job.jitter = given[number].jitter;
@@ -210,7 +210,7 @@ class Replay {
       moved = false;
       for (std::size_t j = 0; j < jobs_.size(); ++j) {
         State& state = states_[j];
-        const ForecastJob& job = jobs_[j];
+        const ReplayedJob& job = jobs_[j];
         if (!state.running) {
           if (now_ + close < state.begins) continue;
           state.running = true;
@@ -267,7 +267,7 @@ class Replay {
     if (!state.running) return state.begins - now_;
     if (state.held_until >= 0) return state.held_until - now_;
     if (state.speed <= 0) return std::numeric_limits<double>::infinity();
-    const ForecastJob& job = jobs_[j];
+    const ReplayedJob& job = jobs_[j];
     double end = job.segments[state.segment].to;
     if (!state.asked) end = std::min(end, std::max(job.send, state.at));
     if (function_ && !job.segments[state.segment].asks.empty())
@@ -277,7 +277,7 @@ class Replay {
 
   [[nodiscard]] double weight(std::size_t j) const {
     if (!function_) return 1;
-    const ForecastJob& job = jobs_[j];
+    const ReplayedJob& job = jobs_[j];
     const Segment& segment = job.segments[states_[j].segment];
     const double next = states_[j].segment + 1 < job.segments.size() ? job.segments[states_[j].segment + 1].sent : 1.0;
     const double part = (states_[j].at - segment.from) / (segment.to - segment.from);
@@ -334,7 +334,7 @@ class Replay {
   std::span<const ForecastJob> given_;
   std::optional<cc::Aggressiveness> function_;
   std::size_t links_;
-  std::vector<ForecastJob> jobs_;
+  std::vector<ReplayedJob> jobs_;
   std::vector<State> states_;
   double now_ = 0;
   std::uint64_t repair_work_ = 0;  // in this run
@@ -373,7 +373,7 @@ Forecast forecast_sharing(const scheduler::Problem& problem, std::span<const For
 Forecast forecast_slots(const scheduler::Problem& problem, std::span<const ForecastJob> jobs,
                         const std::optional<cc::Aggressiveness>& function, const scheduler::Timetable* timetable) {
   Replay replay(problem, jobs, function);
-  const bool varies = std::ranges::any_of(jobs, [](const ForecastJob& job) { return job.jitter > 0; });
+  const bool varies = std::ranges::any_of(jobs, [](const ReplayedJob& job) { return job.jitter > 0; });
   const std::size_t runs = varies ? kJittersTried : 1;
   Forecast sum;
   sum.tail = 0;
@@ -381,7 +381,7 @@ Forecast forecast_slots(const scheduler::Problem& problem, std::span<const Forec
     Random random = Random::stream(kSeed, run);
     // Each begins on its slot.
     std::vector<double> starts;
-    for (const ForecastJob& job : jobs) {
+    for (const ReplayedJob& job : jobs) {
       starts.push_back(modulo(job.slots.slot - job.first_send, job.slots.period).seconds());
     }
     replay.run(starts, true, timetable, random, sum);
