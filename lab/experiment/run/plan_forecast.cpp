@@ -373,7 +373,7 @@ Forecast forecast_sharing(const scheduler::Problem& problem, std::span<const For
 Forecast forecast_slots(const scheduler::Problem& problem, std::span<const ForecastJob> jobs,
                         const std::optional<cc::Aggressiveness>& function, const scheduler::Timetable* timetable) {
   Replay replay(problem, jobs, function);
-  const bool varies = std::ranges::any_of(jobs, [](const ReplayedJob& job) { return job.jitter > 0; });
+  const bool varies = std::ranges::any_of(jobs, [](const ForecastJob& job) { return job.jitter > 0; });
   const std::size_t runs = varies ? kJittersTried : 1;
   Forecast sum;
   sum.tail = 0;
@@ -381,7 +381,7 @@ Forecast forecast_slots(const scheduler::Problem& problem, std::span<const Forec
     Random random = Random::stream(kSeed, run);
     // Each begins on its slot.
     std::vector<double> starts;
-    for (const ReplayedJob& job : jobs) {
+    for (const ForecastJob& job : jobs) {
       starts.push_back(modulo(job.slots.slot - job.first_send, job.slots.period).seconds());
     }
     replay.run(starts, true, timetable, random, sum);

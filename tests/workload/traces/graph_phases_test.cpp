@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "../../matchers.h"
+#include "../phases.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
 #include "mltcp/lab/workload/inspection.h"
