@@ -1,4 +1,6 @@
 // Pages of other commands' files: sweeps, clusters and schedules.
+#include <nlohmann/json.hpp>
+
 #include "../written.h"
 #include "mltcp/lab/experiment/report/schedule_report.h"
 #include "results_of_runs.h"
