@@ -23,7 +23,6 @@ using Json = nlohmann::json;
 
 constexpr double kMost = 1e18;         // beyond it a number is no measurement, and no column holds it
 constexpr std::size_t kMaxShown = 60;  // of a key or a value, in bytes
-constexpr std::string_view kGiveOne = "give one that is";
 
 std::string shown(const Json& value) {
   const std::string text = value.is_structured() ? value.type_name() : value.dump(-1, ' ', true);
@@ -126,7 +125,7 @@ void JsonObject::for_each(std::string_view key, const Visit& visit, std::size_t 
 
 double JsonObject::real(const Json& value, const std::string& place, double most, double least) const {
   if (!value.is_number() || !(value.get<double>() >= least && value.get<double>() <= most))
-    fail(place, fmt::format("is not a number from {} to {}: {}", least, most, shown(value)), kGiveOne);
+    fail(place, fmt::format("is not a number from {} to {}: {}", least, most, shown(value)));
   return value.get<double>();
 }
 
@@ -144,7 +143,7 @@ std::optional<double> JsonObject::later_real(std::string_view key) const {
 std::uint64_t JsonObject::whole(const Json& value, const std::string& place, std::uint64_t most,
                                 std::uint64_t least) const {
   const auto number = whole_number<std::uint64_t>(value, least, most);
-  if (!number) fail(place, fmt::format("is not a whole number from {} to {}: {}", least, most, shown(value)), kGiveOne);
+  if (!number) fail(place, fmt::format("is not a whole number from {} to {}: {}", least, most, shown(value)));
   return *number;
 }
 

@@ -151,7 +151,7 @@ JobProfile profile_from_json(const JsonObject& json) {
 
 JobProfile profile_from_json(std::string_view text, const std::string& where) {
   check_size(text, where);
-  const std::string cure(kUsage);
+  const std::string cure = "docs/scheduler-service.md tells what a profile holds";
   const nlohmann::json json = parsed(text, where, cure, kProfileLimits);
   return profile_from_json(JsonObject(json, where, cure, ""));
 }

@@ -99,9 +99,9 @@ TEST(profile_line, iterations_that_are_too_short__are_refused_in_a_line) {
 
 TEST(profile_line, bad_ones__are_refused_in_a_line) {
   for (const auto& [text, what] : {std::pair{"{\"compute_ns\":1,\"communicate_bytes\":1,\"flows\":0}",
-                                             "p: flows is not a whole number from 1 to 1024: 0; give one that is"},
+                                             "p: flows is not a whole number from 1 to 1024: 0; docs/"},
                                    {"{\"compute_ns\":1,\"communicate_bytes\":1,\"flows\":1e3}",
-                                    "p: flows is not a whole number from 1 to 1024: 1000.0; give one that is"},
+                                    "p: flows is not a whole number from 1 to 1024: 1000.0; docs/"},
                                    {"{\"flows\":2}", "p"},
                                    {"{\"flows\":2", "p"},
                                    {"name = 3", "p"}}) {

@@ -115,9 +115,9 @@ TEST(PlanFile, parse__names_file_field_cause_and_cure) {
   EXPECT_THAT(refusal(changed("\"b \\\"ü\\\"\"", "\"a\"")), error_at("jobs[1].name", "that of a job before"));
   EXPECT_THAT(refusal(changed("\"name\": \"a\"", "\"name\": 5")), error_at("jobs[0].name", "is not a text"));
   EXPECT_THAT(refusal(changed("\"serial\": 1,", "\"serial\": 1, \"serial\": 2,")),
-              error_at("an object", "a key twice"));
+              error_at("an object", "twice; give each key once"));
   EXPECT_THAT(refusal(changed("\"period_ns\": 100000000", "\"period_ns\": 100000000, \"period_ns\": 1")),
-              error_at("an object", "a key twice"));
+              error_at("an object", "twice; give each key once"));
   EXPECT_THAT(refusal(std::string(100'000, '[')), error_at("nests", "nests more than 8 levels deep"));
   std::string many = "[0";
   for (int i = 0; i < 1'000'000; ++i) many += ",0";

@@ -72,7 +72,7 @@ TEST(host_list, expand_hosts__refuses_what_is_no_list_or_too_long_before_it_make
                                                         {"n[1-]", "there is no number"},
                                                         {"n[1,]", "there is no number"},
                                                         {"n[-1]", "there is no number"},
-                                                        {"n[9999999999]", "there is no number"},
+                                                        {"n[99999999999]", "there is no number"},
                                                         {"n[3-1]", "runs backwards"},
                                                         {"", "an empty name"},
                                                         {"a,,b", "an empty name"},

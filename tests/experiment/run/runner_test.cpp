@@ -408,6 +408,7 @@ TEST(Runner, unusable_link__is_reported_and_not_waited_for) {
 TEST(Runner, connection_that_ends__is_told_without_ranks_where_there_are_none) {
   Experiment experiment = two_jobs(R"(["fair"])", 2);
   experiment.bottleneck.faults.loss = 0.93;
+  for (workload::Job& job : experiment.jobs) job.phases[0].compute = Nanos(2'000'000'000);  // so that there is patience
   EXPECT_THAT(message_of<RunError>([&] { run(experiment); }),
               ::testing::MatchesRegex("job \"[^\"]*\": a connection ended before the job did \\(unreachable\\)"));
 }

@@ -103,7 +103,7 @@ TEST(Topology, parse__refuses_what_does_not_fit) {
   EXPECT_EQ(refusal(kFabric + kRing, ring),
             "e.toml:1: topology: datapath ring has one switch and no topology; use datapath sim");
   EXPECT_EQ(refusal(changed("leaf-spine", "torus") + kRing),
-            "e.toml:2: topology.kind: \"torus\" is not known; write \"single-switch\", \"leaf-spine\", \"fat-tree\", "
+            "e.toml:2: topology.kind: \"torus\" is not known; write \"leaf-spine\", \"single-switch\", \"fat-tree\", "
             "\"file\" or \"slurm\"");
   EXPECT_EQ(refusal(changed("spines = 1\n", "") + kRing),
             "e.toml:1: topology.spines: the key is missing; write spines = 4");
