@@ -154,8 +154,7 @@ std::uint64_t JsonObject::whole(std::string_view key, std::uint64_t most, std::u
 Nanos JsonObject::nanos(const Json& value, const std::string& place) const {
   const auto number = whole_number<std::int64_t>(value, 0, kMaxTime.count);
   if (!number)
-    fail(place, fmt::format("is not a time in whole nanoseconds from 0 to 2^60 (36 years): {}", shown(value)),
-         kGiveOne);
+    fail(place, fmt::format("is not a time in whole nanoseconds from 0 to 2^60 (36 years): {}", shown(value)));
   return Nanos(*number);
 }
 
