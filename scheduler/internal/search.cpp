@@ -582,7 +582,7 @@ Model Model::widened(std::span<const std::int64_t> by) const {
 
 Model Model::widened_on_links(std::span<const std::int64_t> by) const {
   Model result = *this;
-  for (Job& job : result.jobs)
+  for (ModelJob& job : result.jobs)
     for (Curve& curve : job.curves) curve = internal::widened(curve, job.period, by[curve.link]);
   return result;
 }

@@ -13,7 +13,6 @@
 #include "mltcp/lab/experiment/backends/datapath.h"
 #include "mltcp/lab/experiment/files/experiment_file.h"
 #include "mltcp/lab/experiment/results/results.h"
-#include "../../message_of.h"
 
 namespace mltcp::experiment {
 namespace {
