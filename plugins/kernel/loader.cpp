@@ -643,7 +643,7 @@ void set_job(const JobName& job, const SettingsChange& change) {
     throw RunError(error == E2BIG
                        ? fmt::format("{} jobs have settings, and no more can; mltcp kernel set --forget takes "
                                      "one away",
-                                     MLTCP_MOST_JOBS)
+                                     int{MLTCP_MOST_JOBS})
                        : fmt::format("the kernel doesn't take settings: {}; {}", why(error), cure_of(error)));
   if (!is_new) return;
   ++common.generation;
