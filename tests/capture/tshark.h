@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdio>
@@ -27,14 +28,27 @@ inline std::string output_of(const std::string& command, int& status) {
   return text;
 }
 
-/// Of `tshark -r FILE WORDS`, without what it says of being root. Its settings are its own, not this user's.
+/// Of `tshark -r FILE WORDS`, without what it says of being root. Its settings are its own, not this user's. As root
+/// runs no scripts (Wireshark 4.4), another user does then, to whom the file's folder and a copy of the dissector are
+/// shown.
 inline std::string tshark(const std::string& file, const std::string& words, int* status = nullptr) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(file).parent_path();
+  fs::path dissector = MLTCP_DISSECTOR;
+  std::string as;
+  if (geteuid() == 0) {
+    as = "setpriv --reuid=65534 --regid=65534 --clear-groups ";
+    fs::copy_file(dissector, folder / dissector.filename(), fs::copy_options::overwrite_existing);
+    dissector = folder / dissector.filename();
+    constexpr auto readable = fs::perms::owner_all | fs::perms::group_read | fs::perms::others_read;
+    fs::permissions(folder, readable | fs::perms::group_exec | fs::perms::others_exec);
+    for (const fs::path& each : {fs::path(file), dissector}) fs::permissions(each, readable);
+  }
   int end = 0;
-  const std::string text = output_of(
-      fmt::format("HOME={} XDG_CONFIG_HOME={} '{}' -X lua_script:'{}' -r '{}' {}",
-                  std::filesystem::path(file).parent_path().string(),
-                  std::filesystem::path(file).parent_path().string(), MLTCP_TSHARK, MLTCP_DISSECTOR, file, words),
-      end);
+  const std::string text =
+      output_of(fmt::format("{}env HOME={} XDG_CONFIG_HOME={} '{}' -X lua_script:'{}' -r '{}' {}", as, folder.string(),
+                            folder.string(), MLTCP_TSHARK, dissector.string(), file, words),
+                end);
   if (status != nullptr) *status = end;
   std::string kept;
   for (std::size_t at = 0; at < text.size();) {
