@@ -88,7 +88,7 @@ TEST(PlanFile, slots__are_on_the_readers_clock) {
 }
 
 TEST(PlanFile, parse__names_file_field_cause_and_cure) {
-  EXPECT_THAT(refusal(""), error_at("not JSON, line 1, column 1: ", "unexpected end"));
+  EXPECT_THAT(refusal("{"), error_at("not JSON, line 1, column 2: ", "unexpected end"));
   EXPECT_THAT(refusal("{\"serial\": 1,\n x}"), error_at("not JSON, line 2, column 2: ", "invalid literal"));
   EXPECT_THAT(refusal("{\"serial\": 1e999}"), error_at("not JSON, number overflow", "1e999"));
   EXPECT_THAT(refusal("{} {}"), Not(HasSubstr("json.exception")));
