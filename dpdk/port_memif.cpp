@@ -52,8 +52,10 @@ class MemifKind final : public PortKind {
 
  protected:
   std::string arguments(const PortPlan& plan) override {
+    // Slots hold a whole frame and are smaller than DPDK's buffers. From 23.03 to 25.11 the driver gives each segment
+    // of a packet a slot of its own otherwise, and does not clear the flag that joins slots.
     return fmt::format("role={},id={},socket={},socket-abstract=no,bsize={},rsize={},mac={}",
-                       name().server ? "server" : "client", name().id, name().target, (plan.room + 63) / 64 * 64,
+                       name().server ? "server" : "client", name().id, name().target, (plan.room - 1) / 64 * 64,
                        std::countr_zero(plan.descriptors), random_mac());
   }
 

@@ -97,7 +97,7 @@ struct MetricsAttack : testing::Test {
     return is_whole && monotonic_now() - begun < Nanos(2'000'000'000);
   }
 
-  const std::string half = "GET /metrics HTTP/1.1\r\nX: ";
+  const std::string half = "GET /metrics HTTP/1.1\r\nHost: x\r\nX: ";
   const std::string whole = half + "a\r\n\r\n";
   const std::uint16_t port = free_port();
   std::atomic<int> looks{0};
@@ -117,12 +117,13 @@ TEST_F(MetricsAttack, requests_without_end__take_no_memory) {
     const char* what;
     std::string first;
     std::string then;
-  } attacks[] = {{"a body in chunks", chunked, "10000\r\n" + block + "\r\n"},
-                 {"the length of a chunk", chunked, block},
-                 {"a body in chunks to GET", get_chunked, "10000\r\n" + block + "\r\n"},
-                 {"a body with its length", "POST /metrics HTTP/1.1\r\nContent-Length: 1000000000000\r\n\r\n", block},
-                 {"the request line", "GET /", block},
-                 {"headers", "GET /metrics HTTP/1.1\r\n", headers}};
+  } attacks[] = {
+      {"a body in chunks", chunked, "10000\r\n" + block + "\r\n"},
+      {"the length of a chunk", chunked, block},
+      {"a body in chunks to GET", get_chunked, "10000\r\n" + block + "\r\n"},
+      {"a body with its length", "POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000000\r\n\r\n", block},
+      {"the request line", "GET /", block},
+      {"headers", "GET /metrics HTTP/1.1\r\nHost: x\r\n", headers}};
   for (const auto& attack : attacks) {
     ASSERT_TRUE(is_served());
     reset_peak();
@@ -139,10 +140,12 @@ TEST_F(MetricsAttack, requests_without_end__take_no_memory) {
 
 TEST_F(MetricsAttack, other_requests__are_refused) {
   for (const auto& [request, status] :
-       {std::pair("POST /metrics HTTP/1.1\r\n\r\n", "405 "), std::pair("HEAD /metrics HTTP/1.1\r\n\r\n", "405 "),
-        std::pair("GET / HTTP/1.1\r\n\r\n", "404 "), std::pair("GET /metrics/x HTTP/1.1\r\n\r\n", "404 "),
-        std::pair("GET /metrics HTTP/1.1\r\nContent-Length: 1\r\n\r\na", "413 "),
-        std::pair("GET /metrics HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", "413 "),
+       {std::pair("POST /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "405 "),
+        std::pair("HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "405 "),
+        std::pair("GET / HTTP/1.1\r\nHost: x\r\n\r\n", "404 "),
+        std::pair("GET /metrics/x HTTP/1.1\r\nHost: x\r\n\r\n", "404 "),
+        std::pair("GET /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na", "413 "),
+        std::pair("GET /metrics HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", "413 "),
         std::pair("GET /metrics?a=b HTTP/1.0\r\n\r\n", "200 ")})
     EXPECT_EQ(ask(request).find(status), sizeof("HTTP/1.x ") - 1) << request << "\n" << ask(request);
 }

@@ -50,12 +50,18 @@ class Client {
     }
     return true;
   }
-  /// All until the server closes.
+  /// Everything until the server closes.
   [[nodiscard]] std::string answer() const {
     std::string text;
     std::array<char, 65536> part{};
     for (ssize_t count = 0; (count = recv(socket_, part.data(), part.size(), 0)) > 0;)
       text.append(part.data(), static_cast<std::size_t>(count));
+    return text;
+  }
+  /// To the end of its first empty line, or until the server closes.
+  [[nodiscard]] std::string head() const {
+    std::string text;
+    for (char c = 0; !text.ends_with("\r\n\r\n") && recv(socket_, &c, 1, 0) == 1;) text += c;
     return text;
   }
   [[nodiscard]] bool readable() const {

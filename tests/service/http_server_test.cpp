@@ -248,12 +248,17 @@ TEST_F(http_server, bad_requests__are_refused_before_their_body_comes) {
 TEST_F(http_server, request_in_pieces__is_served) {
   start();
   const Client client(server_->address());
-  for (const char c :
-       request("POST", "/v1/jobs", R"({"id": "j1", "workers": 2, "hosts": ["a1", "b1"], )" + profile + "}",
-               "Expect: 100-continue\r\n"))
-    ASSERT_TRUE(client.send({&c, 1}));
-  const std::string answer = client.answer();
-  EXPECT_THAT(answer, StartsWith("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\n"));
+  const std::string whole =
+      request("POST", "/v1/jobs", R"({"id": "j1", "workers": 2, "hosts": ["a1", "b1"], )" + profile + "}",
+              "Expect: 100-continue\r\n");
+  const std::size_t head = whole.find("\r\n\r\n") + 4;
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    if (i == head) {
+      EXPECT_EQ(client.head(), "HTTP/1.1 100 Continue\r\n\r\n");
+    }
+    ASSERT_TRUE(client.send(whole.substr(i, 1)));
+  }
+  EXPECT_THAT(client.answer(), StartsWith("HTTP/1.1 201 Created\r\n"));
 }
 
 TEST_F(http_server, whatever_is_sent__others_are_served) {
@@ -274,7 +279,7 @@ TEST_F(http_server, whatever_is_sent__others_are_served) {
       request("POST", "/v1/jobs", "", "Content-Length: 99999999999999999999999999\r\n"),
       std::string(100'000, '\0'),
       std::string(100'000, 'A'),
-      "GET / HTTP/1.1\r\n" + std::string(100'000, 'a') + ": b\r\n\r\n",
+      "GET / HTTP/1.1\r\nHost: x\r\n" + std::string(100'000, 'a') + ": b\r\n\r\n",
       request("POST", "/v1/jobs", std::string(200'000, '[')),
       request("POST", "/v1/jobs", "{\"a\":" + std::string(100'000, '{')),
       request("POST", "/v1/jobs", "\xff\xfe\xfd"),
@@ -301,8 +306,8 @@ TEST_F(http_server, whatever_is_sent__others_are_served) {
     if (text.size() == 100'000) {
       EXPECT_EQ(status_of(response), 414);
     }
-    // Of what is no HTTP the library says so in its own words.
-    if (status_of(response) >= 400 && response.find("<html>") != std::string::npos) continue;
+    // The library answers invalid HTTP in its own words: 4xx, or 301 for a space in the target (RFC 9112, 3.2).
+    if (status_of(response) >= 300 && response.find("<html>") != std::string::npos) continue;
     const Json answered = body_of(response);
     ASSERT_FALSE(answered.is_discarded()) << text.substr(0, 100) << response.substr(0, 300);
     EXPECT_TRUE(status_of(response) < 400 || answered["error"].is_string());
@@ -335,8 +340,8 @@ TEST_F(http_server, requests_changed_at_random__are_answered_or_refused) {
     if (text.empty() || random.chance(0.3)) continue;  // and is gone
     const std::string response = client.answer();
     const int status = status_of(response);
-    EXPECT_TRUE((status >= 200 && status < 300) || (status >= 400 && status <= 417) || status == 431 || status == 501 ||
-                status == 505 || response.empty() || response.starts_with("HTTP/1.1 100"))
+    EXPECT_TRUE((status >= 200 && status < 300) || status == 301 || (status >= 400 && status <= 417) || status == 431 ||
+                status == 501 || status == 505 || response.empty() || response.starts_with("HTTP/1.1 100"))
         << status << " " << text;
   }
   expect_alive();
@@ -409,9 +414,9 @@ TEST_F(http_server, bytes_of_all__are_bounded) {
   std::vector<std::unique_ptr<Client>> clients;
   const std::string part(900'000, ' ');
   clients.push_back(std::make_unique<Client>(server_->address()));
-  clients[0]->send("POST /v1/jobs HTTP/1.1\r\nContent-Length: 2000000\r\n\r\n" + part);
+  clients[0]->send("POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 2000000\r\n\r\n" + part);
   clients.push_back(std::make_unique<Client>(server_->address()));
-  clients[1]->send("POST /v1/jobs HTTP/1.1\r\nContent-Length: 2000000\r\n\r\n" + part);
+  clients[1]->send("POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 2000000\r\n\r\n" + part);
   EXPECT_EQ(status_of(clients[1]->answer()), 503);
   expect_alive();
   clients.clear();
@@ -481,11 +486,11 @@ TEST_F(http_server, thousands_of_hostile_connections__cost_bounded_memory_and_no
   const std::string pipelined = request("GET", "/v1/health", "", "Authorization: Bearer " + token + "\r\n");
   const std::vector<std::string> openings{
       "GET /v1/he",
-      "GET /v1/health HTTP/1.1\r\nX: " + std::string(16'000, 'x'),
-      "POST /v1/jobs HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
-      "POST /v1/jobs HTTP/1.1\r\nContent-Length: 4000000\r\n\r\n{",  // without the token
-      "POST /v1/jobs HTTP/1.1\r\n" + shown + "Expect: 100-continue\r\nContent-Length: 4000000\r\n\r\n",
-      "POST /v1/jobs HTTP/1.1\r\n" + shown + "Content-Length: 4000000\r\n\r\n" + std::string(100'000, ' '),
+      "GET /v1/health HTTP/1.1\r\nHost: x\r\nX: " + std::string(16'000, 'x'),
+      "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
+      "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 4000000\r\n\r\n{",  // without the token
+      "POST /v1/jobs HTTP/1.1\r\nHost: x\r\n" + shown + "Expect: 100-continue\r\nContent-Length: 4000000\r\n\r\n",
+      "POST /v1/jobs HTTP/1.1\r\nHost: x\r\n" + shown + "Content-Length: 4000000\r\n\r\n" + std::string(100'000, ' '),
       pipelined + pipelined + pipelined,
       "",
   };
