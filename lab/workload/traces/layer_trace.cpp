@@ -12,6 +12,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
 #include "mltcp/base/text_parts.h"
+#include "mltcp/lab/workload/traces/read_traces.h"
 
 namespace mltcp::workload {
 namespace {
