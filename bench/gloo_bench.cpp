@@ -4,7 +4,8 @@
 //   build/bin/gloo_bench [BYTES [SECONDS]]            up to 64 MiB and 1 s a cell, unless told
 //   build/bin/gloo_bench ... --rank 0 --folder FOLDER --address 10.77.0.1        and rank 1 on the other host
 //
-// On two hosts of a testbed, in namespaces of this machine (docs/testbed.md), for which docs/gloo.md has the command.
+// On two hosts of a testbed, in namespaces of this machine (docs/how-to/testbed.md), for which docs/how-to/gloo.md has
+// the command.
 //
 // Bus bandwidth is 2 (n - 1) / n times the length by the time of one all-reduce, as in nccl-tests: here, of two ranks,
 // the length by the time. The transports take turns, and of the times the median counts.

@@ -13,7 +13,7 @@
 // `serve` prints "ready" when it listens, and ends when its client has closed; it is told the size, and to echo or not,
 // as the client is. Each end prints what it found as one line of JSON. What the client completes after the warm-up and
 // within the time counts: a message is complete when the client knows that all of it lies in the buffer that the server
-// gave. bench/peers/run starts both ends, pinned, in network namespaces; docs/peers.md has its figures.
+// gave. bench/peers/run starts both ends, pinned, in network namespaces; docs/explanation/peers.md has its figures.
 #include <fmt/format.h>
 #include <sys/resource.h>
 

@@ -1,6 +1,6 @@
-// What recording of time series (docs/series.md) costs: runs of the same experiment with and without, in turn, by the
-// processor time of the thread. Prints a row an experiment: the median of the ratios, pair by pair, and their
-// quartiles.
+// What recording of time series (docs/reference/series.md) costs: runs of the same experiment with and without, in
+// turn, by the processor time of the thread. Prints a row an experiment: the median of the ratios, pair by pair, and
+// their quartiles.
 //
 //   series_cost EXPERIMENT.toml... [PAIRS]     PAIRS: how many, 15 by default
 #include <fmt/format.h>

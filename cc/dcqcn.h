@@ -20,7 +20,7 @@
 //   burst after an idle time is treated as a new flow: alpha is 1 until its first notification. If alpha were kept, it
 //   would have decayed to nearly nothing during a job's compute time, and a job that starts at line rate would not
 //   yield to one in the middle of its burst for about 1/g notifications, the opposite of what MLTCP is for
-//   (docs/results.md).
+//   (docs/explanation/results.md).
 //
 // DCQCN expects a lossless fabric. A loss is nevertheless taken for a notification, if it is a sign of congestion
 // although the path marks (loss_judge.h), and always where ECN does not work. And persistent congestion (nothing
@@ -45,7 +45,7 @@
 // - below half the line rate take steps scaled by the square root of their share of it: those of n flows together grow
 //   with the square root of n instead of n, and rates still converge.
 //
-// Measured in docs/results.md.
+// Measured in docs/explanation/results.md.
 #pragma once
 
 #include "mltcp/cc/algorithm.h"

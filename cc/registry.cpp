@@ -128,7 +128,7 @@ const AlgorithmTable& load_algorithm(const std::filesystem::path& file, std::str
   if (tells == nullptr)
     throw InputError(
         fmt::format("{} has no function mltcp_cc_library(), so no congestion control; define it "
-                    "(docs/algorithms.md)",
+                    "(docs/reference/algorithms.md)",
                     shown));
   const AlgorithmLibrary* library = tells();
   if (library == nullptr || library->abi != kLibraryAbi)

@@ -1,4 +1,4 @@
-# Writes build/house.md, the table of docs/house.md: each folder that is a library, what it is, as the comment at the head
+# Writes build/house.md, the table of docs/reference/house.md: each folder that is a library, what it is, as the comment at the head
 # of its CMakeLists.txt says, and what it links. Included after all folders.
 get_property(folders GLOBAL PROPERTY MLTCP_FOLDERS)
 set(table "| folder | what lives there | may use |\n|---|---|---|\n")

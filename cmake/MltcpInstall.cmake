@@ -130,7 +130,7 @@ install(CODE "set(root \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX})
 execute_process(COMMAND \${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DPAGES=\${root}/${CMAKE_INSTALL_DOCDIR}
   -DHEADERS=\${root}/${CMAKE_INSTALL_INCLUDEDIR} -P ${PROJECT_SOURCE_DIR}/cmake/InstalledPages.cmake
   COMMAND_ERROR_IS_FATAL ANY)" COMPONENT tools)
-# The schemas of what the command writes (docs/results-file.md).
+# The schemas of what the command writes (docs/reference/results-file.md).
 install(DIRECTORY docs/schema/ DESTINATION ${CMAKE_INSTALL_DATADIR}/mltcp/schema COMPONENT tools FILES_MATCHING PATTERN "*.schema.json")
 # The Python package, where the interpreters of Debian look below /usr; elsewhere PYTHONPATH names it.
 install(DIRECTORY python/mltcp DESTINATION lib/python3/dist-packages COMPONENT python PATTERN __pycache__ EXCLUDE

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Longest MTU that an AF_XDP port carries; see docs/ports.md.
+/// Longest MTU that an AF_XDP port carries; see docs/how-to/ports.md.
 constexpr std::uint32_t kXdpMtu = 3502;
 /// How long a NIC may take until its link is up: copper at 1 Gbps and more negotiates for 2 to 4 s.
 constexpr std::chrono::seconds kLinkPatience{5};

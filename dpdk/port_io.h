@@ -41,7 +41,7 @@ struct PortHostConfig {
   encap::DscpMap dscp{};
   /// Payloads of at least so many bytes are sent by reference if the port can: it needs offload multi_segments, and a
   /// NIC reads them only from RegisteredMemory. 0: all are copied. For shorter ones copying is as fast
-  /// (docs/performance.md).
+  /// (docs/explanation/performance.md).
   std::uint32_t zero_copy_from = 2048;
   std::uint32_t waiting_packets = 128;    ///< maximum waiting for address resolution, per queue; 1 to 65536
   std::uint32_t handover_packets = 1024;  ///< capacity of the ring to a shard; a power of two, 64 to 65536

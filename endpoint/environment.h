@@ -1,5 +1,5 @@
 // What users set by environment variables for programs that nobody wants to change: the plug-ins read all of it here,
-// so that a name means the same to each. docs/environment.md lists them.
+// so that a name means the same to each. docs/reference/environment.md lists them.
 #pragma once
 
 #include <cstdint>
@@ -62,7 +62,7 @@ bool read_authenticate(ReadVariable read);
 std::string begin_showing();
 
 struct Environment {
-  std::string device;                  ///< MLTCP_DEVICE, as docs/ports.md writes it; empty: not set
+  std::string device;                  ///< MLTCP_DEVICE, as docs/how-to/ports.md writes it; empty: not set
   std::string address;                 ///< MLTCP_ADDRESS, this host's name or IP address; empty: not set
   std::string cc = "reno";             ///< MLTCP_CC
   std::uint32_t job = 0;               ///< MLTCP_JOB, carried in packets

@@ -12,8 +12,8 @@
  *   mltcp_completion_init(&end);
  *   if (mltcp_wait(endpoint, operation, &end, 10000000000) != MLTCP_OK || end.code != MLTCP_OK) ...
  *
- * What the words mean is told where the C++ interface has them (endpoint/endpoint.h, docs/endpoint.md); this says what
- * is C's own. docs/c-interface.md is the guide.
+ * What the words mean is told where the C++ interface has them (endpoint/endpoint.h, docs/how-to/endpoint.md); this
+ * says what is C's own. docs/reference/c-interface.md is the guide.
  *
  * Codes. Functions return an mltcp_code; 0 is success. mltcp_last_error() has one line for people, "cause; cure", of
  * the last call of this thread that did not return MLTCP_OK. No exception leaves the library, and it never ends the
@@ -214,8 +214,8 @@ typedef struct mltcp_endpoint_options {
   const char* parameters; /* of the congestion control, "swift.base_target=40 us, swift.beta=0.7", as `mltcp algorithms`
                              lists them; NULL: their defaults */
   /* Since 1.3: the key of the job, which the endpoint's packets are sealed with; it accepts and reaches only peers that
-   * have the same key. Give one of both. NULL: what MLTCP_KEY_FILE says (docs/security.md), or none: then it accepts
-   * and reaches only peers without a key. */
+   * have the same key. Give one of both. NULL: what MLTCP_KEY_FILE says (docs/explanation/security.md), or none: then
+   * it accepts and reaches only peers without a key. */
   const char* key;       /* the path of a key file that `mltcp key` made, or "fd:3", a descriptor */
   const void* key_bytes; /* MLTCP_KEY_BYTES random bytes that the program has got itself */
   /* Since 1.4. */
@@ -382,11 +382,11 @@ MLTCP_API mltcp_code mltcp_queue_arm(mltcp_queue* queue);
 
 typedef struct mltcp_job_options {
   uint32_t struct_size;
-  uint32_t number;           /* of the program's choice; carried in packets */
-  const char* function;      /* of the increase step: "F1" to "F6" (docs/algorithms.md), "polynomial 0.25 1.75 0";
-                                NULL: none, and `weight` counts */
-  double weight;             /* constant gain of the increase step, above 0; 0: 1, plain fairness */
-  uint64_t max_rate_bps;     /* of each shard's connections together; 0: no limit */
+  uint32_t number;       /* of the program's choice; carried in packets */
+  const char* function;  /* of the increase step: "F1" to "F6" (docs/reference/algorithms.md), "polynomial 0.25 1.75 0";
+                            NULL: none, and `weight` counts */
+  double weight;         /* constant gain of the increase step, above 0; 0: 1, plain fairness */
+  uint64_t max_rate_bps; /* of each shard's connections together; 0: no limit */
   uint32_t learn_iterations; /* 1: they are found in the traffic until mltcp_job_begin_iteration() names a size */
   uint32_t reserved;
 } mltcp_job_options;
@@ -405,7 +405,8 @@ enum {
   MLTCP_PLAN_UNKNOWN_JOB = 7
 };
 
-/* When a job's iterations may begin to send: slot + k * period (docs/plans.md). Times are those of mltcp_now(). */
+/* When a job's iterations may begin to send: slot + k * period (docs/explanation/plans.md). Times are those of
+ * mltcp_now(). */
 typedef struct mltcp_job_plan {
   uint32_t struct_size;
   int32_t correction; /* default MLTCP_CORRECT_AT_ONCE */
@@ -443,8 +444,9 @@ MLTCP_API mltcp_code mltcp_job_set_plan(mltcp_endpoint* endpoint, mltcp_job job,
                                         int32_t* state);
 MLTCP_API mltcp_code mltcp_job_clear_plan(mltcp_endpoint* endpoint, mltcp_job job);
 /* Since 1.2. The slots that a cluster's scheduler hands to programs by the environment (MLTCP_SLOT_UNIX_NS,
- * MLTCP_SLOT_PERIOD_NS, MLTCP_CLOCK_BOUND_NS: docs/environment.md), on the endpoint's clock; for jobs whose iterations
- * the program marks. MLTCP_NOTHING: there are none, and `plan` is as it was. MLTCP_INVALID: they are wrong. */
+ * MLTCP_SLOT_PERIOD_NS, MLTCP_CLOCK_BOUND_NS: docs/reference/environment.md), on the endpoint's clock; for jobs whose
+ * iterations the program marks. MLTCP_NOTHING: there are none, and `plan` is as it was. MLTCP_INVALID: they are wrong.
+ */
 MLTCP_API mltcp_code mltcp_plan_from_environment(mltcp_endpoint* endpoint, mltcp_job_plan* plan);
 MLTCP_API mltcp_code mltcp_job_set_rate(mltcp_endpoint* endpoint, mltcp_job job, uint64_t max_rate_bps);
 

@@ -35,7 +35,7 @@ void tell(Examination& found, const std::string& error) {
   const std::size_t semicolon = error.rfind("; ");
   const std::size_t end = semicolon != std::string::npos ? semicolon : error.rfind(": ");
   found.detail = error.substr(0, end);
-  found.cure = end == std::string::npos ? "see docs/verbs.md" : error.substr(end + 2);
+  found.cure = end == std::string::npos ? "see docs/how-to/verbs.md" : error.substr(end + 2);
 }
 
 std::string text_of(const RawPackets& raw) {

@@ -71,8 +71,8 @@ struct SolveOptions {
   /// faster.
   bool robust = true;
   std::uint64_t seed = 1;  ///< of the heuristic's random restarts
-  double slack =
-      0;  ///< added to every slot's period, as a share of it, so that late jobs can catch up (see docs/scheduler.md)
+  double slack = 0;        ///< added to every slot's period, as a share of it, so that late jobs can catch up (see
+                           ///< docs/explanation/scheduler.md)
 };
 
 /// The most slack there can be: with it, slots are twice as long as iterations.

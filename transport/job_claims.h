@@ -49,7 +49,7 @@ struct JobClaim {
   /// A job that is first seen in the middle of an iteration has a mean above 1/2 for that one; after so many it is
   /// below 0.52.
   static constexpr std::uint64_t kMinIterations = 8;
-  static constexpr double kMaxAtEnd = 0.2;         ///< see docs/transport.md for what honest jobs reach
+  static constexpr double kMaxAtEnd = 0.2;         ///< see docs/explanation/transport.md for what honest jobs reach
   static constexpr double kMaxMeanProgress = 0.6;  ///< that of a job which states 0.8 of its bytes
 
   std::uint32_t job = 0;

@@ -153,9 +153,9 @@ struct ConnectionStats : ConnectionCounters {
   Nanos due = Nanos::never();         ///< when the connection acts though nothing comes; never() if it does not
 };
 
-/// A shard's counters, of which docs/transport.md has the table. Those from `truncated_packets` to `forged_resets`
-/// count received packets that were dropped, each by one of them (a packet whose data has no buffer counts once for
-/// each such piece).
+/// A shard's counters, of which docs/explanation/transport.md has the table. Those from `truncated_packets` to
+/// `forged_resets` count received packets that were dropped, each by one of them (a packet whose data has no buffer
+/// counts once for each such piece).
 struct ShardStats {
   std::uint64_t packets_received = 0;   ///< dropped ones, too
   std::uint64_t packets_sent = 0;       ///< by all connections, and answers without one

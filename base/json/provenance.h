@@ -1,5 +1,5 @@
 // Provenance of results: which program made them, when, from which files, and on which machine, so that they can be
-// cited and reproduced. Field "provenance" of every result file (docs/results-file.md).
+// cited and reproduced. Field "provenance" of every result file (docs/reference/results-file.md).
 #pragma once
 
 #include <cstdint>

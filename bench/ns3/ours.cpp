@@ -1,6 +1,6 @@
-// Our half of the comparison with ns-3 (see compare, and docs/ns3.md): training jobs, or bulk flows as jobs that never
-// end, over a dumbbell of three hops, in virtual time. peer.cpp builds the same in ns-3; both take the same options
-// and write the same JSON.
+// Our half of the comparison with ns-3 (see compare, and docs/explanation/ns3.md): training jobs, or bulk flows as jobs
+// that never end, over a dumbbell of three hops, in virtual time. peer.cpp builds the same in ns-3; both take the same
+// options and write the same JSON.
 //
 //   left i --access--> [1] ==bottleneck==> [2] --access--> right i        and back alike
 #include <CLI/CLI.hpp>

@@ -1,9 +1,10 @@
 // The half of the comparison that runs in ns-3 (3.37): the same dumbbell, jobs and options as ours.cpp, over ns-3's
 // TCP. Compiled by the script compare against the packages of Debian, and no part of MLTCP.
 //
-// What is set so that both sides mean the same (docs/ns3.md says why): packets of 1514 bytes on the wire, an initial
-// window of 10, SACK, an acknowledgement for every second packet and after 100 us at the latest. The bottleneck's
-// buffer counts the packet being sent, which ns-3's queues don't, and its thresholds are lowered by that much.
+// What is set so that both sides mean the same (docs/explanation/ns3.md says why): packets of 1514 bytes on the wire,
+// an initial window of 10, SACK, an acknowledgement for every second packet and after 100 us at the latest. The
+// bottleneck's buffer counts the packet being sent, which ns-3's queues don't, and its thresholds are lowered by that
+// much.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

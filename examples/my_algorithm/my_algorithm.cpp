@@ -1,6 +1,6 @@
 // A congestion control in a shared object of its own, for programs that run `--cc ./my_algorithm.so:gaimd`: additive
 // increase and multiplicative decrease with both constants free (GAIMD: Yang and Lam, ICNP 2000). What the parts are:
-// docs/algorithms.md.
+// docs/reference/algorithms.md.
 #include <mltcp/cc/registry.h>
 
 #include <algorithm>

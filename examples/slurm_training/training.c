@@ -5,7 +5,7 @@
  *   srun sh -c './training udp:$(hostname -i) $PWD/ring.$SLURM_JOB_ID 150 1000000 50'
  *
  * FOLDER is a new one that all nodes share; the ranks leave each other their addresses there. What job it is and when
- * its iterations may begin to send, Slurm's plug-in of MLTCP puts into the environment (docs/slurm.md): MLTCP_JOB,
+ * its iterations may begin to send, Slurm's plug-in of MLTCP puts into the environment (docs/how-to/slurm.md): MLTCP_JOB,
  * MLTCP_SLOT_UNIX_NS and MLTCP_SLOT_PERIOD_NS. Without them it runs by congestion control alone. MLTCP_PLAN_FILE names
  * a file with the slots as they are now, since those of other jobs come and go; it is looked at in each iteration. Rank
  * 0 prints a line of JSON: each iteration's length, and how often it began on its slot.

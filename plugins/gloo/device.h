@@ -36,14 +36,14 @@ namespace gloo::transport::mltcp {
 
 /// What is empty (or 0) is taken from the environment, and else chosen.
 struct attr {
-  /// The port as docs/ports.md writes it: "udp:", "udp:eth0", "af_packet:eth0". MLTCP_DEVICE; else "udp:".
+  /// The port as docs/how-to/ports.md writes it: "udp:", "udp:eth0", "af_packet:eth0". MLTCP_DEVICE; else "udp:".
   std::string device;
   /// The interface, for ports on the kernel's sockets: the same as device = "udp:" + iface.
   std::string iface;
   /// Name or IP address of this host on the training network. MLTCP_ADDRESS; else the interface's, and without one what
   /// the host's name stands for.
   std::string hostname;
-  /// Congestion control: a name, or FILE.so:NAME (docs/algorithms.md). MLTCP_CC; else "reno".
+  /// Congestion control: a name, or FILE.so:NAME (docs/reference/algorithms.md). MLTCP_CC; else "reno".
   std::string cc;
   /// The number of the job, carried in packets. MLTCP_JOB; else 0.
   std::uint32_t job = 0;

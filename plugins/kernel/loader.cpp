@@ -759,7 +759,7 @@ Examination examine() {
     const std::string_view line = error.what();
     const std::size_t end = std::min(line.find("; "), line.size());
     const std::string_view cure = line.substr(std::min(end + 2, line.size()));
-    return {false, std::string(line.substr(0, end)), cure.empty() ? "see docs/kernel.md" : std::string(cure)};
+    return {false, std::string(line.substr(0, end)), cure.empty() ? "see docs/how-to/kernel.md" : std::string(cure)};
   }
 }
 

@@ -8,7 +8,7 @@
 --   {"compute_ns":150000000,"communicate_bytes":13500000}
 --
 -- The mark is mltcp:{"profile":{...}}, with "reason":"..." where the job is not held, and "held":true where its user
--- has held it; `mltcp scheduler --slurm` adds the plan and releases the job (docs/slurm.md).
+-- has held it; `mltcp scheduler --slurm` adds the plan and releases the job (docs/how-to/slurm.md).
 --
 -- A site with a script of its own has it call this one:
 --

@@ -8,7 +8,7 @@
  * reader of such files, and handed to job_submit.lua in the job's control environment as MLTCP_PROFILE. Where tasks are
  * started (slurmstepd) the plan is read from the job's AdminComment, into which the service has written it before it
  * released the job: nothing but Slurm itself carries it. While tasks run it is read again, and MLTCP_PLAN_FILE names a
- * file that follows it. docs/slurm.md has the variables and the comment's form.
+ * file that follows it. docs/how-to/slurm.md has the variables and the comment's form.
  *
  * C and no library but libc, since it is loaded into daemons that run as root. slurm_load_job() is that of the program
  * that has loaded it.
@@ -303,7 +303,7 @@ static struct {
   pthread_cond_t stopped;
 } follower = {.mutex = PTHREAD_MUTEX_INITIALIZER, .stopped = PTHREAD_COND_INITIALIZER};
 
-/* A plan file "mltcp.plan/1" (docs/plans.md) of this job alone, which replaces the one before at once. */
+/* A plan file "mltcp.plan/1" (docs/explanation/plans.md) of this job alone, which replaces the one before at once. */
 static bool write_plan(const struct plan* plan) {
   /* Anew, so that no link that stands there is followed. */
   if (unlink(follower.early) != 0 && errno != ENOENT) return false;

@@ -8,7 +8,7 @@
         peer.receive_into(other, tag=7, timeout=10)
 
 Times are seconds, addresses are the bytes of Endpoint.address, or their hexadecimal text. What goes wrong is an Error,
-which has a code and a text "cause; cure". docs/python.md is the guide.
+which has a code and a text "cause; cure". docs/reference/python.md is the guide.
 
 The library behind it, libmltcp.so.1, is loaded with the first endpoint: MLTCP_LIBRARY names it; else it is that of the
 source tree that this package lies in, if it was built, that of the prefix below which the package is installed, or that

@@ -61,7 +61,7 @@ class Job:
 
     def set_plan(self, slot: float, period: float, *, tolerance: float = 0.05, gradual: bool = False,
                  gradual_step: float = 0.1, valid_until: Optional[float] = None, clock_bound: float = 0) -> str:
-        """Iterations begin to send at slot + k * period, in seconds of Endpoint.now() (docs/plans.md). Returns
+        """Iterations begin to send at slot + k * period, in seconds of Endpoint.now() (docs/explanation/plans.md). Returns
         "active", or why there is no plan."""
         plan = lib.JobPlan()
         plan.slot_ns = round(slot * 1e9)
@@ -74,7 +74,7 @@ class Job:
         return self._set(plan)
 
     def set_plan_from_environment(self) -> str:
-        """The slots that a cluster's scheduler hands to programs by the environment (docs/environment.md). "none" if there
+        """The slots that a cluster's scheduler hands to programs by the environment (docs/reference/environment.md). "none" if there
         are no such, else as set_plan()."""
         plan = lib.JobPlan(struct_size=ctypes.sizeof(lib.JobPlan))
         library = self._endpoint._lib

@@ -1,5 +1,5 @@
 """What experiments have measured: files of schema mltcp.results/1, written by `mltcp run --json` and its like
-(docs/results-file.md), as plain dicts and lists, or as data frames where pandas is installed."""
+(docs/reference/results-file.md), as plain dicts and lists, or as data frames where pandas is installed."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def _make_device(interface: str) -> Any:
         return _objects.mltcp_torch_make_device(interface.encode(), b"")
     except RuntimeError as error:
         where = f"GLOO_SOCKET_IFNAME={interface}: " if interface else ""
-        raise RuntimeError(f"{where}{error}; docs/torch.md has what goes wrong, and why") from None
+        raise RuntimeError(f"{where}{error}; docs/how-to/torch.md has what goes wrong, and why") from None
 
 
 def _make_group(store: Any, rank: int, size: int, timeout: timedelta) -> Any:

@@ -25,7 +25,7 @@ constexpr std::uint32_t kMaxCandidates = 1000;
 constexpr std::size_t kMaxPlacements = 1000;
 constexpr std::size_t kMaxHosts = 65'536;
 const std::string kBody = "body";
-const std::string kBodyCure = "docs/scheduler-service.md says what this path takes";
+const std::string kBodyCure = "docs/how-to/scheduler-service.md says what this path takes";
 
 using Json = nlohmann::ordered_json;
 
@@ -142,7 +142,7 @@ ApiAnswer Api::answered(const ApiRequest& request, Nanos now, bool may_wait) {
   } catch (const NotFound& wrong) {
     return error(404, wrong.what());
   } catch (const NoSuchPath&) {
-    return error(404, fmt::format("there is nothing at {}; docs/scheduler-service.md lists the paths",
+    return error(404, fmt::format("there is nothing at {}; docs/how-to/scheduler-service.md lists the paths",
                                   in_quotes(path_of(request))));
   } catch (const WrongMethod& wrong) {
     return error(405, fmt::format("{} is not for {}; use {}", in_quotes(request.method), in_quotes(path_of(request)),

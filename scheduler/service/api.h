@@ -1,5 +1,5 @@
-// The service's HTTP interface, version 1, without HTTP: requests in, status and JSON out. docs/scheduler-service.md
-// describes it. Any thread may ask.
+// The service's HTTP interface, version 1, without HTTP: requests in, status and JSON out.
+// docs/how-to/scheduler-service.md describes it. Any thread may ask.
 #pragma once
 
 #include <cstdint>

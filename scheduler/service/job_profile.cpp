@@ -29,7 +29,7 @@ constexpr double kMaxScale = 1e6;
 constexpr JsonLimits kProfileLimits{8, 4 * kMaxPhases + 1000};
 
 constexpr std::string_view kUsage =
-    "give compute_ns and communicate_bytes, or phases, or toml, or trace, or csv (docs/scheduler-service.md)";
+    "give compute_ns and communicate_bytes, or phases, or toml, or trace, or csv (docs/how-to/scheduler-service.md)";
 
 /// 0 if missing.
 Nanos time_of(const JsonObject& json, std::string_view key, std::uint64_t least) {
@@ -151,7 +151,7 @@ JobProfile profile_from_json(const JsonObject& json) {
 
 JobProfile profile_from_json(std::string_view text, const std::string& where) {
   check_size(text, where);
-  const std::string cure = "docs/scheduler-service.md tells what a profile holds";
+  const std::string cure = "docs/how-to/scheduler-service.md tells what a profile holds";
   const nlohmann::json json = parsed(text, where, cure, kProfileLimits);
   return profile_from_json(JsonObject(json, where, cure, ""));
 }

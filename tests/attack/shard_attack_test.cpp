@@ -1,5 +1,6 @@
 // What hosts that can send, but not read what others say, do to two shards that talk over the kernel's UDP sockets, and
-// what peers do that lie: each attack sends real packets over the loopback. docs/transport.md says what each costs.
+// what peers do that lie: each attack sends real packets over the loopback. docs/explanation/transport.md says what
+// each costs.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -225,7 +225,7 @@ TEST(Swift, target__no_more_hops_count_than_a_path_may_have) {
     flow.hops = 255;
     EXPECT_NEAR(flow.target_us(), 100 + 3.0 * max_hops, 1) << max_hops;
   }
-  EXPECT_EQ(SwiftParameters().max_hops, 5U) << "what docs/algorithms.md says";
+  EXPECT_EQ(SwiftParameters().max_hops, 5U) << "what docs/reference/algorithms.md says";
 }
 
 TEST(Swift, target__flow_scaling_curve) {

@@ -1,5 +1,5 @@
 // Everything that can stand in the way of DPDK and a port, brought about for real where a test can, and the one line
-// that the user then sees. The lines of docs/ports.md are this program's output:
+// that the user then sees. The lines of docs/how-to/ports.md are this program's output:
 //
 //   dpdk_port_failure_test --gtest_brief=1 | grep '^|'
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 """A guest with Debian's kernel under QEMU, for tests and for people: tests/guest/lab on the command line, `Guest` for
-programs. docs/guest.md tells how it is used.
+programs. docs/how-to/guest.md tells how it is used.
 
 What makes it: kernel and modules of the package linux-image-amd64, busybox, and the programs asked for with all that
 they load, in an initramfs that is written here (the format "newc", Documentation/driver-api/early-userspace). A folder

@@ -1,7 +1,7 @@
 """MLTCP for kernel TCP in a guest: `mltcp kernel` as root meets it, and what becomes of connections.
 
     kernel_tcp_test.py MLTCP TCP_JOBS           what ctest runs
-    kernel_tcp_test.py MLTCP TCP_JOBS --table [--job MS:BYTES] [NAME...]   the tables of docs/kernel.md, which take
+    kernel_tcp_test.py MLTCP TCP_JOBS --table [--job MS:BYTES] [NAME...]   the tables of docs/how-to/kernel.md, which take
                                                          some minutes; computing and sending of both jobs
 
 The guest runs in virtual time: QEMU counts the instructions of one processor, each takes 2 ns, and waiting takes none.
@@ -525,7 +525,7 @@ TABLE = {"compute": 500, "bytes": 2000000, "starts": (0, 40), "seconds": 28}
 
 
 def table(guest, algorithms):
-    """Rows of docs/kernel.md."""
+    """Rows of docs/how-to/kernel.md."""
     print("| algorithm | alone | two jobs | worst of 4 | over alone | shares of gains 2 and 1 | of 1 and 1 |")
     print("|---|---|---|---|---|---|---|")
     for plain in algorithms:

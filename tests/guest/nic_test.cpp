@@ -272,7 +272,7 @@ TEST_F(NicTest, several_shards__get_what_is_theirs) {
   if (queues == 1) return;
   constexpr std::size_t kCount = 40;
   // All in flight find room in one queue of 256: after one was full, QEMU's RSS in software lets packets of a tap's
-  // queue lie for ever (docs/guest.md).
+  // queue lie for ever (docs/how-to/guest.md).
   ConnectionConfig config;
   config.max_packets_in_flight = 32;
   Bench bench(*eal(), nics(), {.queues = queues});
@@ -380,7 +380,7 @@ std::string why_not_registered(std::span<std::byte> memory, DmaDevice& nic) {
   }
 }
 
-/// What a NIC reads where it lies, or not, by what docs/ports.md says of it.
+/// What a NIC reads where it lies, or not, by what docs/how-to/ports.md says of it.
 TEST_F(NicTest, registered_memory__is_read_by_the_nic) {
   constexpr std::size_t kSize = 64 * 1024;
   constexpr std::uintptr_t kWithin39Bits = std::uintptr_t{0x70} << 32;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """QEMU's NICs under this build's DPDK ports, in a guest with an IOMMU or without: `mltcp doctor` and `mltcp perf` as users
-run them, and guest_nic_test. What differs by the kind of NIC is in a table here; docs/guest.md tells what was seen.
+run them, and guest_nic_test. What differs by the kind of NIC is in a table here; docs/how-to/guest.md tells what was seen.
 
     tests/guest/nics_test.py KIND [STAGE...] [GOOGLETEST_ARGUMENT...]
     tests/guest/nics_test.py brief        what ctest runs as guest.nics: the kind virtio, and of its tests the most telling

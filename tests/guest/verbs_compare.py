@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Beside perftest, rdma-core's programs and UCX over the same software devices of RDMA in a guest: tables of docs/verbs.md.
+"""Beside perftest, rdma-core's programs and UCX over the same software devices of RDMA in a guest: tables of docs/how-to/verbs.md.
 
     tests/guest/verbs_compare.py                in virtual time, on one processor; all sleep until there is something to do
     tests/guest/verbs_compare.py --spin         in real time, on two; all spin. For a machine with nothing else to do

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Two jobs over ports on verbs that share a queue of the guest's kernel: a table of docs/verbs.md, in some minutes.
+"""Two jobs over ports on verbs that share a queue of the guest's kernel: a table of docs/how-to/verbs.md, in some minutes.
 
     tests/guest/verbs_pair.py [--build build] [--cc dctcp,reno,dcqcn] [--policy fair,mltcp] [--out FOLDER]
 

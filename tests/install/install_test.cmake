@@ -98,7 +98,7 @@ communicate = "1 MB"
     expect_output("5 iterations, gaimd at 1 Gbps")
   endif()
   # The documents, and the examples that they tell of.
-  foreach(file README.md docs/transport.md docs/ports.md examples/two-vgg19.toml examples/consumer/consumer.cpp
+  foreach(file README.md docs/explanation/transport.md docs/how-to/ports.md examples/two-vgg19.toml examples/consumer/consumer.cpp
       examples/two_processes/two_processes.cpp)
     if(NOT EXISTS ${prefix}/${DOC_DIR}/${file})
       message(FATAL_ERROR "${file} was not installed")

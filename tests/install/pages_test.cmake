@@ -50,13 +50,13 @@ set(pages ${WORK}/share/doc/mltcp)
 file(COPY ${SOURCE}/README.md ${SOURCE}/LICENSE ${SOURCE}/docs ${SOURCE}/examples DESTINATION ${pages})
 file(COPY ${SOURCE}/endpoint/mltcp.h DESTINATION ${WORK}/include/mltcp)
 file(COPY ${SOURCE}/endpoint/endpoint.h DESTINATION ${WORK}/include/mltcp/endpoint)
-file(APPEND ${pages}/docs/perf.md [=[
+file(APPEND ${pages}/docs/how-to/perf.md [=[
 [the benchmarks](../bench), [one](../bench/CMakeLists.txt#L1), [home](../README.md), [&](int x), [i](j); "\[x\]"
 [the header](../endpoint/endpoint.h), [C's](../endpoint/mltcp.h), [hidden](../socket/internal/buffer_limits.h)
 ]=])
 execute_process(COMMAND ${CMAKE_COMMAND} -DSOURCE=${SOURCE} -DPAGES=${pages} -DHEADERS=${WORK}/include -P ${SCRIPT}
   COMMAND_ERROR_IS_FATAL ANY)
 check_pages(${pages})
-expect_in(${pages}/docs/perf.md [=[the benchmarks, one, [home](../README.md), [&](int x), [i](j); "\[x\]"]=])
-expect_in(${pages}/docs/perf.md [=[[the header](../../../../include/mltcp/endpoint/endpoint.h)]=])
-expect_in(${pages}/docs/perf.md [=[[C's](../../../../include/mltcp/mltcp.h), hidden]=])
+expect_in(${pages}/docs/how-to/perf.md [=[the benchmarks, one, [home](../README.md), [&](int x), [i](j); "\[x\]"]=])
+expect_in(${pages}/docs/how-to/perf.md [=[[the header](../../../../include/mltcp/endpoint/endpoint.h)]=])
+expect_in(${pages}/docs/how-to/perf.md [=[[C's](../../../../include/mltcp/mltcp.h), hidden]=])

@@ -1,8 +1,8 @@
 // Packets that are not the peer's, but could be by what they say: forged by somebody on the path, who knows the tags.
 // Numbers ahead, with spans that lie, in front of what the peer is about to send. The rule under test: what a sender is
 // told is `ok` has arrived, whatever numbers came before, and the connection goes on. What only sealed packets could
-// tell from the peer's (the bytes of a DATA, a CLOSE, an ACK) is in docs/transport.md. Who does not know the tags is in
-// tag_test.cpp.
+// tell from the peer's (the bytes of a DATA, a CLOSE, an ACK) is in docs/explanation/transport.md. Who does not know
+// the tags is in tag_test.cpp.
 #include <gtest/gtest.h>
 
 #include "../transport/test_network.h"

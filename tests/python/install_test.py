@@ -83,7 +83,7 @@ class InstallTest(unittest.TestCase):
 
     def test_the_page_names_all_of_a_jobs_report(self):
         from mltcp import _library as lib
-        page = (ROOT / "docs" / "python.md").read_text()
+        page = (ROOT / "docs/reference/python.md").read_text()
         for name in lib.report_of(lib.JobReport()):
             self.assertIn(f"`{name}`", page)
 

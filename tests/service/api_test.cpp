@@ -172,7 +172,7 @@ TEST_F(api, bad_requests__get_a_status_and_one_line) {
   EXPECT_THAT(post(400, "\"\xff\""), HasSubstr("body: not JSON"));
   EXPECT_THAT(post(400, std::string(100'000, '[')), HasSubstr("nests more than 40 levels deep"));
   EXPECT_THAT(post(400, "[" + std::string(1'000'001, ',') + "]"), HasSubstr("has more than 1000000 values"));
-  EXPECT_THAT(post(400, "{}"), HasSubstr("body: id is missing; docs/scheduler-service.md"));
+  EXPECT_THAT(post(400, "{}"), HasSubstr("body: id is missing; docs/how-to/scheduler-service.md"));
   EXPECT_THAT(post(400, R"({"id": 5, "workers": 2, "profile": {}})"), HasSubstr("body: id is not a text"));
   EXPECT_THAT(post(400, R"({"id": "x", "profile": {}})"), HasSubstr("body: workers is missing"));
   EXPECT_THAT(post(400, R"({"id": "x", "workers": 2})"), HasSubstr("body: profile is missing"));

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The requests of docs/scheduler-service.md, run by curl against the service, and the answers that the page shows.
+"""The requests of docs/how-to/scheduler-service.md, run by curl against the service, and the answers that the page shows.
 
 Usage: page_test.py PROGRAM PAGE. Exit status 77: there is no curl.
 """

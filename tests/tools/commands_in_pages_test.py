@@ -57,7 +57,7 @@ class CommandsInPages(unittest.TestCase):
 
     def test_calls_are_understood(self):
         seen, wrong = 0, []
-        for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
             for line, subcommand, options in calls(page.read_text()):
                 seen += 1
                 known = self.options_of(subcommand)

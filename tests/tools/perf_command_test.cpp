@@ -169,13 +169,13 @@ TEST_F(PerfTest, a_port_beyond_the_last__is_told_with_its_bounds) {
 
 TEST_F(PerfTest, help_and_page__tell_every_option_and_its_default) {
   const std::string help = run("perf --help").out;
-  const std::string page = content(std::filesystem::path(MLTCP_PAGES) / "perf.md");
+  const std::string page = content(std::filesystem::path(MLTCP_PAGES) / "how-to/perf.md");
   std::size_t options = 0;
   for (std::size_t at = help.find("  --"); at != std::string::npos; at = help.find("\n  --", at + 1)) {
     const std::size_t begin = help.find("--", at);
     const std::string name = help.substr(begin, help.find_first_of(" \n", begin) - begin);
     const std::string text = help.substr(begin, help.find("\n  --", begin) - begin);
-    EXPECT_THAT(page, HasSubstr("`" + name)) << "docs/perf.md";
+    EXPECT_THAT(page, HasSubstr("`" + name)) << "docs/how-to/perf.md";
     if (name != "--listen" && name != "--once" && name != "--json") {
       EXPECT_THAT(text, HasSubstr("default")) << "mltcp perf --help";
     }

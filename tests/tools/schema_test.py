@@ -1,4 +1,4 @@
-"""What the program writes is what docs/schema says, field by field, and what docs/results-file.md says that can be done
+"""What the program writes is what docs/schema says, field by field, and what docs/reference/results-file.md says that can be done
 with it.
 
 Run: schema_test.py PROGRAM, the built mltcp. Exit status 77: skipped, as python3-jsonschema is missing.
@@ -617,10 +617,10 @@ class Report(unittest.TestCase):
 
 
 class Page(unittest.TestCase):
-    """The code of docs/results-file.md does what the page says."""
+    """The code of docs/reference/results-file.md does what the page says."""
 
     def setUp(self):
-        self.text = (ROOT / "docs/results-file.md").read_text(encoding="utf-8")
+        self.text = (ROOT / "docs/reference/results-file.md").read_text(encoding="utf-8")
         self.folder = Path(tempfile.mkdtemp(dir=FOLDER))
         shutil.copy(FOLDER / "two.json", self.folder / "results.json")
         shutil.copy(FOLDER / "table.json", self.folder)

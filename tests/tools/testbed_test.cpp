@@ -454,7 +454,7 @@ TEST_F(TestbedCommand, ordinary_user_without_user_namespaces__is_told_the_cure) 
                                                     "sudo\n"));
 }
 
-// As docs/gen.md has it, but for the shell.
+// As docs/how-to/gen.md has it, but for the shell.
 TEST_F(TestbedCommand, gen_by_hand__runs_on_the_hosts_of_an_empty_testbed) {
   if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
   std::string command = MLTCP_PROGRAM " gen e.toml --serve unix:socket --json r.json & ";

@@ -86,7 +86,7 @@ void add_options(Options& options, AdviseArguments& arguments) {
            "Workers that reduce weight gradients, of traces in the 12-column text format; default: the trace's, or 2")
       .check(whole(2, 1'000'000));
   options.add("--threads", arguments.advice.threads, "Runs at a time; results are the same; default: one a core");
-  options.add("--json", arguments.json, "Write the advice to this file (docs/advise.md); - is standard output");
+  options.add("--json", arguments.json, "Write the advice to this file (docs/how-to/advise.md); - is standard output");
 }
 
 /// A text as TOML.
@@ -313,7 +313,8 @@ int advise(const AdviseArguments& arguments) {
 }  // namespace
 
 void add_advise_command(CommandLine& line) {
-  line.add<AdviseArguments>("advise", "Will these jobs get in each other's way, and what would help? (docs/advise.md)",
+  line.add<AdviseArguments>("advise",
+                            "Will these jobs get in each other's way, and what would help? (docs/how-to/advise.md)",
                             add_options, advise);
 }
 

@@ -41,9 +41,9 @@ int algorithms(const AlgorithmsArguments& arguments) {
 }  // namespace
 
 void add_algorithms_command(CommandLine& line) {
-  line.add<AlgorithmsArguments>("algorithms",
-                                "The congestion controls there are, with their parameters (docs/algorithms.md)",
-                                add_options, algorithms);
+  line.add<AlgorithmsArguments>(
+      "algorithms", "The congestion controls there are, with their parameters (docs/reference/algorithms.md)",
+      add_options, algorithms);
 }
 
 }  // namespace mltcp::tools

@@ -155,7 +155,8 @@ int cluster(const ClusterArguments& arguments) {
 
 void add_cluster_command(CommandLine& line) {
   line.add<ClusterArguments>(
-      "cluster", "Run a stream of jobs on a cluster, once per scheme of placing and driving them (docs/cluster.md)",
+      "cluster",
+      "Run a stream of jobs on a cluster, once per scheme of placing and driving them (docs/how-to/cluster.md)",
       add_options, cluster);
 }
 

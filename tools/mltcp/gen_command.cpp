@@ -71,7 +71,7 @@ struct GenArguments {
 void add_coordinator_options(Options& options, GenArguments& arguments) {
   options.group("Of the coordinator", arguments.for_coordinator);
   add_experiment_options(options, arguments.experiment, "");
-  options.add("--plan", arguments.plan, "Slots for policies schedule and mltcp+schedule (docs/plans.md)");
+  options.add("--plan", arguments.plan, "Slots for policies schedule and mltcp+schedule (docs/explanation/plans.md)");
   options.add("--json", arguments.json, "Write the results to this file; - is standard output");
   add_series_options(options, arguments.series);
   options.flag("--ranks", arguments.ranks, "Show every rank on the terminal, not only jobs");
@@ -79,11 +79,12 @@ void add_coordinator_options(Options& options, GenArguments& arguments) {
 
 void add_host_options(Options& options, GenArguments& arguments) {
   options.group("Of a host", arguments.for_host);
-  options.add("--port", arguments.process.device,
-              "Its port: udp:IFACE (kernel sockets, no privileges), af_xdp:IFACE, af_packet:IFACE, a PCI address, "
-              "verbs:DEVICE, verbs:DEVICE:PORT:raw, ... "
-              "(docs/ports.md); default: udp:, on the interface that has --ip; with --mpi, %r stands for the MPI rank, "
-              "here and in --ip");
+  options.add(
+      "--port", arguments.process.device,
+      "Its port: udp:IFACE (kernel sockets, no privileges), af_xdp:IFACE, af_packet:IFACE, a PCI address, "
+      "verbs:DEVICE, verbs:DEVICE:PORT:raw, ... "
+      "(docs/how-to/ports.md); default: udp:, on the interface that has --ip; with --mpi, %r stands for the MPI rank, "
+      "here and in --ip");
   options.add(
       "--ip", arguments.process.ip,
       "Its address and prefix length, as in 10.0.0.1/24 or fd00::1/64: with udp: and verbs: one that the kernel has, "
@@ -105,17 +106,17 @@ void add_host_options(Options& options, GenArguments& arguments) {
       .check(whole(32, 65536));
   options.add("--mtu", arguments.process.mtu, "Longest IP packet, 576 to 9000; default: the interface's")
       .check(whole(576, 9000));
-  options.add(
-      "--pcap", arguments.pcap,
-      "Capture the port's packets: FILE[,snap=BYTES][,size=BYTES][,files=N], as pcapng (docs/captures.md); %r as in "
-      "--port");
+  options.add("--pcap", arguments.pcap,
+              "Capture the port's packets: FILE[,snap=BYTES][,size=BYTES][,files=N], as pcapng "
+              "(docs/how-to/captures.md); %r as in "
+              "--port");
   options.add("--metrics", arguments.metrics, kMetricsHelp);
   options.add("--queues", arguments.process.queues, "Queues of the port, 1 to 64; default 1").check(whole(1, 64));
 }
 
 void add_options(Options& options, GenArguments& arguments) {
   options.add("EXPERIMENT.toml", arguments.experiment.file,
-              "The experiment (docs/experiment-file.md); not with --join");
+              "The experiment (docs/reference/experiment-file.md); not with --join");
   options.add("--serve", arguments.serve,
               "Be the coordinator, at HOST:PORT or unix:/path; with --mpi: where, if not as it likes");
   options.add("--join", arguments.join, "Be a host of the coordinator at this address");
@@ -265,10 +266,10 @@ int join(const GenArguments& arguments, const experiment::StreamKey& key, const 
   options.warn = print_warning;
   if (options.device.empty()) {
     options.device = kDefaultPort;
-    options.tell(
-        fmt::format("no --port is given: {}, the kernel's UDP sockets, on the interface that has {}; docs/ports.md "
-                    "has faster ones",
-                    options.device, options.ip));
+    options.tell(fmt::format(
+        "no --port is given: {}, the kernel's UDP sockets, on the interface that has {}; docs/how-to/ports.md "
+        "has faster ones",
+        options.device, options.ip));
   }
   live::Exchange exchange;
   options.exchange = &exchange;
@@ -415,7 +416,7 @@ void check_words(const GenArguments& arguments) {
   if (arguments.join && !arguments.experiment.file.empty())
     throw InputError("--join: the coordinator has the experiment; leave its file out here");
   if (!arguments.join && arguments.experiment.file.empty())
-    throw InputError("no experiment is given; name its file (docs/experiment-file.md)");
+    throw InputError("no experiment is given; name its file (docs/reference/experiment-file.md)");
   if (host && arguments.process.ip.empty())
     throw InputError(
         "a host needs its address: --ip IP/PREFIX, as in --ip 10.0.0.1/24, and a port unless it is udp:, as in --port "
@@ -524,9 +525,9 @@ experiment::Results serve_experiment(const experiment::Experiment& experiment, c
 }
 
 void add_gen_command(CommandLine& line) {
-  line.add<GenArguments>("gen",
-                         "Run an experiment's jobs across hosts, one process on each and a coordinator (docs/gen.md)",
-                         add_options, gen);
+  line.add<GenArguments>(
+      "gen", "Run an experiment's jobs across hosts, one process on each and a coordinator (docs/how-to/gen.md)",
+      add_options, gen);
 }
 
 bool check_coordinator_words(const std::vector<std::string>& words) {

@@ -49,9 +49,10 @@ void add_options(Options& options, InspectArguments& arguments) {
       .add("TRACE", arguments.files,
            "Traces of one job: files, archives (.tar) or folders with one for each rank, packed or not, of any format "
            "that "
-           "docs/traces.md lists; or one measured profile (.csv); or a capture (.pcapng), of which it is shown what "
+           "docs/reference/traces.md lists; or one measured profile (.csv); or a capture (.pcapng), of which it is "
+           "shown what "
            "jobs "
-           "claim (docs/captures.md)")
+           "claim (docs/how-to/captures.md)")
       .required();
   options.flag("--toml", arguments.toml, "Print it as a job of an experiment file");
   options.add("--name", arguments.name, "Name of that job; default: the file's");
@@ -240,7 +241,8 @@ int inspect(const InspectArguments& arguments) {
 }  // namespace
 
 void add_inspect_command(CommandLine& line) {
-  line.add<InspectArguments>("inspect", "What traces or a profile hold: iterations, phases, bytes (docs/traces.md)",
+  line.add<InspectArguments>("inspect",
+                             "What traces or a profile hold: iterations, phases, bytes (docs/reference/traces.md)",
                              add_options, inspect);
 }
 

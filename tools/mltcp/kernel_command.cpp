@@ -274,7 +274,7 @@ int kernel_command(const KernelArguments& arguments) {
 
 void add_kernel_command(CommandLine& line) {
   line.add<KernelArguments>(
-      "kernel", "MLTCP for the kernel's own TCP, of programs that can't change their transport (docs/kernel.md)",
+      "kernel", "MLTCP for the kernel's own TCP, of programs that can't change their transport (docs/how-to/kernel.md)",
       add_options, kernel_command);
 }
 

@@ -46,9 +46,9 @@ int key(const KeyArguments& arguments) {
 }  // namespace
 
 void add_key_command(CommandLine& line) {
-  line.add<KeyArguments>("key",
-                         "Make the key that the hosts of a job share, or say which one a file has (docs/security.md)",
-                         add_options, key);
+  line.add<KeyArguments>(
+      "key", "Make the key that the hosts of a job share, or say which one a file has (docs/explanation/security.md)",
+      add_options, key);
 }
 
 }  // namespace mltcp::tools

@@ -15,7 +15,7 @@ namespace mltcp::tools {
 
 /// The help of --metrics.
 inline constexpr const char* kMetricsHelp =
-    "Serve metrics for Prometheus at this port, on the loopback, or at IP:PORT (docs/metrics.md)";
+    "Serve metrics for Prometheus at this port, on the loopback, or at IP:PORT (docs/how-to/metrics.md)";
 
 /// What --metrics says; none where it is not given. Throws InputError; warns where others reach it.
 std::optional<live::MetricsAddress> metrics_of(const std::optional<std::string>& given);

@@ -57,8 +57,9 @@ std::string by_default(const Value& value) {
 }
 
 void add_place(Options& options, PerfArguments& arguments) {
-  options.add("--port", arguments.place.device,
-              "Its port, udp:, af_xdp:IFACE, a PCI address, ... (docs/ports.md)" + by_default(arguments.place.device));
+  options.add(
+      "--port", arguments.place.device,
+      "Its port, udp:, af_xdp:IFACE, a PCI address, ... (docs/how-to/ports.md)" + by_default(arguments.place.device));
   options.add("--ip", arguments.place.ip, "Its address, and prefix length; default: that of the way to the other host");
   options.add("--gateway", arguments.place.gateway,
               "The way to addresses beyond the prefix; not for udp:; default: none");
@@ -273,7 +274,7 @@ int perf(const PerfArguments& arguments) {
 
 void add_perf_command(CommandLine& line) {
   line.add<PerfArguments>("perf",
-                          "Latency, bandwidth and messages a second between two hosts, by length (docs/perf.md)",
+                          "Latency, bandwidth and messages a second between two hosts, by length (docs/how-to/perf.md)",
                           add_options, perf);
 }
 

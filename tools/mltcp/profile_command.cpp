@@ -41,7 +41,7 @@ int print(const ProfileArguments& arguments) {
 }  // namespace
 
 void add_profile_command(CommandLine& line) {
-  line.add<ProfileArguments>("profile", "A job's profile in a line of JSON, for schedulers (docs/slurm.md)",
+  line.add<ProfileArguments>("profile", "A job's profile in a line of JSON, for schedulers (docs/how-to/slurm.md)",
                              add_options, print);
 }
 

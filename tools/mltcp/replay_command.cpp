@@ -80,7 +80,7 @@ void add_options(Options& options, ReplayArguments& arguments) {
       .add(
           "TRACE", arguments.words,
           "The traces of one job: a file for each rank, or one for all, an archive or a folder; or several jobs, as in "
-          "a=TRACE,TRACE b=TRACE@100ms (docs/replay.md)")
+          "a=TRACE,TRACE b=TRACE@100ms (docs/how-to/replay.md)")
       .required();
   options
       .add(
@@ -90,7 +90,7 @@ void add_options(Options& options, ReplayArguments& arguments) {
       .suggest(experiment::available_datapaths());
   options.add("--serve", arguments.serve,
               "Be the coordinator at HOST:PORT or unix:/path of a host for each rank, which join with mltcp gen --join "
-              "(docs/gen.md), in real time over their ports");
+              "(docs/how-to/gen.md), in real time over their ports");
   options.add("--wait", arguments.wait, "How long the coordinator waits for hosts; default 60s");
   add_key_option(options, arguments.key, "With --serve: seal what hosts say to it and to each other");
   options.add("--rate", arguments.rate, "Rate of each link; default \"100 Gbps\"");
@@ -101,9 +101,9 @@ void add_options(Options& options, ReplayArguments& arguments) {
   options.add("--network-of", arguments.experiment.file,
               "An experiment whose network and settings are taken, in place of one switch; its jobs are left out");
   options
-      .add(
-          "--cc", arguments.experiment.options.cc,
-          fmt::format("Congestion control: {} (docs/algorithms.md); default: the file's, or reno", algorithm_choices()))
+      .add("--cc", arguments.experiment.options.cc,
+           fmt::format("Congestion control: {} (docs/reference/algorithms.md); default: the file's, or reno",
+                       algorithm_choices()))
       .suggest(algorithm_names());
   options
       .add_list("--policy", arguments.experiment.options.policy,
@@ -147,13 +147,15 @@ void add_options(Options& options, ReplayArguments& arguments) {
       .check(cpu_list());
   options.add("--threads", arguments.threads,
               "Runs at a time, in virtual time; results are the same; default: one a core");
-  options.add("--json", arguments.json, "Write the results to this file (docs/results-file.md); - is standard output");
-  options.add("--report", arguments.report,
-              "Write the page of the results, too, with charts of --series (docs/report.md); - is standard output");
+  options.add("--json", arguments.json,
+              "Write the results to this file (docs/reference/results-file.md); - is standard output");
+  options.add(
+      "--report", arguments.report,
+      "Write the page of the results, too, with charts of --series (docs/how-to/report.md); - is standard output");
   options.add(
       "--pcap", arguments.pcap,
       "Capture the packets of all hosts, of each policy's run: FILE[,snap=BYTES][,size=BYTES][,files=N], as pcapng "
-      "(docs/captures.md)");
+      "(docs/how-to/captures.md)");
   options.add("--timeline", arguments.timeline,
               "Write the recording and its replay as a Chrome trace, for Perfetto, to this file");
   add_series_options(options, arguments.series);

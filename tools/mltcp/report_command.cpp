@@ -48,8 +48,9 @@ void add_options(Options& options, ReportArguments& arguments) {
   options.add_list("--policy", arguments.policies,
                    "With --svg: these policies, comma-separated; default: usage shows the first and the last, "
                    "iterations all");
-  options.add("--series", arguments.series,
-              "Charts of these series, too: the .json that --series of the same mltcp run wrote (docs/series.md)");
+  options.add(
+      "--series", arguments.series,
+      "Charts of these series, too: the .json that --series of the same mltcp run wrote (docs/reference/series.md)");
 }
 
 using experiment::Results;
@@ -193,7 +194,8 @@ int report(const ReportArguments& arguments) {
 }  // namespace
 
 void add_report_command(CommandLine& line) {
-  line.add<ReportArguments>("report", "A self-contained HTML page of results, or a picture of them (docs/report.md)",
+  line.add<ReportArguments>("report",
+                            "A self-contained HTML page of results, or a picture of them (docs/how-to/report.md)",
                             add_options, report);
 }
 

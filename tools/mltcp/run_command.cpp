@@ -39,18 +39,19 @@ struct RunArguments {
 };
 
 void add_options(Options& options, RunArguments& arguments) {
-  options.add("EXPERIMENT.toml", arguments.experiment.file, "The experiment (docs/experiment-file.md)").required();
+  options.add("EXPERIMENT.toml", arguments.experiment.file, "The experiment (docs/reference/experiment-file.md)")
+      .required();
   options
       .add("--datapath", arguments.experiment.options.datapath,
            "sim (virtual time), flow (virtual time, flows in place of packets: for large networks) or "
            "ring (DPDK, real time); default: the file's, or sim")
       .suggest(experiment::available_datapaths());
-  add_experiment_options(options, arguments.experiment, " (docs/algorithms.md)");
+  add_experiment_options(options, arguments.experiment, " (docs/reference/algorithms.md)");
   options.add("--cores", arguments.cores, "CPUs of datapath ring: one, or two with the switch on the second, as in 0,1")
       .check(cpu_list());
   options.add("--plan", arguments.plan,
               "Slots for policies schedule and mltcp+schedule, instead of computing them: a file that is "
-              "watched (docs/plans.md)");
+              "watched (docs/explanation/plans.md)");
   options.add("--threads", arguments.threads,
               "Runs at a time, in virtual time: jobs alone, then policies; results are the same; default: "
               "one a core");
@@ -58,12 +59,13 @@ void add_options(Options& options, RunArguments& arguments) {
   options.add(
       "--pcap", arguments.pcap,
       "Capture the packets of all hosts, of each policy's run: FILE[,snap=BYTES][,size=BYTES][,files=N], as pcapng "
-      "(docs/captures.md)");
+      "(docs/how-to/captures.md)");
   options.add("--json", arguments.json,
               "Write the results to this file, anew after each policy, so that Ctrl-C keeps what is "
-              "complete (docs/results-file.md); - is standard output");
-  options.add("--report", arguments.report,
-              "Write the page of the results, too, with charts of --series (docs/report.md); - is standard output");
+              "complete (docs/reference/results-file.md); - is standard output");
+  options.add(
+      "--report", arguments.report,
+      "Write the page of the results, too, with charts of --series (docs/how-to/report.md); - is standard output");
   add_series_options(options, arguments.series);
 }
 

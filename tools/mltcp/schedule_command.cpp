@@ -34,7 +34,7 @@ struct ScheduleArguments {
 };
 
 void add_options(Options& options, ScheduleArguments& arguments) {
-  options.add("EXPERIMENT.toml", arguments.file, "The experiment (docs/experiment-file.md)").required();
+  options.add("EXPERIMENT.toml", arguments.file, "The experiment (docs/reference/experiment-file.md)").required();
   options.flag("--measure", arguments.measure,
                "Demands and periods as the simulator moves each job alone; default: ideal ones, bytes / rate");
   options
@@ -57,14 +57,14 @@ void add_options(Options& options, ScheduleArguments& arguments) {
   options
       .add("--slack", arguments.slack,
            "Makes every slot this share longer: room to catch up; default: the file's, or 0; or, with --plan, what the "
-           "jobs' jitter and their room need (docs/plans.md)")
+           "jobs' jitter and their room need (docs/explanation/plans.md)")
       .check(share(1));
   options.add("--json", arguments.json, "Write the schedule to this file; - is standard output");
   options.add("--report", arguments.report,
               "Write a self-contained HTML page of it to this file; - is standard output");
-  options.add(
-      "--plan", arguments.plan,
-      "Write the slots as a plan that mltcp run --plan keeps (docs/plans.md), with --measure; - is standard output");
+  options.add("--plan", arguments.plan,
+              "Write the slots as a plan that mltcp run --plan keeps (docs/explanation/plans.md), with --measure; - is "
+              "standard output");
 }
 
 using experiment::ScheduleResult;
@@ -213,10 +213,10 @@ int schedule(const ScheduleArguments& arguments) {
 }  // namespace
 
 void add_schedule_command(CommandLine& line) {
-  line.add<ScheduleArguments>(
-      "schedule",
-      "Which jobs fit together on the links they share: score, rotation and time shift of each (docs/scheduler.md)",
-      add_options, schedule);
+  line.add<ScheduleArguments>("schedule",
+                              "Which jobs fit together on the links they share: score, rotation and time shift of each "
+                              "(docs/explanation/scheduler.md)",
+                              add_options, schedule);
 }
 
 }  // namespace mltcp::tools

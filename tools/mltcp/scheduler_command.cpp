@@ -174,7 +174,8 @@ int run_scheduler(const SchedulerArguments& arguments) {
 
 void add_scheduler_command(CommandLine& line) {
   line.add<SchedulerArguments>(
-      "scheduler", "The scheduler as a service for cluster managers: places, slots, HTTP (docs/scheduler-service.md)",
+      "scheduler",
+      "The scheduler as a service for cluster managers: places, slots, HTTP (docs/how-to/scheduler-service.md)",
       add_options, run_scheduler);
 }
 

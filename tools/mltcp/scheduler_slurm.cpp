@@ -22,7 +22,7 @@ service::SlurmDriverOptions driver_options(const SlurmArguments& arguments,
 }  // namespace
 
 void add_slurm_options(Options& options, SlurmArguments& arguments) {
-  options.flag("--slurm", arguments.slurm, "Place the jobs of Slurm that name a profile (docs/slurm.md)");
+  options.flag("--slurm", arguments.slurm, "Place the jobs of Slurm that name a profile (docs/how-to/slurm.md)");
   options.add("--slurm-interval", arguments.interval, "How often Slurm is looked at; default \"2 s\"");
   options.add("--slurm-hold", arguments.hold, "How long a job is held for lack of room; default \"60 s\"");
   options.add("--slurm-patience", arguments.patience,

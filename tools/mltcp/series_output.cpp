@@ -30,7 +30,7 @@ Format format_of(const std::string& file) {
 void add_series_options(Options& options, SeriesArguments& arguments) {
   options.add("--series", arguments.file,
               "Write time series of every connection and link, in the format that the name ends with: .json (columns, "
-              "for mltcp report), .csv (two tables) or .trace.json (Perfetto) (docs/series.md)");
+              "for mltcp report), .csv (two tables) or .trace.json (Perfetto) (docs/reference/series.md)");
   options.add("--series-interval", arguments.interval,
               "Time between samples; default: a 200th of an iteration, and at least a round trip");
 }

@@ -1,4 +1,4 @@
-// Files of time series (docs/series.md): which format a name asks for, and writing.
+// Files of time series (docs/reference/series.md): which format a name asks for, and writing.
 #pragma once
 
 #include <optional>

@@ -43,7 +43,7 @@ void add_options(Options& options, SoakArguments& arguments) {
   options.add_each(
       "--port", arguments.ports,
       "A host on this port, once for each, two or more that reach each other: af_packet:IFACE, verbs:DEVICE, "
-      "a PCI address, ... (docs/ports.md)");
+      "a PCI address, ... (docs/how-to/ports.md)");
   options.add_each("--ip", arguments.ips, "Its address and prefix length, in the order of --port");
   options.add("--duration", arguments.duration,
               "How long, by the clock on the wall; the round under way then ends in order, in real time in up to half "
@@ -144,7 +144,7 @@ int soak(const SoakArguments& arguments) {
 
 void add_soak_command(CommandLine& line) {
   line.add<SoakArguments>(
-      "soak", "Random traffic, faults, restarts and new keys for hours, each byte compared (docs/testing.md)",
+      "soak", "Random traffic, faults, restarts and new keys for hours, each byte compared (docs/how-to/testing.md)",
       add_options, soak);
 }
 

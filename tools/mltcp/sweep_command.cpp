@@ -306,9 +306,9 @@ int sweep(const SweepArguments& arguments) {
 }  // namespace
 
 void add_sweep_command(CommandLine& line) {
-  line.add<SweepArguments>("sweep",
-                           "Run a grid of experiments with many seeds on all cores, and tabulate them (docs/sweep.md)",
-                           add_options, sweep);
+  line.add<SweepArguments>(
+      "sweep", "Run a grid of experiments with many seeds on all cores, and tabulate them (docs/how-to/sweep.md)",
+      add_options, sweep);
 }
 
 }  // namespace mltcp::tools

@@ -82,16 +82,17 @@ void add_options(Options& options, SwitchArguments& arguments) {
       .check(whole(32, 65536));
   options.add(
       "--pcap", arguments.pcap,
-      "Capture the frames of all ports: FILE[,snap=BYTES][,size=BYTES][,files=N], as pcapng (docs/captures.md)");
+      "Capture the frames of all ports: FILE[,snap=BYTES][,size=BYTES][,files=N], as pcapng (docs/how-to/captures.md)");
   options.flag("--claims", arguments.claims,
                "Sum what jobs claim of their iterations, and doubt those that claim more than they send "
-               "(docs/switch.md)");
+               "(docs/how-to/switch.md)");
   options.add("--metrics", arguments.metrics,
-              "Serve metrics for Prometheus at this port, on the loopback, or at IP:PORT (docs/metrics.md)");
+              "Serve metrics for Prometheus at this port, on the loopback, or at IP:PORT (docs/how-to/metrics.md)");
   options.add("--json", arguments.json, "Write the counters to this file at the end; - is standard output");
-  options.add("--series", arguments.series,
-              "Write time series of every port's output (docs/series.md): a file whose name ends with .json, .csv or "
-              ".trace.json");
+  options.add(
+      "--series", arguments.series,
+      "Write time series of every port's output (docs/reference/series.md): a file whose name ends with .json, .csv or "
+      ".trace.json");
   options.add("--every", arguments.every,
               "With --json: counters as a series, too, one entry every 100ms, say; with --series: time between its "
               "rows, 10ms by default");
@@ -319,9 +320,9 @@ int run_switch(const SwitchArguments& /*arguments*/) {
 }  // namespace
 
 void add_switch_command(CommandLine& line) {
-  line.add<SwitchArguments>("switch",
-                            "A software switch between any DPDK ports: the bottleneck of a testbed (docs/switch.md)",
-                            add_options, run_switch);
+  line.add<SwitchArguments>(
+      "switch", "A software switch between any DPDK ports: the bottleneck of a testbed (docs/how-to/switch.md)",
+      add_options, run_switch);
 }
 
 }  // namespace mltcp::tools

@@ -68,7 +68,7 @@ struct TestbedArguments {
 };
 
 void add_options(Options& options, TestbedArguments& arguments) {
-  options.add("EXPERIMENT.toml", arguments.file, "The experiment (docs/experiment-file.md)");
+  options.add("EXPERIMENT.toml", arguments.file, "The experiment (docs/reference/experiment-file.md)");
   options.add("OPTION", arguments.gen, "Behind --: options of mltcp gen, such as --policy fair,mltcp");
   options
       .add("--device", arguments.device,
@@ -88,7 +88,7 @@ void add_options(Options& options, TestbedArguments& arguments) {
   add_series_options(options, arguments.series);
   options.add("--pcap", arguments.pcap,
               "Capture the packets of each host and switch, FILE-host-0 and so on: FILE[,snap=BYTES][,size=BYTES]"
-              "[,files=N], as pcapng (docs/captures.md)");
+              "[,files=N], as pcapng (docs/how-to/captures.md)");
   add_key_option(options, arguments.key, "Seal what coordinator and hosts say to each other, and all packets of jobs,");
   add_authenticate_option(options, arguments.authenticate);
   options.add("--log-dir", arguments.log_dir, "Keep what each process says, in this folder");
@@ -480,7 +480,7 @@ int testbed(const TestbedArguments& /*arguments*/) {
 void add_testbed_command(CommandLine& line) {
   line.add<TestbedArguments>("testbed",
                              "Hosts and switches on this machine, in namespaces that leave nothing behind, and an "
-                             "experiment or any other program on them (docs/testbed.md)",
+                             "experiment or any other program on them (docs/how-to/testbed.md)",
                              add_options, testbed);
 }
 

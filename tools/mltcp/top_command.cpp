@@ -1,4 +1,4 @@
-// `mltcp top`: what of MLTCP is running for this user, live (docs/top.md). Control sequences: ECMA-48, and the
+// `mltcp top`: what of MLTCP is running for this user, live (docs/how-to/top.md). Control sequences: ECMA-48, and the
 // alternate screen of xterm, which all terminals have.
 #include <fmt/format.h>
 #include <poll.h>
@@ -270,7 +270,7 @@ int top(const TopArguments& arguments) {
 
 void add_top_command(CommandLine& line) {
   line.add<TopArguments>(
-      "top", "Live view of this user's hosts, switches and endpoints: jobs, connections, ports (docs/top.md)",
+      "top", "Live view of this user's hosts, switches and endpoints: jobs, connections, ports (docs/how-to/top.md)",
       add_options, top);
 }
 

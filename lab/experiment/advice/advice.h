@@ -127,7 +127,7 @@ std::uint64_t packets_of(const Experiment& experiment, std::uint32_t iterations)
 /// all that send, whenever one begins or ends, or goes on to another share under MLTCP.
 double flow_work_of(const Experiment& experiment, std::uint32_t iterations);
 
-/// "mltcp.advice/1" (docs/advise.md).
+/// "mltcp.advice/1" (docs/how-to/advise.md).
 std::string to_json(const Advice& advice);
 
 }  // namespace mltcp::experiment

@@ -39,8 +39,8 @@ constexpr std::int64_t kMaxGpusPerHost = 1024;
 constexpr std::array<std::string_view, 6> kTableKeys{"gpus_per_host", "length_scale", "from", "to", "vc", "states"};
 constexpr double kMaxJitter = 1;
 constexpr double kMaxTflops = 1e6;
-// With fewer in an up phase, noise decides who sends first, and not F (docs/results.md, "How small bursts may be
-// made").
+// With fewer in an up phase, noise decides who sends first, and not F (docs/explanation/results.md, "How small bursts
+// may be made").
 constexpr double kRoundTripsToReact = 300;
 
 /// What types have in common unless they say otherwise.
@@ -769,7 +769,7 @@ ClusterExperiment load_cluster(const std::filesystem::path& path, const ClusterF
 }
 
 ClusterExperiment parse_cluster(std::string_view text, const std::string& file, const ClusterFileOptions& options) {
-  return ClusterReader(file, options).read(parse_toml(text, file, "docs/cluster.md"));
+  return ClusterReader(file, options).read(parse_toml(text, file, "docs/how-to/cluster.md"));
 }
 
 }  // namespace mltcp::experiment

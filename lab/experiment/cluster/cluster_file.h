@@ -1,6 +1,6 @@
 // Reader of cluster files: TOML that describes a cluster, the stream of jobs arriving at it, and the schemes by which
-// they are placed and driven. All keys with units, defaults and ranges: docs/cluster.md. Errors are as in experiment
-// files (experiment_file.h).
+// they are placed and driven. All keys with units, defaults and ranges: docs/how-to/cluster.md. Errors are as in
+// experiment files (experiment_file.h).
 #pragma once
 
 #include <cstdint>

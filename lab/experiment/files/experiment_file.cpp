@@ -223,7 +223,7 @@ class Reader final : public SettingsReader {
     if (const auto faults = find(keys, item.key, "faults")) read_faults(*faults, link.faults);
   }
 
-  /// How the loops of real hosts, and of a real switch, look after their packets (docs/simulator.md).
+  /// How the loops of real hosts, and of a real switch, look after their packets (docs/explanation/simulator.md).
   void read_machines(const Item& item, Experiment& experiment, bool has_topology) const {
     const toml::table& keys = table(item, "[host_model] and below it look = \"50 us\"");
     check_keys(keys, item.key, {"look", "late", "stalls", "switch"});
@@ -616,7 +616,7 @@ std::string fingerprint_of(const Experiment& experiment, toml::table root) {
 }  // namespace
 
 Experiment parse_experiment(std::string_view text, const std::string& file, const FileOptions& options) {
-  toml::table root = parse_toml(text, file, "docs/experiment-file.md");
+  toml::table root = parse_toml(text, file, "docs/reference/experiment-file.md");
   apply_overrides(root, options.overrides);
   Experiment experiment = Reader(file, options).read(root);
   experiment.fingerprint = fingerprint_of(experiment, std::move(root));

@@ -1,5 +1,5 @@
 // Reader of experiment files: TOML that defines jobs, links and policies. All keys with units, defaults and ranges:
-// docs/experiment-file.md.
+// docs/reference/experiment-file.md.
 //
 // Invalid input throws InputError with one line, "FILE:LINE: KEY: cause; cure". KEY is dotted; a job's keys begin with
 // job[N], counted in the file from 1. An unknown key is an error that names the nearest known one.

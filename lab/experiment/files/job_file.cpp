@@ -61,7 +61,7 @@ class JobReader : public SettingsReader {
 }  // namespace
 
 workload::Job parse_job(std::string_view text, const std::string& where) {
-  return JobReader(where).read(parse_toml(text, where, "docs/experiment-file.md"));
+  return JobReader(where).read(parse_toml(text, where, "docs/reference/experiment-file.md"));
 }
 
 }  // namespace mltcp::experiment

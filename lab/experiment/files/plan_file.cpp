@@ -31,7 +31,7 @@ Nanos time_of(const JsonObject& json, std::string_view key, std::int64_t most, s
 }  // namespace
 
 PlanFile parse_plan(std::string_view text, const std::string& file) {
-  const std::string cure = "see docs/plans.md";
+  const std::string cure = "see docs/explanation/plans.md";
   const nlohmann::json json = parsed(text, file, cure, kPlanLimits);
   const JsonObject root(json, file, cure, "");
   root.only({"schema", "serial", "clock", "epoch_ns", "valid_until_ns", "clock_bound_ns", "tolerance", "correction",

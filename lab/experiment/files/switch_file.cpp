@@ -18,7 +18,7 @@ namespace mltcp::experiment {
 namespace {
 
 constexpr TextFile kSwitchFile{"a switch file", 1U << 20};
-constexpr std::string_view kPage = "docs/switch.md";
+constexpr std::string_view kPage = "docs/how-to/switch.md";
 
 /// A word of the command line and the key that it sets, of all ports or of one.
 struct Word {

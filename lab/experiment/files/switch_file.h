@@ -1,5 +1,5 @@
 // Reader of a software switch's configuration: a TOML file, command-line arguments, or both. All keys with units,
-// defaults and ranges: docs/switch.md. Errors are as for experiment files (experiment_file.h).
+// defaults and ranges: docs/how-to/switch.md. Errors are as for experiment files (experiment_file.h).
 #pragma once
 
 #include <cstdint>

@@ -81,7 +81,7 @@ TopologyFile load_topology(const std::filesystem::path& path) {
 }
 
 TopologyFile parse_topology(std::string_view text, const std::string& file) {
-  return TopologyReader(file).read(parse_toml(text, file, "docs/scheduler-service.md"));
+  return TopologyReader(file).read(parse_toml(text, file, "docs/how-to/scheduler-service.md"));
 }
 
 }  // namespace mltcp::experiment

@@ -1,7 +1,7 @@
 // Reader of topology files: a network and the names of its hosts, for the scheduler's service. TOML:
 //
 //   hosts = ["node[01-16]", "gpu-a"]       names, in the order of the topology's hosts (host_list.h)
-//   [topology]                             as in experiment files (docs/experiment-file.md)
+//   [topology]                             as in experiment files (docs/reference/experiment-file.md)
 //   kind = "leaf-spine"
 //   ...
 //

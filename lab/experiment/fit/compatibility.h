@@ -141,11 +141,11 @@ inline constexpr double kMaxHelp = 0.5;
 /// RunError if measuring fails. Measuring always uses datapath sim.
 ScheduleResult make_schedule(const Experiment& experiment, const ScheduleOptions& options);
 
-/// "mltcp.schedule/1" (docs/scheduler.md). Invalid UTF-8 is replaced.
+/// "mltcp.schedule/1" (docs/explanation/scheduler.md). Invalid UTF-8 is replaced.
 std::string to_json(const ScheduleResult& schedule);
 
-/// The slots as a plan for running jobs (docs/plans.md), on the experiment's clock, for jobs that compete on a link and
-/// whose slots are within the limit. Tolerance and correction are the experiment's.
+/// The slots as a plan for running jobs (docs/explanation/plans.md), on the experiment's clock, for jobs that compete
+/// on a link and whose slots are within the limit. Tolerance and correction are the experiment's.
 PlanFile plan_of(const ScheduleResult& schedule, const ScheduleSettings& settings);
 
 /// Four decimals; values below 1 are never rounded up to 1.

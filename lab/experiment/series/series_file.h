@@ -1,5 +1,5 @@
 // Files of series: "mltcp.series/1" (JSON, an array a column), tables as CSV, and traces for the Perfetto UI
-// (ui.perfetto.dev) and other readers of Chrome's trace event format. docs/series.md describes their columns.
+// (ui.perfetto.dev) and other readers of Chrome's trace event format. docs/reference/series.md describes their columns.
 #pragma once
 
 #include <filesystem>

@@ -21,7 +21,7 @@ namespace {
 
 constexpr TextFile kSweepFile{"a sweep or an experiment file", 64U << 20};
 constexpr TextFile kExperimentFile{"an experiment file", 64U << 20};
-constexpr std::string_view kPage = "docs/sweep.md";
+constexpr std::string_view kPage = "docs/how-to/sweep.md";
 constexpr std::size_t kMaxSeeds = 100'000;
 constexpr std::size_t kMaxWarnings = 10;
 

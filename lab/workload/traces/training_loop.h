@@ -16,7 +16,7 @@
 //   MICRO         the weight-gradient collective of the first layer and nothing else
 //   no header     as HYBRID_TRANSFORMER: every collective that the file names
 //
-// What the loop leaves out is said in docs/workload.md.
+// What the loop leaves out is said in docs/reference/workload.md.
 #pragma once
 
 #include <cstdint>

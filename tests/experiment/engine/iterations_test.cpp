@@ -328,7 +328,7 @@ Nanos mean_iteration(const JobSpec& spec, bool ranks) {
   return all / spec.iterations;
 }
 
-// What docs/gen.md says of many short phases on many hosts.
+// What docs/how-to/gen.md says of many short phases on many hosts.
 TEST(Barriers, cost__is_a_one_way_delay_for_each_doubling_of_the_ranks) {
   constexpr std::int64_t phases = 10;
   for (const auto& [hosts, rounds] : {std::pair(2U, 0), std::pair(4U, 2), std::pair(5U, 3), std::pair(16U, 4)}) {
@@ -340,7 +340,7 @@ TEST(Barriers, cost__is_a_one_way_delay_for_each_doubling_of_the_ranks) {
     const JobSpec spec = ring_of(hosts, all);
     const Nanos each = (mean_iteration(spec, true) - mean_iteration(spec, false)) / phases;
     EXPECT_NEAR(millis(each), 0.02 * rounds, 0.002 * rounds) << hosts;
-    std::printf("barrier of %u ranks: %.0f us\n", hosts, millis(each) * 1000);  // docs/gen.md shows it
+    std::printf("barrier of %u ranks: %.0f us\n", hosts, millis(each) * 1000);  // docs/how-to/gen.md shows it
   }
 }
 

@@ -93,7 +93,7 @@ TEST(PlanFile, parse__names_file_field_cause_and_cure) {
   EXPECT_THAT(refusal("{\"serial\": 1e999}"), error_at("not JSON, number overflow", "1e999"));
   EXPECT_THAT(refusal("{} {}"), Not(HasSubstr("json.exception")));
   EXPECT_THAT(refusal(changed("{\n      \"name\": \"a\"", "5, {\n      \"name\": \"a\"")),
-              error_at("jobs[0] is not an object", "docs/plans.md"));
+              error_at("jobs[0] is not an object", "docs/explanation/plans.md"));
   EXPECT_THAT(refusal("[]"), error_at("it", "is not an object"));
   EXPECT_THAT(refusal(changed("mltcp.plan/1", "mltcp.plan/2")), error_at("schema", "write \"mltcp.plan/1\""));
   EXPECT_THAT(refusal(changed("\"serial\": 1", "\"serial\": -1")), error_at("serial", "whole number from 0 to"));

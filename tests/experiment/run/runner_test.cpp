@@ -187,7 +187,7 @@ TEST(Runner, static_weights__interleave_too) {
 // the same curve, with luck of the first losses in it, and ends where the phases are apart: at the up phase's share a.
 // The luck can put the later job ahead, and is evened out over starts; the jobs being alike, it is how far apart they
 // are that counts. The first iteration is left out: there slow start shares
-// the link, and may shut the later job out (docs/results.md, small buffers).
+// the link, and may shut the later job out (docs/explanation/results.md, small buffers).
 TEST(Runner, mltcp__offset_follows_the_fluid_limit) {
   constexpr std::size_t iterations = 12;
   std::vector<double> measured(iterations);

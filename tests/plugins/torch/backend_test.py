@@ -174,7 +174,7 @@ class BackendTest(unittest.TestCase):
             line = error.splitlines()[-1]
             self.assertIn("GLOO_SOCKET_IFNAME=nowhere0", line)
             self.assertRegex(line, r'this machine has no interface "nowhere0"; take one of these: .*\blo\b')
-            self.assertIn("docs/torch.md", line)
+            self.assertIn("docs/how-to/torch.md", line)
 
     def test_settings_that_are_wrong_are_named(self):
         for name, value in (("MLTCP_CC", "nonsense"), ("MLTCP_JOB_FUNCTION", "F9"), ("MLTCP_PEER_TIMEOUT_MS", "soon")):

@@ -27,7 +27,7 @@ std::string value_text(const toml::node& node) {
   return to_toml(node);
 }
 
-// With the defaults of docs/experiment-file.md.
+// With the defaults of docs/reference/experiment-file.md.
 std::string ecn_text(const toml::table& ecn) {
   const auto value = [&](std::string_view key, const std::string& otherwise) {
     const toml::node* node = ecn.get(key);
