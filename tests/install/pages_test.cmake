@@ -1,6 +1,6 @@
-# That no link of README.md and docs/ is dead: in the source, and where the pages were installed.
+# Tests that README.md and docs/ have no dead links: in the source, and in the installed pages.
 #
-#   cmake -DSOURCE=... -DSCRIPT=... -DWORK=... -P pages_test.cmake     both, on copies of what is installed
+#   cmake -DSOURCE=... -DSCRIPT=... -DWORK=... -P pages_test.cmake     both, on copies of the installed files
 #   cmake -DPAGES=... -P pages_test.cmake                               in an installed tree
 function(check_page page)
   cmake_path(GET page PARENT_PATH folder)
@@ -51,12 +51,12 @@ file(COPY ${SOURCE}/README.md ${SOURCE}/LICENSE ${SOURCE}/docs ${SOURCE}/example
 file(COPY ${SOURCE}/endpoint/mltcp.h DESTINATION ${WORK}/include/mltcp)
 file(COPY ${SOURCE}/endpoint/endpoint.h DESTINATION ${WORK}/include/mltcp/endpoint)
 file(APPEND ${pages}/docs/how-to/perf.md [=[
-[the benchmarks](../bench), [one](../bench/CMakeLists.txt#L1), [home](../README.md), [&](int x), [i](j); "\[x\]"
-[the header](../endpoint/endpoint.h), [C's](../endpoint/mltcp.h), [hidden](../socket/internal/buffer_limits.h)
+[the benchmarks](../../bench), [one](../../bench/CMakeLists.txt#L1), [home](../../README.md), [&](int x), [i](j); "\[x\]"
+[the header](../../endpoint/endpoint.h), [C's](../../endpoint/mltcp.h), [hidden](../../socket/internal/buffer_limits.h)
 ]=])
 execute_process(COMMAND ${CMAKE_COMMAND} -DSOURCE=${SOURCE} -DPAGES=${pages} -DHEADERS=${WORK}/include -P ${SCRIPT}
   COMMAND_ERROR_IS_FATAL ANY)
 check_pages(${pages})
-expect_in(${pages}/docs/how-to/perf.md [=[the benchmarks, one, [home](../README.md), [&](int x), [i](j); "\[x\]"]=])
-expect_in(${pages}/docs/how-to/perf.md [=[[the header](../../../../include/mltcp/endpoint/endpoint.h)]=])
-expect_in(${pages}/docs/how-to/perf.md [=[[C's](../../../../include/mltcp/mltcp.h), hidden]=])
+expect_in(${pages}/docs/how-to/perf.md [=[the benchmarks, one, [home](../../README.md), [&](int x), [i](j); "\[x\]"]=])
+expect_in(${pages}/docs/how-to/perf.md [=[[the header](../../../../../include/mltcp/endpoint/endpoint.h)]=])
+expect_in(${pages}/docs/how-to/perf.md [=[[C's](../../../../../include/mltcp/mltcp.h), hidden]=])

@@ -1,5 +1,5 @@
-"""tools/site: what it refuses, that this project's own pages pass, and (--build) that they build, with links that lead to
-something. Exit status 77: skipped, with the reason.
+"""Tests tools/site: its refusals, that this project's pages pass, and (--build) that they build, without dead links.
+Exit status 77: skipped, with the reason.
 
     site_test.py [--build]
 """
@@ -34,11 +34,11 @@ class Refusals(unittest.TestCase):
         (self.root / "examples/hello").mkdir(parents=True)
         (self.root / "examples/hello/hello.c").write_text("int main() { return 0; } /* ``` */\n")
         (self.root / "README.md").write_text("# All\n[a page](docs/a.md#there), [a folder](examples/hello)\n")
-        (self.root / "docs/a.md").write_text("# A\n[back](../README.md)\n```\n[no link](nowhere)\n```\n")
-        self.order("index.md", "a.md", "api.md")
+        (self.root / "docs/a.md").write_text("# A\n## There\n[back](../README.md)\n```\n[no link](nowhere)\n```\n")
+        self.order("a.md")
 
     def order(self, *pages):
-        (self.root / "docs/site/mkdocs.yml").write_text("site_name: X\nnav:\n" + "".join(f"  - P: {page}\n" for page in pages))
+        (self.root / "docs/README.md").write_text("# All\n## How-to\n" + "".join(f"- [P]({page})\n" for page in pages))
 
     def problem(self, what):
         with self.assertRaises(self.site.Problem) as caught:
@@ -52,14 +52,13 @@ class Refusals(unittest.TestCase):
             site.add(page, source)
         return site
 
-    def test_every_page_stands_in_the_order_once(self):
+    def test_index_links_each_page_once(self):
         self.site.check_order()
-        self.order("index.md", "api.md")
-        self.assertIn("docs/a.md is missing; give it a place in nav", self.problem(self.site.check_order))
-        self.order("index.md", "a.md", "api.md", "a.md")
-        self.assertIn("a.md stands there twice", self.problem(self.site.check_order))
-        self.order("index.md", "a.md", "api.md", "b.md")
-        self.assertIn("b.md is no page of docs/", self.problem(self.site.check_order))
+        self.assertEqual(self.site.order(), {"How-to": ["a.md"]})
+        self.assertIn("  - How-to:\n      - a.md\n", self.site.navigation())
+        for pages, times in [((), 0), (("a.md", "a.md"), 2)]:
+            self.order(*pages)
+            self.assertIn(f"a.md is linked {times} times", self.problem(self.site.check_order))
 
     def test_links_lead_to_pages_and_to_pages_of_sources(self):
         folder = self.root / "out"
@@ -72,9 +71,11 @@ class Refusals(unittest.TestCase):
         self.assertEqual(len(site.sources), 2)
 
     def test_links_that_lead_nowhere_or_out_are_told(self):
-        (self.root / "docs/a.md").write_text("[x](gone.md)\n")
+        (self.root / "docs/a.md").write_text("## There\n[x](gone.md)\n")
         self.assertEqual(self.problem(self.add_all), "docs/a.md: the link to gone.md leads nowhere")
-        (self.root / "docs/a.md").write_text("[x](../../..)\n")
+        (self.root / "docs/a.md").write_text("# There\n[x](../README.md#all), [y](#their)\n")
+        self.assertEqual(self.problem(self.add_all), "docs/a.md: this page has no heading for #their")
+        (self.root / "docs/a.md").write_text("# There\n[x](../../..)\n")
         self.assertIn("leads out of the project", self.problem(self.add_all))
 
     def test_a_folder_of_others_is_not_made_anew(self):
@@ -83,7 +84,7 @@ class Refusals(unittest.TestCase):
         if not shutil.which("mkdocs") or not shutil.which("doxygen"):
             self.assertIn("tools/setup --with site", self.problem(lambda: self.site.build(self.root / "mine")))
         else:
-            self.assertIn("this is no site", self.problem(lambda: self.site.build(self.root / "mine")))
+            self.assertIn("the folder is not a site", self.problem(lambda: self.site.build(self.root / "mine")))
         self.assertEqual((self.root / "mine/file").read_text(), "mine")
 
 
